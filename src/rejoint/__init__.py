@@ -1,0 +1,73 @@
+"""Recover the joint probability of many discrete variables from pieces.
+
+The pieces are records full of holes, or nothing but small tables of two, three or four
+variables. They are counted into :class:`Marginals`, factored by :func:`factorize`, and the
+:class:`LowRankPMF` that comes out answers every question about any of the variables.
+
+Names are loaded when first used, so that ``import rejoint`` stays cheap.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rejoint import datasets, metrics, plots
+    from rejoint.domain import Bin, Domain, Remark, Variable
+    from rejoint.factorization import factorize
+    from rejoint.marginals import Marginals
+    from rejoint.pmf import LowRankPMF, load
+    from rejoint.queries import ZeroEvidenceError
+    from rejoint.records import Records
+    from rejoint.solver import FitResult
+
+__version__ = "0.1.0"
+
+# Where each public name lives; None marks a module that is public itself.
+_HOMES: dict[str, str | None] = {
+    "Bin": "domain",
+    "Domain": "domain",
+    "FitResult": "solver",
+    "LowRankPMF": "pmf",
+    "Marginals": "marginals",
+    "Records": "records",
+    "Remark": "domain",
+    "Variable": "domain",
+    "ZeroEvidenceError": "queries",
+    "datasets": None,
+    "factorize": "factorization",
+    "load": "pmf",
+    "metrics": None,
+    "plots": None,
+}
+
+__all__ = [
+    "Bin",
+    "Domain",
+    "FitResult",
+    "LowRankPMF",
+    "Marginals",
+    "Records",
+    "Remark",
+    "Variable",
+    "ZeroEvidenceError",
+    "datasets",
+    "factorize",
+    "load",
+    "metrics",
+    "plots",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rejoint' has no attribute {name!r}")
+    home = _HOMES[name]
+    if home is None:
+        return import_module(f"rejoint.{name}")
+    value = getattr(import_module(f"rejoint.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])
