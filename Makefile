@@ -1,0 +1,81 @@
+# Everything runs from here; each target builds what it needs. `make help` lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WORKERS ?= 2
+
+# Bytecode is wanted (imports are slow without), and BLAS threads only get in each other's way.
+unexport PYTHONDONTWRITEBYTECODE
+export OPENBLAS_NUM_THREADS ?= 1
+export OMP_NUM_THREADS ?= 1
+export MKL_NUM_THREADS ?= 1
+
+BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
+KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
+
+.PHONY: demo test lint bench docs paper clean help
+
+demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
+	@$(BIN)/rejoint demo --output demo
+
+test: lint  ## lint, types, tests and doctests, with compiled kernels and with NumPy's
+	$(BIN)/pytest -q -n $(WORKERS)
+	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(BIN)/pytest -q -n $(WORKERS) $(KERNEL_TESTS))
+
+lint: $(VENV)/test.stamp  ## ruff and mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+bench: $(VENV)/test.stamp  ## benchmarks: each script prints its own table
+	@set -- $$(ls benchmarks/[a-z]*.py 2>/dev/null); \
+	[ $$# -gt 0 ] || { echo "There are no benchmarks yet (benchmarks/*.py)."; exit 0; }; \
+	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
+	@echo "Open docs/_build/html/index.html"
+
+paper: $(VENV)/test.stamp  ## the scripts that redo the paper's tables and figures
+	@set -- $$(ls paper/[a-z]*.py 2>/dev/null); \
+	[ $$# -gt 0 ] || { echo "Nothing to run: paper/ holds no scripts in this version."; exit 0; }; \
+	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+clean:  ## remove the environment and everything that was built
+	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/generated docs/sg_execution_times.rst
+	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# One environment, three sizes; the larger ones contain the smallest.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "rejoint needs Python 3.11 or later; say which: make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+comma := ,
+
+define install
+	@echo "Installing rejoint[$(1)] into $(VENV) ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)]'
+	@$(BIN)/python -c 'from rejoint import kernels; print("Kernels:", kernels.backend)'
+endef
+
+$(VENV)/plots.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(call install,plots)
+	@touch $@
+
+$(VENV)/test.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(call install,test$(comma)lint)
+	@touch $@ $(VENV)/plots.stamp
+
+$(VENV)/docs.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(call install,docs)
+	@touch $@ $(VENV)/plots.stamp
