@@ -1,0 +1,8 @@
+"""One column at a time: its labels, its bins, and the way from any source to codes.
+
+bins      intervals of numbers as levels
+labels    what a cell may hold, what is missing, the order of levels
+forms     the two forms that every column is read into: numbers, or codes into labels
+series    columns of pandas, polars, pyarrow, NumPy and plain Python into these forms
+encoding  these forms into the codes of given levels
+"""

@@ -1,0 +1,162 @@
+"""Bins: intervals of numbers as levels, where their edges lie and what stands for each."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Bin", "bin_codes", "bins_of_edges", "quantile_edges", "representatives"]
+
+Floats = NDArray[np.float64]
+
+
+class Bin(NamedTuple):
+    """An interval of numbers, closed on the left, by default open on the right.
+
+    Parameters
+    ----------
+    left, right : float
+        The ends; either may be infinite.
+    closed_right : bool, default False
+        Whether `right` itself belongs to the bin (it does in the last one).
+
+    Examples
+    --------
+    >>> young = Bin(18, 25)
+    >>> str(young), 18 in young, 25 in young
+    ('[18, 25)', True, False)
+    >>> str(Bin(-float("inf"), 18)), str(Bin(65, float("inf"), True))
+    ('< 18', '>= 65')
+    """
+
+    left: float
+    right: float
+    closed_right: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            return False
+        number = float(value)
+        return self.left <= number < self.right or (self.closed_right and number == self.right)
+
+    def __str__(self) -> str:
+        left, right = _number(self.left), _number(self.right)
+        if math.isinf(self.left) and math.isinf(self.right):
+            return "any number"
+        if math.isinf(self.left):
+            return f"{'<=' if self.closed_right else '<'} {right}"
+        if math.isinf(self.right):
+            return f">= {left}"
+        return f"[{left}, {right}{']' if self.closed_right else ')'}"
+
+
+def _number(value: float) -> str:
+    """Write a number as short as it can be read back exactly."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value)).removesuffix(".0")
+
+
+def bins_of_edges(edges: Floats) -> tuple[Bin, ...]:
+    """Return the bins between increasing edges; the last one holds its right edge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [str(b) for b in bins_of_edges(np.array([0.0, 18.0, 65.0]))]
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [float(e) for e in edges]
+    last = len(ends) - 2
+    return tuple(Bin(ends[i], ends[i + 1], i == last) for i in range(last + 1))
+
+
+def bin_codes(bins: tuple[Bin, ...], values: Floats) -> NDArray[np.intp]:
+    """Return the bin of each value: -1 where it is NaN, -2 where no bin holds it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bin_codes((Bin(0, 18), Bin(18, 65, True)), np.array([17.0, 18, 65, 70, np.nan]))
+    array([ 0,  1,  1, -2, -1])
+    """
+    edges = np.array([b.left for b in bins] + [bins[-1].right], dtype=np.float64)
+    codes = np.searchsorted(edges, values, side="right") - 1
+    if bins[-1].closed_right:
+        codes[values == edges[-1]] = len(bins) - 1
+    codes[(codes < 0) | (codes >= len(bins))] = -2
+    codes[np.isnan(values)] = -1
+    return codes
+
+
+def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> Floats:
+    """Return edges of at most `count` bins of about equal weight, infinite at both ends.
+
+    Each inner edge is the roundest number between two neighbouring values, at the place
+    where the share of the values below it is nearest to the quantile asked for. Ties leave
+    fewer bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantile_edges(np.array([1.13, 1.24, 2.71, 3.14]), 2)
+    array([-inf,   2.,  inf])
+    >>> quantile_edges(np.array([0.0, 0, 0, 0, 0, 0, 1, 2]), 4)
+    array([-inf,   1.,  inf])
+    """
+    distinct, where = np.unique(values, return_inverse=True)
+    mass = np.bincount(where, weights=weight, minlength=len(distinct)).astype(np.float64)
+    below = (np.cumsum(mass) - mass) / mass.sum()
+    targets = np.arange(1, count) / count
+    after = np.clip(np.searchsorted(below, targets), 1, max(len(distinct) - 1, 1))
+    if len(distinct) == 1:
+        return np.array([-np.inf, np.inf])
+    nearest = np.where(targets - below[after - 1] <= below[after] - targets, after - 1, after)
+    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in np.unique(nearest[nearest > 0])]
+    return np.array([-np.inf, *cuts, np.inf])
+
+
+def _roundest(below: float, value: float) -> float:
+    """Return the number with the fewest digits in the interval (below, value]."""
+    if not math.isfinite(below) or not math.isfinite(value):
+        return float(value)
+    digits = -math.floor(math.log10(value - below)) - 1
+    for places in range(digits, digits + 20):
+        # Decimal rounding of a float: round() is exact where multiplying by 10**places is not.
+        candidate = round(value, places)
+        if candidate > value:
+            candidate = round(candidate - 10.0**-places, places)
+        if below < candidate <= value:
+            return float(candidate)
+    return float(value)
+
+
+def representatives(
+    bins: tuple[Bin, ...], values: Floats, weight: Floats | None = None
+) -> tuple[float, ...]:
+    """Return the mean of the values in each bin; its middle (or finite end) where there are none.
+
+    The mean, not the median, so that the expectation of a binned variable under the shares
+    of its bins is the mean of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> representatives((Bin(0, 18), Bin(18, 65), Bin(65, float("inf"))), np.array([3.0, 5, 8]))
+    (5.333333333333333, 41.5, 65.0)
+    """
+    finite = np.isfinite(values)
+    codes = bin_codes(bins, values)
+    keep = finite & (codes >= 0)
+    share = np.ones(keep.sum()) if weight is None else weight[keep]
+    mass = np.bincount(codes[keep], weights=share, minlength=len(bins))
+    total = np.bincount(codes[keep], weights=share * values[keep], minlength=len(bins))
+    return tuple(
+        float(t / m) if m > 0 else middle(b) for b, m, t in zip(bins, mass, total, strict=True)
+    )
+
+
+def middle(interval: Bin) -> float:
+    """Return the middle of a bin, or its finite end."""
+    ends = [e for e in (interval.left, interval.right) if math.isfinite(e)]
+    return sum(ends) / len(ends) if ends else 0.0

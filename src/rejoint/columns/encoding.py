@@ -1,0 +1,124 @@
+"""Encoding: a column of labels or numbers into the codes of given levels."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.columns.bins import Bin, bin_codes
+from rejoint.columns.forms import Coded, Column, Numbers
+from rejoint.columns.labels import Level
+
+__all__ = ["Unknown", "code_dtype", "encode_column"]
+
+Codes = NDArray[np.signedinteger[Any]]
+_SPAN = 1 << 20  # smaller integers are looked up in a table
+
+
+class Unknown(NamedTuple):
+    """Labels that are no level: which, in how many cells, and the first row with one."""
+
+    labels: tuple[Level, ...]
+    cells: int
+    row: int
+
+
+def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
+    """Return the smallest of int16 and int32 that counts the levels.
+
+    Examples
+    --------
+    >>> code_dtype(12).__name__, code_dtype(40_000).__name__
+    ('int16', 'int32')
+    """
+    return np.int16 if most_levels <= np.iinfo(np.int16).max else np.int32
+
+
+def encode_column(
+    levels: tuple[Level, ...], codes: Mapping[Level, int], column: Column
+) -> tuple[Codes, Unknown | None]:
+    """Return the code of each cell (-1 where missing or unknown) and what was unknown."""
+    binned = isinstance(levels[0], Bin)
+    if isinstance(column, Coded):
+        found = _of_labels(levels, codes, column, binned)
+    else:
+        found = (
+            bin_codes(levels, column.floats())  # type: ignore[arg-type]
+            if binned
+            else _of_numbers(codes, column)
+        )
+    strange = found == -2
+    unknown = _unknown(column, strange) if strange.any() else None
+    dtype = code_dtype(len(levels))
+    if unknown is not None:
+        found = np.where(strange, -1, found)
+    return found.astype(dtype, copy=False), unknown
+
+
+def _of_labels(
+    levels: tuple[Level, ...], codes: Mapping[Level, int], column: Coded, binned: bool
+) -> Codes:
+    # One entry for each distinct label and a last one that the code -1 picks.
+    table = np.full(len(column.labels) + 1, -1, dtype=np.int32)
+    names = {str(level): i for i, level in enumerate(levels)} if binned else {}
+    for i, label in enumerate(column.labels):
+        code = codes.get(label, -2)
+        if code == -2 and binned:
+            code = names.get(label, -2) if isinstance(label, str) else code
+            if isinstance(label, (int, float)):
+                code = int(bin_codes(levels, np.array([float(label)]))[0])  # type: ignore[arg-type]
+        table[i] = code
+    return table[column.codes]
+
+
+def _of_numbers(codes: Mapping[Level, int], column: Numbers) -> Codes:
+    values = column.values
+    known = [(_exactly(level, values.dtype), code) for level, code in codes.items()]
+    pairs = sorted((target, code) for target, code in known if target is not None)
+    found: Codes = np.full(len(values), -2, dtype=np.int32)
+    if pairs and len(values):
+        targets = np.array([t for t, _ in pairs], dtype=values.dtype)
+        places = np.array([c for _, c in pairs], dtype=np.int32)
+        found = _look_up(targets, places, values)
+    if column.missing is not None:
+        found[column.missing] = -1
+    return found
+
+
+def _look_up(targets: NDArray[Any], places: NDArray[np.int32], values: NDArray[Any]) -> Codes:
+    """Return the place of each value among sorted targets, -2 where it is none of them."""
+    low, high = targets[0], targets[-1]
+    if values.dtype == np.int64 and max(-low, high, high - low) < _SPAN:
+        # Two extra entries at the ends catch everything outside.
+        table = np.full(int(high) - int(low) + 3, -2, dtype=np.int32)
+        table[targets - low + 1] = places
+        found: Codes = table[np.clip(values, low - 1, high + 1) - (low - 1)]
+        return found
+    at = np.minimum(np.searchsorted(targets, values), len(targets) - 1)
+    return np.where(targets[at] == values, places[at], -2)
+
+
+def _exactly(level: Level, dtype: np.dtype[Any]) -> int | float | None:
+    """Return a level as a value that a column of this dtype can hold, None if it cannot."""
+    if not isinstance(level, (int, float)):
+        return None
+    if dtype.kind == "f":
+        # A narrow float stands for every number that rounds to it: 0.1 is float32's 0.1.
+        near = float(dtype.type(level))
+        return near if dtype.itemsize < 8 or near == level else None
+    if isinstance(level, float) and not level.is_integer():
+        return None
+    whole, bounds = int(level), np.iinfo(dtype)
+    return whole if bounds.min <= whole <= bounds.max else None
+
+
+def _unknown(column: Column, strange: NDArray[np.bool_]) -> Unknown:
+    row = int(np.argmax(strange))
+    if isinstance(column, Coded):
+        seen, first = np.unique(column.codes[strange], return_index=True)
+        labels = tuple(column.labels[i] for i in seen[np.argsort(first)])
+    else:
+        distinct, first = np.unique(column.values[strange], return_index=True)
+        labels = tuple(distinct[np.argsort(first)].tolist())
+    return Unknown(labels, int(strange.sum()), row)

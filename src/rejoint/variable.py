@@ -1,0 +1,307 @@
+"""Variable: one discrete quantity, its levels, and the way from labels to codes and back."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.columns.bins import Bin, middle
+from rejoint.columns.encoding import Unknown, encode_column
+from rejoint.columns.labels import Level, is_missing, is_number, native, nearest, show
+from rejoint.remarks import remark
+from rejoint.columns.series import read_column
+
+__all__ = ["HandleUnknown", "Kind", "Variable"]
+
+Kind = Literal["nominal", "ordinal", "binned"]
+HandleUnknown = Literal["missing", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A discrete variable: its name and its levels in order.
+
+    Labels match as Python compares them: 1, 1.0 and ``np.int64(1)`` are one level (and so
+    is True), "1" is another.
+
+    Parameters
+    ----------
+    name : str
+        What the variable is called.
+    levels : sequence of str, int, float, bool or Bin
+        The labels it can take, in order; declared levels need not occur.
+    kind : {"nominal", "ordinal", "binned"}, default "nominal"
+        Whether the order of the levels means something; the levels of a binned variable
+        are adjoining `Bin` intervals.
+    representatives : sequence of float, optional
+        Binned variables only: the number that stands for each bin, by default its middle.
+
+    Examples
+    --------
+    >>> grade = Variable("grade", ("low", "mid", "high"), "ordinal")
+    >>> len(grade), grade.code("mid")
+    (3, 1)
+    >>> grade.encode(["high", None, "low"])
+    array([ 2, -1,  0], dtype=int16)
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    kind: Kind = "nominal"
+    representatives: tuple[float, ...] | None = None
+    _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        levels = _checked_levels(self.name, self.levels)
+        stand_ins = _checked_kind(self.name, levels, self.kind, self.representatives)
+        object.__setattr__(self, "name", str(self.name))
+        object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "representatives", stand_ins)
+        object.__setattr__(self, "_codes", {level: i for i, level in enumerate(levels)})
+
+    def __len__(self) -> int:
+        """Return the number of levels."""
+        return len(self.levels)
+
+    def encode(
+        self, column: Any, *, handle_unknown: HandleUnknown = "missing"
+    ) -> NDArray[np.signedinteger[Any]]:
+        """Turn labels into codes; missing cells are -1.
+
+        Parameters
+        ----------
+        column : sequence
+            Labels; numbers or bins where the variable is binned.
+        handle_unknown : {"missing", "error"}, default "missing"
+            What to do with labels that are no level: count them as missing, with a
+            `Remark`, or raise an error.
+
+        Returns
+        -------
+        ndarray of int16 (int32 beyond 32,767 levels)
+
+        Examples
+        --------
+        >>> Variable("age", (Bin(0, 18), Bin(18, 65, True)), "binned").encode([12, 65, None])
+        array([ 0,  1, -1], dtype=int16)
+        >>> Variable("x", ("a", "b")).encode(["a", "c"], handle_unknown="error")
+        Traceback (most recent call last):
+        ...
+        ValueError: Variable 'x', row 1: level 'c' is not among 'a', 'b'; declare it in the \
+Domain or leave the cell empty.
+        """
+        codes, unknown = encode_column(self.levels, self._codes, read_column(column, self.name))
+        if unknown is not None:
+            self.report(unknown, handle_unknown)
+        return codes
+
+    def report(self, unknown: Unknown, handle_unknown: HandleUnknown) -> None:
+        """Raise or remark on labels that are no level.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> with warnings.catch_warnings(record=True) as said:
+        ...     warnings.simplefilter("always")
+        ...     _ = Variable("x", ("a", "b")).encode(["a", "c", "c"])
+        >>> print(said[0].message)
+        Variable 'x': 2 cells hold labels that are no level and count as missing: 'c'.
+        """
+        if handle_unknown == "error":
+            raise ValueError(
+                f"Variable {self.name!r}, row {unknown.row}: level {unknown.labels[0]!r} is not "
+                f"among {show(self.levels)}; declare it in the Domain or leave the cell empty."
+                + nearest(unknown.labels[0], self.levels)
+            )
+        if handle_unknown != "missing":
+            raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}")
+        cells = (
+            "1 cell holds a label" if unknown.cells == 1 else f"{unknown.cells:,} cells hold labels"
+        )
+        verb = "is no level and counts" if unknown.cells == 1 else "are no level and count"
+        remark(f"Variable {self.name!r}: {cells} that {verb} as missing: {show(unknown.labels)}.")
+
+    def decode(self, codes: Any, *, missing: object = None) -> NDArray[Any]:
+        """Turn codes into labels, as objects with `missing` in the holes if there are any.
+
+        Examples
+        --------
+        >>> Variable("x", ("a", "b")).decode([1, 0])
+        array(['b', 'a'], dtype='<U1')
+        >>> Variable("x", ("a", "b")).decode([1, -1], missing="?")
+        array(['b', '?'], dtype=object)
+        """
+        codes = np.asarray(codes)
+        if codes.size and not (codes.min() >= -1 and codes.max() < len(self)):
+            bad = codes[(codes < -1) | (codes >= len(self))].flat[0]
+            raise ValueError(
+                f"Variable {self.name!r}: code {bad} is not among 0..{len(self) - 1} "
+                "(-1 is missing)."
+            )
+        labels = _label_array(self.levels)
+        holes = codes < 0
+        filled: NDArray[Any] = (labels.astype(object) if holes.any() else labels)[codes]
+        if holes.any():
+            filled[holes] = missing
+        return filled
+
+    def code(self, level: object) -> int:
+        """Return the position of a level; of the bin around a number where binned.
+
+        Examples
+        --------
+        >>> age = Variable("age", (Bin(0, 18), Bin(18, 65, True)), "binned")
+        >>> age.code(20), age.code(Bin(0, 18)), age.code("[18, 65]")
+        (1, 0, 1)
+        >>> Variable("smoke", ("yes", "no")).code("yess")
+        Traceback (most recent call last):
+        ...
+        ValueError: Variable 'smoke': level 'yess' is not among 'yes', 'no'. Did you mean 'yes'?
+        """
+        try:
+            found = encode_column(self.levels, self._codes, read_column([level], self.name))[0][0]
+        except TypeError:
+            found = -1
+        if found < 0:
+            raise ValueError(
+                f"Variable {self.name!r}: level {level!r} is not among {show(self.levels)}."
+                + nearest(level, self.levels)
+            )
+        return int(found)
+
+    @property
+    def numeric(self) -> NDArray[np.float64]:
+        """The value of each level as a number; its representative where binned.
+
+        Examples
+        --------
+        >>> Variable("stars", (1, 2, 3)).numeric
+        array([1., 2., 3.])
+        >>> Variable("age", (Bin(0, 18), Bin(18, 65)), "binned").numeric
+        array([ 9. , 41.5])
+        """
+        if self.representatives is not None:
+            return np.array(self.representatives)
+        words = [level for level in self.levels if not is_number(level)]
+        if words:
+            raise ValueError(
+                f"Variable {self.name!r} has levels that are no numbers ({show(words)}): "
+                "it has a mode, but no mean or other expectation."
+            )
+        return np.array(self.levels, dtype=np.float64)
+
+    def likelihood(self, evidence: Any) -> NDArray[np.float64]:
+        """Return how well each level agrees with the evidence.
+
+        Parameters
+        ----------
+        evidence : level, collection of levels, or array of float
+            A level (1 for it, 0 for the others); a list, tuple or set of levels (any of
+            them); an array of floats with one likelihood for each level (soft evidence);
+            None or NaN (no evidence, all ones).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> x = Variable("x", ("a", "b", "c"))
+        >>> x.likelihood("b"), x.likelihood(["a", "c"])
+        (array([0., 1., 0.]), array([1., 0., 1.]))
+        >>> x.likelihood(np.array([0.9, 0.1, 0.0]))
+        array([0.9, 0.1, 0. ])
+        """
+        if isinstance(evidence, np.ndarray) and evidence.ndim > 0:
+            if evidence.dtype.kind == "f":
+                return _soft_evidence(self, evidence)
+            evidence = evidence.ravel().tolist()
+        if is_missing(evidence):
+            return np.ones(len(self))
+        several = isinstance(evidence, (list, tuple, set, frozenset, range))
+        levels = list(evidence) if several and not isinstance(evidence, Bin) else [evidence]
+        if not levels:
+            raise ValueError(
+                f"Variable {self.name!r}: an empty list of levels can never be true; "
+                "leave the variable out if nothing is known about it."
+            )
+        weights = np.zeros(len(self))
+        weights[[self.code(level) for level in levels]] = 1.0
+        return weights
+
+
+def _soft_evidence(variable: Variable, evidence: NDArray[Any]) -> NDArray[np.float64]:
+    if evidence.shape != (len(variable),):
+        raise ValueError(
+            f"Variable {variable.name!r} has {len(variable)} levels: soft evidence must be one "
+            f"likelihood for each, not an array of shape {evidence.shape}."
+        )
+    if not (np.isfinite(evidence).all() and (evidence >= 0).all() and evidence.any()):
+        raise ValueError(
+            f"Variable {variable.name!r}: soft evidence must be finite, nonnegative and not all "
+            f"zero, not {evidence}."
+        )
+    return evidence.astype(np.float64)
+
+
+def _label_array(levels: tuple[Level, ...]) -> NDArray[Any]:
+    """Return the labels in the dtype of their one type, as objects if there are several."""
+    kinds = {type(level) for level in levels}
+    if kinds in ({str}, {bool}, {float}):
+        return np.array(levels)
+    if kinds == {int} and all(-(2**63) <= level < 2**63 for level in levels):  # type: ignore[operator]
+        return np.array(levels, dtype=np.int64)
+    array = np.empty(len(levels), dtype=object)
+    for i, level in enumerate(levels):
+        array[i] = level
+    return array
+
+
+def _checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
+    if isinstance(levels, (str, bytes)):
+        raise TypeError(f"Variable {name!r}: levels must be a list, not the text {levels!r}")
+    labels: dict[Level, None] = {}
+    for level in levels:
+        if is_missing(level):
+            raise ValueError(
+                f"Variable {name!r}: {level!r} means missing and cannot be a level; leave it out."
+            )
+        try:
+            label = native(level)
+        except TypeError as error:
+            raise TypeError(f"Variable {name!r}: level {error}") from None
+        if label in labels:
+            raise ValueError(f"Variable {name!r}: level {label!r} is there twice.")
+        labels[label] = None
+    if not labels:
+        raise ValueError(f"Variable {name!r} has no levels: it needs at least one.")
+    return tuple(labels)
+
+
+def _checked_kind(
+    name: str, levels: tuple[Level, ...], kind: str, stand_ins: Iterable[float] | None
+) -> tuple[float, ...] | None:
+    if kind not in ("nominal", "ordinal", "binned"):
+        raise ValueError(
+            f"Variable {name!r}: kind must be 'nominal', 'ordinal' or 'binned', not {kind!r}"
+        )
+    if kind != "binned":
+        if stand_ins is not None:
+            raise ValueError(f"Variable {name!r} is {kind}: only binned ones have representatives.")
+        return None
+    bins = [level for level in levels if isinstance(level, Bin)]
+    joined = all(a.right == b.left and not a.closed_right for a, b in pairwise(bins))
+    if len(bins) < len(levels) or not joined or any(not b.left < b.right for b in bins):
+        raise ValueError(
+            f"Variable {name!r}: the levels of a binned variable must be adjoining bins in "
+            f"increasing order, not {show(levels)}"
+        )
+    if stand_ins is None:
+        return tuple(middle(b) for b in bins)
+    numbers = tuple(float(x) for x in stand_ins)
+    if len(numbers) != len(bins) or not np.isfinite(numbers).all():
+        raise ValueError(
+            f"Variable {name!r} has {len(bins)} bins: it needs one finite representative for "
+            f"each, not {numbers}"
+        )
+    return numbers
