@@ -1,0 +1,80 @@
+"""Exact sampling from a mixture of products: the class first, then every variable by itself."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["draw_codes", "draw_levels"]
+
+_ROWS = 2**16  # rows per block: what is in flight stays in the cache
+
+
+def draw_codes(
+    weights: NDArray[np.float64],
+    factors: Sequence[NDArray[np.float64]],
+    n: int,
+    rng: np.random.Generator,
+    dtype: Any = np.int16,
+) -> NDArray[np.integer]:
+    """Draw `n` records of level numbers; factor columns of classes without weight are not read.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[1.0, 0.0], [0.0, 1.0]])
+    >>> draw_codes(np.array([0.5, 0.5]), [A, A], 3, np.random.default_rng(0))
+    array([[1, 1],
+           [0, 0],
+           [0, 0]], dtype=int16)
+    """
+    codes = np.empty((n, len(factors)), dtype=dtype)
+    classes = _search_tree(weights[:, None])
+    trees = [_search_tree(factor) for factor in factors]
+    for start in range(0, n, _ROWS):
+        block = codes[start : start + _ROWS]
+        chosen = draw_levels(classes, np.zeros(len(block), dtype=np.intp), rng)
+        for column, tree in enumerate(trees):
+            block[:, column] = draw_levels(tree, chosen, rng)
+    return codes
+
+
+def _search_tree(columns: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Cumulative probabilities of each column, padded by infinity to a power of two rows.
+
+    From the last level of positive probability on they are infinite: rounding can then neither
+    pass it nor choose a level of probability zero.
+    """
+    levels, rank = columns.shape
+    rows = 1 << max(levels - 1, 0).bit_length()
+    tree = np.full((rows, rank), np.inf)
+    tree[:levels] = np.cumsum(columns, axis=0)
+    total = tree[levels - 1].copy()
+    tree[:levels] /= np.where(total > 0.0, total, 1.0)
+    last = levels - 1 - np.argmax(columns[::-1] > 0.0, axis=0)
+    tree[np.arange(rows)[:, None] >= last] = np.inf
+    return tree
+
+
+def draw_levels(
+    tree: NDArray[np.float64], chosen: NDArray[np.intp], rng: np.random.Generator
+) -> NDArray[np.intp]:
+    """One level for each chosen column, by inversion: a binary search on all rows at once.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> tree = np.array([[0.5, np.inf], [np.inf, np.inf]])
+    >>> draw_levels(tree, np.array([0, 1, 0, 1]), np.random.default_rng(0))
+    array([1, 0, 0, 0])
+    """
+    rows, rank = tree.shape
+    uniform = rng.random(len(chosen))
+    flat = tree.ravel()
+    at = chosen.astype(np.intp)  # flat position of (level, class); the level is at // rank
+    step = rows // 2
+    while step:
+        at += (step * rank) * (uniform >= flat[at + (step - 1) * rank])
+        step //= 2
+    return (at - chosen) // rank
