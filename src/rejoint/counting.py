@@ -1,0 +1,107 @@
+"""Counting records into tables: chunk by chunk, identical records merged where that pays."""
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.domain import Domain
+from rejoint.records import Records
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+#: Merging pays if all possible records, holes included, are this many times fewer than the rows.
+MERGE = 4
+
+
+def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[Records]:
+    """Give the data as Records, one after another, all over the same domain.
+
+    An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
+    domain, since each alone may show only some of the levels.
+
+    Examples
+    --------
+    >>> rows = [{"a": 0, "b": 1}, {"a": 1, "b": 0}]
+    >>> [len(chunk) for chunk in as_chunks(rows, None, None)]
+    [2]
+    """
+    if not isinstance(data, Iterator):
+        yield Records.of(data, domain=domain, sample_weight=sample_weight)
+        return
+    if sample_weight is not None:
+        raise ValueError(
+            "sample_weight cannot be matched to an iterator of chunks: give chunks that are "
+            "Records with their own weights, Records.of(chunk, sample_weight=...)."
+        )
+    first = next(data, None)
+    if first is None:
+        raise ValueError("The iterator of chunks is empty: there is nothing to count.")
+    if domain is None and not isinstance(first, Records):
+        raise ValueError(
+            "Chunks need a domain, since one chunk may not show every level: give domain=, or "
+            "chunks that are Records."
+        )
+    domain = first.domain if domain is None else domain
+    for chunk in chain([first], data):
+        yield Records.of(chunk, domain=domain)
+
+
+def count_all(chunks: Iterable[Records], subsets: tuple[Subset, ...], threads: int | None) -> Array:
+    """Add up the tables of all chunks (at least one), flat.
+
+    Examples
+    --------
+    >>> records = Records.of([{"a": 0, "b": 1}, {"a": 1, "b": 0}])
+    >>> count_all([records, records], ((0,), (0, 1)), threads=1)
+    array([2., 2., 0., 2., 2., 0.])
+    """
+    threads = kernels.available_threads() if threads is None else threads
+    if threads < 1:
+        raise ValueError(f"threads must be at least 1, got {threads}.")
+    tables = (_count_one(records, subsets, threads) for records in chunks)
+    total = next(tables)
+    for flat in tables:
+        total += flat
+    return total
+
+
+def _count_one(records: Records, subsets: tuple[Subset, ...], threads: int) -> Array:
+    levels = records.domain.shape
+    codes, weight = records.codes, records.sample_weight
+    if prod(n + 1 for n in levels) * MERGE <= len(codes):
+        codes, weight = merged(codes, weight, levels)
+    return kernels.count(codes, weight, levels, subsets, threads)
+
+
+def merged(
+    codes: NDArray[Any], weight: Array | None, levels: tuple[int, ...]
+) -> tuple[NDArray[Any], Array]:
+    """Merge identical records; the weight of each is their number, or the sum of their weights.
+
+    Meant for few possible records: it counts into one cell for each.
+
+    Examples
+    --------
+    >>> merged(np.array([[0, 1], [0, -1], [0, 1]], dtype=np.int16), None, (2, 2))
+    (array([[ 0, -1],
+           [ 0,  1]], dtype=int16), array([1., 2.]))
+    """
+    index = np.zeros(len(codes), dtype=np.int64)
+    for n, size in enumerate(levels):
+        index *= size + 1
+        index += codes[:, n] + 1
+    counts = np.bincount(index, weight)
+    # A record seen only with weight zero is dropped: it adds nothing to any table.
+    kept = np.flatnonzero(counts)
+    distinct = np.empty((len(kept), len(levels)), dtype=codes.dtype)
+    rest = kept
+    for n in reversed(range(len(levels))):
+        rest, code = np.divmod(rest, levels[n] + 1)
+        distinct[:, n] = code - 1
+    return distinct, counts[kept].astype(np.float64)

@@ -1,0 +1,95 @@
+"""Compiled kernels, and the NumPy twin of each, chosen when this package is imported.
+
+The compiled module is used where it was built; ``REJOINT_KERNELS=numpy`` in the environment
+forces the twins. ``backend`` says which of the two runs. Both give the same numbers: tests
+hold one against the other.
+"""
+
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.kernels import _numpy
+
+Codes = NDArray[np.signedinteger[Any]]  # int16 or int32
+Array = NDArray[np.float64]
+
+
+def _load() -> Any:
+    if os.environ.get("REJOINT_KERNELS", "").lower() == "numpy":
+        return None
+    try:
+        return import_module("rejoint.kernels._native")
+    except ImportError:  # a wheel built without a compiler
+        return None
+
+
+_compiled = _load()
+
+#: "native" if the compiled kernels run, "numpy" if their twins do.
+backend: str = "numpy" if _compiled is None else "native"
+
+
+def available_threads() -> int:
+    """Return the number of processors this process may use.
+
+    Examples
+    --------
+    >>> available_threads() >= 1
+    True
+    """
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        return os.cpu_count() or 1
+
+
+def count(
+    codes: Codes,
+    weight: Array | None,
+    levels: Sequence[int],
+    subsets: Sequence[tuple[int, ...]],
+    threads: int = 1,
+) -> Array:
+    """Count the tables of many subsets of variables at once, available-case.
+
+    Parameters
+    ----------
+    codes : (M, N) array of int16 or int32
+        Level of each variable in each record; negative where it is missing.
+    weight : (M,) array of float, optional
+        Weight of each record; one each by default.
+    levels : sequence of N int
+        Number of levels of each variable. Codes must lie below it: they are not checked here.
+    subsets : sequence of tuples of int
+        Variables of each table, increasing.
+    threads : int
+        Threads of the compiled kernel. The result does not depend on it.
+
+    Returns
+    -------
+    array of float
+        The tables one after another, each in C order. Without weights they are exact integers.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1], [1, 1], [0, -1]], dtype=np.int16)
+    >>> count(codes, None, [2, 2], [(0,), (0, 1)])
+    array([2., 1., 0., 1., 0., 1.])
+    """
+    if _compiled is None:
+        return _numpy.count(codes, weight, levels, subsets)
+    codes = np.ascontiguousarray(codes)
+    shape = np.asarray(levels, dtype=np.int64)
+    sizes = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
+    members = np.fromiter((n for s in subsets for n in s), dtype=np.int64, count=int(sizes.sum()))
+    cells = _numpy.table_sizes(levels, subsets)
+    out = np.zeros(int(cells.sum()))
+    if weight is not None:
+        weight = np.ascontiguousarray(weight, dtype=np.float64)
+    _compiled.count(codes, weight, shape, sizes, members, out, threads)
+    return out

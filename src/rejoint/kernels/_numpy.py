@@ -1,0 +1,75 @@
+"""The kernels in plain NumPy: run without a compiler, and what the compiled ones must equal."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def table_sizes(levels: Sequence[int], subsets: Sequence[tuple[int, ...]]) -> NDArray[np.int64]:
+    """Return the number of cells of each table.
+
+    Examples
+    --------
+    >>> table_sizes([2, 3, 4], [(0,), (1, 2)])
+    array([ 2, 12])
+    """
+    shape = [int(n) for n in levels]
+    sizes = np.ones(len(subsets), dtype=np.int64)
+    for i, subset in enumerate(subsets):
+        for n in subset:
+            sizes[i] *= shape[n]
+    return sizes
+
+
+def count(
+    codes: NDArray[Any],
+    weight: Array | None,
+    levels: Sequence[int],
+    subsets: Sequence[tuple[int, ...]],
+) -> Array:
+    """Count tables by ``numpy.bincount``; see :func:`rejoint.kernels.count`.
+
+    Subsets that share all but their last variable share the rows where those are observed,
+    and the cell each of these rows falls into.
+
+    Examples
+    --------
+    >>> codes = np.array([[0, 1], [1, 1], [0, -1]], dtype=np.int16)
+    >>> count(codes, None, [2, 2], [(0,), (0, 1)])
+    array([2., 1., 0., 1., 0., 1.])
+    """
+    sizes = table_sizes(levels, subsets)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.zeros(int(starts[-1]))
+    columns = [np.ascontiguousarray(codes[:, n]) for n in range(codes.shape[1])]
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for i, subset in enumerate(subsets):
+        groups.setdefault(subset[:-1], []).append(i)
+    for prefix, tables in groups.items():
+        rows, cells = _observed(columns, levels, prefix)
+        for i in tables:
+            last = subsets[i][-1]
+            code = columns[last][rows]
+            seen = code >= 0
+            index = cells[seen] * levels[last] + code[seen]
+            mass = None if weight is None else weight[rows][seen]
+            out[starts[i] : starts[i + 1]] = np.bincount(index, mass, minlength=int(sizes[i]))
+    return out
+
+
+def _observed(
+    columns: Sequence[NDArray[Any]], levels: Sequence[int], prefix: tuple[int, ...]
+) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Rows where all variables of ``prefix`` are observed, and the cell of each."""
+    seen = np.ones(len(columns[0]), dtype=bool)
+    for n in prefix:
+        seen &= columns[n] >= 0
+    rows = np.flatnonzero(seen)
+    cells = np.zeros(len(rows), dtype=np.int64)
+    for n in prefix:
+        cells = cells * levels[n] + columns[n][rows]
+    return rows, cells

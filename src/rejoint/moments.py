@@ -1,0 +1,179 @@
+"""Moments of numeric levels: means, covariances, third moments, as linear facts about tables."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+
+Array = NDArray[np.float64]
+Key = str | Sequence[str]
+
+
+@dataclass(frozen=True)
+class Moment:
+    """A known expectation of a product of functions of single variables.
+
+    ``value = sum over cells of P(cells of the variables) * prod_v vectors[v][level of v]``.
+    A mean has one vector, the level values; a covariance has two, the level values less the
+    mean; a repeated variable multiplies its vectors, so that a variance is one vector too.
+
+    Parameters
+    ----------
+    variables : tuple of int
+        Indices of distinct variables, increasing.
+    vectors : tuple of array
+        For each variable, one number per level.
+    value : float
+        The expectation.
+    label : str
+        What it is, for messages: ``"covariance of a, b"``.
+
+    Examples
+    --------
+    >>> Moment((0,), (np.array([0.0, 1.0]),), 0.3, "mean of a").expectation(np.array([0.7, 0.3]))
+    0.3
+    """
+
+    variables: tuple[int, ...]
+    vectors: tuple[Array, ...]
+    value: float
+    label: str
+
+    def __post_init__(self) -> None:
+        vectors = tuple(np.array(v, dtype=np.float64) for v in self.vectors)
+        for vector in vectors:
+            vector.flags.writeable = False
+        object.__setattr__(self, "vectors", vectors)
+
+    def expectation(self, share: Array) -> float:
+        """Return what this moment would be under a share table of its variables.
+
+        Examples
+        --------
+        >>> half = np.array([0.5, 0.5])
+        >>> Moment((0,), (np.array([1.0, 3.0]),), 2.0, "mean of a").expectation(half)
+        2.0
+        """
+        for vector in self.vectors:
+            share = np.tensordot(vector, share, axes=(0, 0))
+        return float(share)
+
+
+def read_moments(
+    moments: Mapping[Key, float],
+    domain: Domain,
+    *,
+    central: bool = True,
+    table_mean: Callable[[str], float | None] = lambda name: None,
+) -> tuple[Moment, ...]:
+    """Turn ``{("a",): mean, ("a", "b"): covariance, ...}`` into moments.
+
+    Parameters
+    ----------
+    moments : mapping
+        From one name to its mean, from several (repeated ones allowed: ``("a", "a")`` is the
+        variance) to their central moment.
+    domain : Domain
+        Gives the numbers behind the levels.
+    central : bool
+        False: moments of two or more names are raw, ``E[a b]``.
+    table_mean : callable
+        Mean of a variable from a table, where there is one, for those not given.
+
+    Examples
+    --------
+    >>> domain = Domain.of({"a": [0, 1], "b": [1, 2, 3]})
+    >>> [m.label for m in read_moments({"a": 0.5, "b": 2.0, ("b", "b"): 0.7}, domain)]
+    ['mean of a', 'mean of b', 'variance of b']
+    """
+    named = _by_index(moments, domain)
+    means = {key[0]: value for key, value in named.items() if len(key) == 1}
+    found = []
+    for key, value in named.items():
+        centers = dict.fromkeys(key, 0.0)
+        if central and len(key) > 1:
+            centers = {n: _center(n, key, domain, means, table_mean) for n in key}
+        found.append(_moment(key, value, centers, domain, central))
+    return tuple(found)
+
+
+def _by_index(moments: Mapping[Key, float], domain: Domain) -> dict[tuple[int, ...], float]:
+    """Check values and names; keys become increasing indices, repetitions kept."""
+    named: dict[tuple[int, ...], float] = {}
+    for names, value in moments.items():
+        listed = (names,) if isinstance(names, str) else tuple(names)
+        if not listed:
+            raise ValueError("A moment without variables was given: name at least one.")
+        key = tuple(sorted(domain.index(name) for name in listed))
+        if key in named:
+            raise ValueError(f"The moment of {_words(key, domain)} is given twice.")
+        if not isinstance(value, int | float | np.number) or not np.isfinite(value):
+            raise ValueError(
+                f"The moment of {_words(key, domain)} must be a finite number, got {value!r}."
+            )
+        named[key] = float(value)
+    return named
+
+
+def _words(key: tuple[int, ...], domain: Domain) -> str:
+    return ", ".join(domain.names[n] for n in key)
+
+
+def _center(
+    n: int,
+    key: tuple[int, ...],
+    domain: Domain,
+    means: Mapping[int, float],
+    table_mean: Callable[[str], float | None],
+) -> float:
+    name = domain.names[n]
+    mean = means[n] if n in means else table_mean(name)
+    if mean is None:
+        raise ValueError(
+            f"The central moment of {_words(key, domain)} needs the mean of {name!r}: add "
+            f"moments={{({name!r},): mean}} or a table that holds {name!r}, or give raw moments "
+            "with central=False."
+        )
+    return mean
+
+
+def _moment(
+    key: tuple[int, ...], value: float, centers: Mapping[int, float], domain: Domain, central: bool
+) -> Moment:
+    variables = tuple(sorted(set(key)))
+    vectors = []
+    for n in variables:
+        values = np.asarray(domain[n].numeric, dtype=np.float64)
+        vectors.append((values - centers[n]) ** key.count(n))
+    moment = Moment(tuple(variables), tuple(vectors), value, _label(key, domain, central))
+    _check_range(moment)
+    return moment
+
+
+def _label(key: tuple[int, ...], domain: Domain, central: bool) -> str:
+    names = _words(key, domain)
+    if len(key) == 1:
+        return f"mean of {names}"
+    if not central:
+        return f"raw moment of {names}"
+    if len(key) == 2:
+        same = key[0] == key[1]
+        return f"variance of {domain.names[key[0]]}" if same else f"covariance of {names}"
+    return f"central moment of {names}"
+
+
+def _check_range(moment: Moment) -> None:
+    """Refuse a value that no table whatever could give: it lies outside the products' range."""
+    low = high = 1.0
+    for vector in moment.vectors:
+        ends = [low * vector.min(), low * vector.max(), high * vector.min(), high * vector.max()]
+        low, high = min(ends), max(ends)
+    slack = 1e-9 * max(abs(low), abs(high))  # rounding of the vectors' products
+    if not low - slack <= moment.value <= high + slack:
+        raise ValueError(
+            f"The {moment.label} is given as {moment.value:g}, but with these levels it lies "
+            f"between {low:g} and {high:g}: check the number, or the levels' values."
+        )

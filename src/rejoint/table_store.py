@@ -1,0 +1,186 @@
+"""The tables themselves: where each one lies, its counts, its shares, its total."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.covers import indices_of
+from rejoint.domain import Domain
+from rejoint.kernels._numpy import table_sizes
+from rejoint.moments import Moment
+from rejoint.table_forms import names_of
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+Names = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TableStore:
+    """Tables over subsets of the variables of a domain; see :class:`rejoint.Marginals`.
+
+    Examples
+    --------
+    >>> store = TableStore(Domain.of({"a": 2, "b": 2}), ((0,), (1,)), [3, 1, 2, 2])
+    >>> store["b"], store.totals
+    (array([2., 2.]), array([4., 4.]))
+    """
+
+    domain: Domain
+    index_subsets: tuple[Subset, ...]
+    flat: Array
+    table_weight: Array = None  # type: ignore[assignment]  # filled in below
+    moments: tuple[Moment, ...] = ()
+    counted: NDArray[np.bool_] = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        number = len(self.index_subsets)
+        ones = np.ones(number) if self.table_weight is None else self.table_weight
+        counted = np.ones(number, dtype=bool) if self.counted is None else self.counted
+        self._freeze("flat", np.asarray(self.flat, dtype=np.float64))
+        self._freeze("table_weight", np.asarray(ones, dtype=np.float64))
+        self._freeze("counted", np.asarray(counted, dtype=bool))
+        cells = int(self._starts[-1])
+        if self.flat.shape != (cells,):
+            raise ValueError(
+                f"The {number} tables have {cells} cells together, but flat has shape "
+                f"{self.flat.shape}."
+            )
+
+    def _freeze(self, field: str, array: NDArray[Any]) -> None:
+        array = array.view()
+        array.flags.writeable = False
+        object.__setattr__(self, field, array)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        sizes = table_sizes(self.domain.shape, self.index_subsets)
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+    @cached_property
+    def _positions(self) -> dict[Subset, int]:
+        return {subset: i for i, subset in enumerate(self.index_subsets)}
+
+    @cached_property
+    def subsets(self) -> tuple[Names, ...]:
+        """The names of the variables of each table.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"b": 2, "a": 2}), ((0, 1), (0,)), [1, 2, 3, 4, 3, 7]).subsets
+        (('b', 'a'), ('b',))
+        """
+        names = self.domain.names
+        return tuple(tuple(names[n] for n in s) for s in self.index_subsets)
+
+    @cached_property
+    def totals(self) -> Array:
+        """The number of records (or their weight) behind each table; 1 for shares.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2, "b": 2}), ((0,), (1,)), [3, 7, 0.5, 0.5]).totals
+        array([10.,  1.])
+        """
+        totals = np.array([self._counts(i).sum() for i in range(len(self))])
+        totals.flags.writeable = False
+        return totals
+
+    def __len__(self) -> int:
+        """Return the number of tables."""
+        return len(self.index_subsets)
+
+    def __iter__(self) -> Iterator[Names]:
+        """Iterate over the subsets, as tuples of names."""
+        return iter(self.subsets)
+
+    def __contains__(self, names: Any) -> bool:
+        """Say whether there is a table of exactly these variables, in any order."""
+        known = all(n in self.domain for n in names_of(names))
+        return known and tuple(sorted(self.domain.indices(names_of(names)))) in self._positions
+
+    def __getitem__(self, names: str | Names) -> Array:
+        """Return the counts of one table, axes in the order asked."""
+        asked = names_of(names)
+        table = self._counts(self._find(asked))
+        return _in_order(table, self.domain.indices(asked))
+
+    def __repr__(self) -> str:
+        orders = sorted({len(s) for s in self.index_subsets})
+        words = f"{len(self):,} tables of order {', '.join(map(str, orders))}"
+        more = f", {len(self.moments)} moments" if self.moments else ""
+        if len(self) and self.counted.any():
+            low, high = (f"{f(self.totals[self.counted]):,.10g}" for f in (np.min, np.max))
+            more += f", {low if low == high else f'{low} to {high}'} records each"
+        return f"Marginals({words} over {len(self.domain)} variables{more})"
+
+    def _counts(self, i: int) -> Array:
+        shape = [self.domain.shape[n] for n in self.index_subsets[i]]
+        return self.flat[self._starts[i] : self._starts[i + 1]].reshape(shape)
+
+    def _find(self, asked: Names) -> int:
+        subset = indices_of(self.domain, asked)
+        if subset not in self._positions:
+            larger = [s for s in self.subsets if set(asked) < set(s)]
+            way = (
+                f"marginal({list(asked)}) sums {larger[0]} down to it."
+                if larger
+                else "count or give it, or fit a model, which has every table."
+            )
+            raise KeyError(f"There is no table of {asked} among the {len(self)}: {way}")
+        return self._positions[subset]
+
+    def total(self, *names: str) -> float:
+        """Return the number of records (or their weight) behind a table; 1 for shares.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).total("a", "b")
+        10.0
+        """
+        return float(self.totals[self._find(names_of(names))])
+
+    def shares(self, i: int) -> Array:
+        """Return the i-th table scaled to add up to one, axes in index order.
+
+        A table without records has no shares: all zeros.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2}), ((0,),), [1, 3]).shares(0)
+        array([0.25, 0.75])
+        """
+        total = self.totals[i]
+        return self._counts(i) / (total if total > 0 else 1.0)
+
+    def marginal(self, names: str | Sequence[str]) -> Array:
+        """Return the share table of some variables, axes in the order asked.
+
+        It is summed down from the table with the most records among those that hold all of
+        these variables (shares, whose records are unknown, come last).
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).marginal(["b"])
+        array([0.4, 0.6])
+        """
+        asked = names_of(names)
+        subset = indices_of(self.domain, asked)
+        holders = [i for i, s in enumerate(self.index_subsets) if set(subset) <= set(s)]
+        best = max(holders, key=lambda i: (self.counted[i], self.totals[i]), default=None)
+        if best is None or self.totals[best] == 0:
+            raise ValueError(
+                f"No table with records holds {asked} together: count or give one, or fit a "
+                "model, which has every table."
+            )
+        gone = tuple(axis for axis, n in enumerate(self.index_subsets[best]) if n not in subset)
+        return _in_order(self.shares(best).sum(axis=gone), self.domain.indices(asked))
+
+
+def _in_order(table: Array, asked: Sequence[int]) -> Array:
+    """Turn a table with axes in index order to the order asked."""
+    return table.transpose(np.argsort(np.argsort(asked)))
