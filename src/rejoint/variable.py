@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 
 from rejoint.columns.bins import Bin, middle
 from rejoint.columns.encoding import Unknown, encode_column
+from rejoint.columns.forms import Codes, Column
 from rejoint.columns.labels import Level, is_missing, is_number, native, nearest, show
-from rejoint.remarks import remark
 from rejoint.columns.series import read_column
+from rejoint.remarks import remark
 
 __all__ = ["HandleUnknown", "Kind", "Variable"]
 
@@ -66,9 +67,7 @@ class Variable:
         """Return the number of levels."""
         return len(self.levels)
 
-    def encode(
-        self, column: Any, *, handle_unknown: HandleUnknown = "missing"
-    ) -> NDArray[np.signedinteger[Any]]:
+    def encode(self, column: Any, *, handle_unknown: HandleUnknown = "missing") -> Codes:
         """Turn labels into codes; missing cells are -1.
 
         Parameters
@@ -93,36 +92,33 @@ class Variable:
         ValueError: Variable 'x', row 1: level 'c' is not among 'a', 'b'; declare it in the \
 Domain or leave the cell empty.
         """
-        codes, unknown = encode_column(self.levels, self._codes, read_column(column, self.name))
+        _checked_choice(handle_unknown)
+        codes, unknown = self.match(read_column(column, self.name))
+        if unknown is not None and handle_unknown == "error":
+            raise self.unknown_error(unknown)
         if unknown is not None:
-            self.report(unknown, handle_unknown)
+            remark(self.unknown_text(unknown))
         return codes
 
-    def report(self, unknown: Unknown, handle_unknown: HandleUnknown) -> None:
-        """Raise or remark on labels that are no level.
+    def match(self, column: Column) -> tuple[Codes, Unknown | None]:
+        """Return the codes of a column that is read already, and what was unknown in it."""
+        return encode_column(self.levels, self._codes, column)
 
-        Examples
-        --------
-        >>> import warnings
-        >>> with warnings.catch_warnings(record=True) as said:
-        ...     warnings.simplefilter("always")
-        ...     _ = Variable("x", ("a", "b")).encode(["a", "c", "c"])
-        >>> print(said[0].message)
-        Variable 'x': 2 cells hold labels that are no level and count as missing: 'c'.
-        """
-        if handle_unknown == "error":
-            raise ValueError(
-                f"Variable {self.name!r}, row {unknown.row}: level {unknown.labels[0]!r} is not "
-                f"among {show(self.levels)}; declare it in the Domain or leave the cell empty."
-                + nearest(unknown.labels[0], self.levels)
-            )
-        if handle_unknown != "missing":
-            raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}")
-        cells = (
-            "1 cell holds a label" if unknown.cells == 1 else f"{unknown.cells:,} cells hold labels"
+    def unknown_error(self, unknown: Unknown) -> ValueError:
+        """Return the error for labels that are no level."""
+        return ValueError(
+            f"Variable {self.name!r}, row {unknown.row}: level {unknown.labels[0]!r} is not "
+            f"among {show(self.levels)}; declare it in the Domain or leave the cell empty."
+            + nearest(unknown.labels[0], self.levels)
         )
-        verb = "is no level and counts" if unknown.cells == 1 else "are no level and count"
-        remark(f"Variable {self.name!r}: {cells} that {verb} as missing: {show(unknown.labels)}.")
+
+    def unknown_text(self, unknown: Unknown) -> str:
+        """Return the remark for labels that are no level."""
+        if unknown.cells == 1:
+            cells = "1 cell holds a label that is no level and counts"
+        else:
+            cells = f"{unknown.cells:,} cells hold labels that are no level and count"
+        return f"Variable {self.name!r}: {cells} as missing: {show(unknown.labels)}."
 
     def decode(self, codes: Any, *, missing: object = None) -> NDArray[Any]:
         """Turn codes into labels, as objects with `missing` in the holes if there are any.
@@ -228,6 +224,11 @@ Domain or leave the cell empty.
         weights = np.zeros(len(self))
         weights[[self.code(level) for level in levels]] = 1.0
         return weights
+
+
+def _checked_choice(handle_unknown: str) -> None:
+    if handle_unknown not in ("missing", "error"):
+        raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}.")
 
 
 def _soft_evidence(variable: Variable, evidence: NDArray[Any]) -> NDArray[np.float64]:

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.columns.bins import Bin, bin_codes
-from rejoint.columns.forms import Coded, Column, Numbers
+from rejoint.columns.forms import Coded, Codes, Column, Numbers
 from rejoint.columns.labels import Level
 
 __all__ = ["Unknown", "code_dtype", "encode_column"]
 
-Codes = NDArray[np.signedinteger[Any]]
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
 

@@ -10,10 +10,23 @@ from numpy.typing import NDArray
 
 from rejoint.columns.labels import Level, is_missing, native
 
-__all__ = ["Coded", "Column", "Numbers", "column_of_array", "column_of_objects"]
+__all__ = [
+    "Coded",
+    "Codes",
+    "Column",
+    "Numbers",
+    "advice",
+    "coded",
+    "column_of_array",
+    "column_of_distinct",
+    "column_of_objects",
+    "numbers_if_all",
+]
 
-Ints = NDArray[np.signedinteger[Any]]
+Codes = NDArray[np.signedinteger[Any]]
 _EXACT = 2.0**53  # floats beyond may stand for more than one integer
+_WIDE = 64  # characters; longer text is hashed by Python
+_PRIME = 1099511628211
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,7 @@ class Coded:
     """
 
     labels: tuple[Level, ...]
-    codes: Ints
+    codes: Codes
     declared: bool = False
     ordered: bool = False
 
@@ -82,12 +95,14 @@ def column_of_array(
             )
         case "f":
             return _of_floats(array, missing)
+        case "U" if missing is None:
+            return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
-    raise TypeError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}")
+    raise TypeError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}.")
 
 
-def coded(labels: tuple[Level, ...], codes: Ints, missing: NDArray[np.bool_] | None) -> Coded:
+def coded(labels: tuple[Level, ...], codes: Codes, missing: NDArray[np.bool_] | None) -> Coded:
     """Return codes with -1 wherever `missing` is True."""
     if missing is not None and missing.any():
         codes = np.where(missing, -1, codes).astype(codes.dtype)
@@ -134,37 +149,83 @@ def _blanked(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> list[Any
 
 
 def column_of_objects(values: Sequence[Any], name: str) -> Column:
-    """Read a column of Python objects by hashing; numbers alone become `Numbers`."""
+    """Read a column of Python objects by hashing."""
     try:
-        distinct: dict[Any, int] = dict.fromkeys(values, -1)
+        places: dict[Any, int] = dict.fromkeys(values, 0)
     except TypeError:
         row = next(i for i, v in enumerate(values) if not _hashable(v))
-        raise _no_label(name, row, values[row]) from None
+        raise no_label(name, row, values[row]) from None
+    distinct = list(places)
+    for i, value in enumerate(distinct):
+        places[value] = i
+    codes = np.fromiter(map(places.__getitem__, values), np.int32, len(values))
+    return numbers_if_all(column_of_distinct(distinct, codes, name))
+
+
+def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
+    """Read a NumPy array of text: by a hash of the characters, exact because it is checked."""
+    array = np.ascontiguousarray(array)
+    width = array.dtype.itemsize // 4
+    if not len(array) or not 0 < width <= _WIDE:
+        return column_of_objects(array.tolist(), name)
+    letters = array.view(np.uint32).reshape(len(array), width)
+    keys = letters[:, 0].astype(np.uint64)
+    for place in range(1, width):
+        keys = keys * np.uint64(_PRIME) + letters[:, place]
+    distinct = np.unique(keys)
+    codes = np.searchsorted(distinct, keys).astype(np.int32)
+    row = np.zeros(len(distinct), dtype=np.intp)
+    row[codes] = np.arange(len(array))
+    labels = array[row]
+    if len(distinct) > len(array) // 2 or not np.array_equal(labels[codes], array):
+        return column_of_objects(array.tolist(), name)  # too many texts to gain, or two of one hash
+    return column_of_distinct(labels.tolist(), codes, name)
+
+
+def column_of_distinct(
+    distinct: Sequence[Any],
+    codes: Codes,
+    name: str,
+    *,
+    declared: bool = False,
+    ordered: bool = False,
+) -> Coded:
+    """Return codes into values of any type as codes into labels; empty values are -1."""
     labels: dict[Level, int] = {}
-    for value in distinct:
-        if not is_missing(value):
-            try:
-                label = native(value)
-            except (TypeError, UnicodeDecodeError):
-                row = next(i for i, v in enumerate(values) if v is value)
-                raise _no_label(name, row, value) from None
-            distinct[value] = labels.setdefault(label, len(labels))
-    codes = np.fromiter(map(distinct.__getitem__, values), np.int32, len(values))
-    return numbers_if_all(tuple(labels), codes)
+    table = np.full(len(distinct) + 1, -1, dtype=np.int32)  # the last entry is for the code -1
+    for i, value in enumerate(distinct):
+        if is_missing(value):
+            continue
+        try:
+            label = native(value)
+        except (TypeError, UnicodeDecodeError):
+            raise no_label(name, int(np.argmax(codes == i)), value) from None
+        table[i] = labels.setdefault(label, len(labels))
+    if all(isinstance(x, float) and x.is_integer() for x in labels):
+        labels = {int(x): i for x, i in labels.items() if isinstance(x, float)}
+    same = np.array_equal(table[:-1], np.arange(len(distinct)))
+    return Coded(tuple(labels), codes if same else table[codes], declared, ordered)
 
 
-def numbers_if_all(labels: tuple[Level, ...], codes: Ints) -> Column:
-    """Return `Numbers` if every label is a number that an array can hold exactly."""
+def numbers_if_all(column: Coded) -> Column:
+    """Return `Numbers` if every label is a number (not all booleans) that an array can hold."""
+    labels = column.labels
     if not labels or not all(isinstance(x, (int, float)) for x in labels):
-        return Coded(labels, codes)
+        return column
     if all(isinstance(x, bool) for x in labels):
-        return Coded(labels, codes)
-    gone = codes < 0
+        return column
     values = np.array([int(x) if isinstance(x, bool) else x for x in labels])
-    exact = values.dtype.kind in "iuf" and all(
-        v == x for v, x in zip(values.tolist(), labels, strict=True)
-    )
-    return column_of_array(values[codes], "", gone) if exact else Coded(labels, codes)
+    if values.dtype.kind not in "iuf" or values.tolist() != list(labels):
+        return column  # integers too large for an array, or too large to be floats
+    return column_of_array(values[column.codes], "", column.codes < 0)
+
+
+def no_label(name: str, row: int, value: object) -> TypeError:
+    """Return the error for a value that cannot be a label."""
+    kind = type(value).__name__
+    dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
+    what = advice("date" if dated else kind)
+    return TypeError(f"Variable {name!r}, row {row}: {value!r} is a {kind}: {what}.")
 
 
 def _hashable(value: object) -> bool:
@@ -173,10 +234,3 @@ def _hashable(value: object) -> bool:
     except TypeError:
         return False
     return True
-
-
-def _no_label(name: str, row: int, value: object) -> TypeError:
-    kind = type(value).__name__
-    dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
-    what = advice("date" if dated else kind)
-    return TypeError(f"Variable {name!r}, row {row}: {value!r} is a {kind}: {what}")
