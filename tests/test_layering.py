@@ -53,17 +53,16 @@ IMPORTS.pop("rejoint")
 
 
 def place(module: str) -> int:
-    """Position in the list; a private sibling (``rejoint._x``) stands with its first importer."""
+    """Position in the list; a module split off another one stands with its first importer."""
     part = module.split(".")[1]
     if part in LAYERS:
         return LAYERS.index(part)
-    assert part.startswith("_"), f"rejoint.{part} is not in the list of modules: {LAYERS}"
     users = [
         user
         for user, names in IMPORTS.items()
         if user.split(".")[1] != part and any(name.split(".")[1] == part for name in names)
     ]
-    assert users, f"no module imports rejoint.{part}"
+    assert users, f"rejoint.{part} is neither in the list of modules nor imported by one"
     return min(place(user) for user in users)
 
 

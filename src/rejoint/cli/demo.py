@@ -1,0 +1,151 @@
+"""``rejoint demo``: a known network, records with holes, and how much of it comes back."""
+
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from rejoint.pmf import LowRankPMF
+    from rejoint.records import Records
+
+RECORDS = 5_000
+MISSING = 0.3
+ORDER = 3
+RANK = 6
+QUESTIONS = (
+    ({"lung": "yes"}, {"smoke": "yes", "dysp": "yes"}),
+    ({"lung": "yes"}, {"smoke": "no", "xray": "no"}),
+    ({"lung": "yes"}, {"smoke": "yes", "xray": "yes"}),
+    ({"bronc": "yes"}, {"dysp": "yes"}),
+    ({"bronc": "yes"}, {"dysp": "yes", "xray": "yes"}),
+    ({"tub": "yes"}, {"asia": "yes", "xray": "yes"}),
+)
+
+
+@click.command("demo")
+@click.option("--seed", default=0, show_default=True, help="Seed of the records and of the fit.")
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("demo"),
+    show_default=True,
+    help="Folder for the plot; made if need be.",
+)
+def command(seed: int, output: Path) -> None:
+    """Recover the Asia network from records with holes.
+
+    Samples records of eight variables from a network whose joint is known, removes cells, and
+    recovers the joint from tables of three variables, without knowing the graph.
+    """
+    from rich.console import Console
+
+    from rejoint import datasets
+
+    out, err = Console(), Console(stderr=True)
+    truth = datasets.asia()
+    complete = truth.sample(RECORDS, random_state=seed)
+    records = datasets.remove_cells(complete, MISSING, random_state=seed)
+    err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
+    estimate = _recover(records, seed, err)
+    out.print(_answers(truth, estimate))
+    out.print(_errors(truth, estimate, records))
+    picture = _draw(truth, estimate, output)
+    if picture is None:
+        err.print("No plot: it needs matplotlib (pip install 'rejoint\\[plots]').")
+    else:
+        out.print(f"Plot: {picture}", highlight=False)
+
+
+def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
+    from rejoint.factorization import factorize
+    from rejoint.marginals import Marginals
+
+    start = perf_counter()
+    marginals = Marginals.count(records, order=ORDER)
+    result = factorize(marginals, rank=RANK, random_state=seed)
+    seconds = perf_counter() - start
+    err.print(
+        f"{len(marginals)} tables of {ORDER} variables counted and factored at rank {RANK} "
+        f"in {seconds:.1f} s. {result.stop}",
+        highlight=False,
+    )
+    return result.pmf
+
+
+def _answers(truth: "LowRankPMF", estimate: "LowRankPMF") -> "Table":
+    """Posteriors of the network beside the recovered ones."""
+    from rejoint.plots import describe
+
+    table = _table("Questions across variables", "true", "recovered")
+    for event, given in QUESTIONS:
+        pair = [pmf.prob(event, given=given) for pmf in (truth, estimate)]
+        table.add_row(describe(event, given), *[f"{value:.3f}" for value in pair])
+    return table
+
+
+def _errors(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") -> "Table":
+    """Distance from the true joint, with two simpler ways to put it in proportion."""
+    from rejoint import metrics
+    from rejoint.records import Records
+
+    whole = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
+    table = _table("Error of the joint (256 cells)", "total variation", "relative")
+    for name, pmf in {
+        "rejoint": estimate,
+        f"counting the {len(whole)} records without a hole": _counted(whole),
+        "taking the variables as independent": _independent(records),
+    }.items():
+        distance = metrics.total_variation(truth, pmf)
+        table.add_row(name, f"{distance:.3f}", f"{metrics.tensor_error(truth, pmf):.3f}")
+    return table
+
+
+def _counted(records: "Records") -> "LowRankPMF":
+    """Shares of records without holes, as they are."""
+    from rejoint.pmf import LowRankPMF
+
+    return LowRankPMF.from_dense(records.marginal(records.names), domain=records.domain)
+
+
+def _independent(records: "Records") -> "LowRankPMF":
+    """Product of the shares of each variable: rank one."""
+    from rejoint.pmf import LowRankPMF
+
+    factors = [records.marginal([name])[:, None] for name in records.names]
+    return LowRankPMF([1.0], factors, records.domain)
+
+
+def _draw(truth: "LowRankPMF", estimate: "LowRankPMF", folder: Path) -> Path | None:
+    """Write the picture; None where matplotlib is missing."""
+    from rejoint import plots
+
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return None
+    figure = Figure(figsize=(12, 5.5), layout="constrained")
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    plots.posteriors({"true": truth, "recovered": estimate}, QUESTIONS, ax=left)
+    plots.factors(estimate, ax=right)
+    left.set_title("Questions to the true and to the recovered joint", loc="left")
+    right.set_title("The hidden classes that were found", loc="left")
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "asia.png"
+    figure.savefig(path, dpi=150)
+    return path
+
+
+def _table(title: str, *columns: str) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", title=title)
+    table.add_column("")
+    for column in columns:
+        table.add_column(column, justify="right")
+    return table

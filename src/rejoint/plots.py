@@ -1,0 +1,155 @@
+"""Pictures of models and fits; every function takes an ``ax`` and returns it.
+
+matplotlib comes with the extra ``plots`` and is imported when a picture is drawn.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rejoint.pmf import LowRankPMF
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Query = tuple[Mapping[str, Any], Mapping[str, Any]]
+
+_COLOURS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
+
+
+def posteriors(
+    models: Mapping[str, LowRankPMF], queries: Iterable[Query], *, ax: "Axes | None" = None
+) -> "Axes":
+    """Bars that compare the answers of several models to the same questions.
+
+    Parameters
+    ----------
+    models : mapping of str to LowRankPMF
+        Each model under the name it has in the legend.
+    queries : iterable of (event, given)
+        Two mappings of variables to levels, as :meth:`LowRankPMF.prob` takes them.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> p = rj.datasets.asia()
+    >>> ax = rj.plots.posteriors({"true": p}, [({"lung": "yes"}, {"smoke": "yes"})])
+    >>> ax.get_xlabel()
+    'probability'
+    """
+    asked = list(queries)
+    ax = _axes(ax, height=0.5 + 0.55 * len(asked))
+    thickness = 0.8 / max(len(models), 1)
+    for row, (name, pmf) in enumerate(models.items()):
+        answers = [pmf.prob(event, given=given) for event, given in asked]
+        places = np.arange(len(asked)) + (row - (len(models) - 1) / 2) * thickness
+        colour = _COLOURS[row % len(_COLOURS)]
+        bars = ax.barh(places, answers, height=0.9 * thickness, label=name, color=colour)
+        ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
+    ax.set_yticks(range(len(asked)), [describe(event, given) for event, given in asked])
+    ax.invert_yaxis()
+    ax.set_xlim(0, 1.12)
+    ax.set_xlabel("probability")
+    ax.legend(frameon=False, loc="lower right")
+    return _plain(ax)
+
+
+def describe(event: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> str:
+    """A question in the usual notation.
+
+    Parameters
+    ----------
+    event, given : mapping
+        Variables and their levels.
+
+    Returns
+    -------
+    str
+
+    Examples
+    --------
+    >>> describe({"lung": "yes"}, {"smoke": "yes", "dysp": ["yes", "no"]})
+    'P(lung = yes | smoke = yes, dysp in yes, no)'
+    """
+
+    def part(name: str, level: Any) -> str:
+        if isinstance(level, np.ndarray):
+            return f"{name} ~ soft"
+        if isinstance(level, list | tuple | set):
+            return f"{name} in {', '.join(map(str, level))}"
+        return f"{name} = {level}"
+
+    sides = [", ".join(part(*item) for item in side.items()) for side in (event, given or {})]
+    return f"P({' | '.join(side for side in sides if side)})"
+
+
+def factors(
+    pmf: LowRankPMF, variables: Sequence[str] | None = None, *, ax: "Axes | None" = None
+) -> "Axes":
+    """Heat map of the class profiles: how probable each level is within each hidden class.
+
+    Classes are the columns, largest first, with their weight above; levels are the rows,
+    grouped by variable.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The model.
+    variables : sequence of str, optional
+        The variables to show; all by default.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> ax = rj.plots.factors(rj.datasets.asia(), ["lung", "xray"])
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['lung = yes', 'lung = no', 'xray = yes', 'xray = no']
+    """
+    chosen = pmf.domain.indices(pmf.domain.names if variables is None else variables)
+    order = np.argsort(-pmf.weights, kind="stable")
+    profile = np.concatenate([pmf.factors[n] for n in chosen])[:, order]
+    shown = [pmf.domain[n] for n in chosen]
+    ax = _axes(ax, height=1.0 + 0.22 * len(profile))
+    image = ax.imshow(profile, vmin=0, vmax=1, cmap="Blues", aspect="auto")
+    ax.set_yticks(range(len(profile)), [f"{v.name} = {level}" for v in shown for level in v.levels])
+    ax.set_xticks(range(pmf.rank), [f"{share:.2f}" for share in pmf.weights[order]])
+    ax.xaxis.tick_top()
+    ax.xaxis.set_label_position("top")
+    ax.set_xlabel("weight of the class")
+    for edge in np.cumsum([len(v) for v in shown])[:-1]:
+        ax.axhline(edge - 0.5, color="white", linewidth=2)
+    ax.figure.colorbar(image, ax=ax, label="probability within the class")
+    ax.tick_params(length=0)
+    return ax
+
+
+def _axes(ax: "Axes | None", height: float) -> "Axes":
+    """``ax`` itself, or that of a new figure."""
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError(
+            "Plots need matplotlib, which is not installed: pip install 'rejoint[plots]'."
+        ) from error
+    return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
+
+
+def _plain(ax: "Axes") -> "Axes":
+    """Without the frame at the top and on the right."""
+    ax.spines[["top", "right"]].set_visible(False)
+    return ax
