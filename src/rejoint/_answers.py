@@ -1,28 +1,22 @@
 """The questions a joint answers, asked by name and level: wiring of the functions on arrays."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import queries
+from rejoint._evidence import Given, likelihoods, positions, posterior
+from rejoint._labelled import Mode, labelled
 from rejoint._mixture import Mixture
-from rejoint._sampling import draw_codes
-from rejoint.domain import Level, Variable, remark
-from rejoint.queries import ZeroEvidenceError
+from rejoint._modes import most_probable, single_modes
+from rejoint.domain import Variable, remark
+from rejoint.export import Backend
 
-if TYPE_CHECKING:
-    from rejoint.records import Records
-
-__all__ = ["Answers", "Evidence", "Given"]
+__all__ = ["Answers"]
 
 FloatArray = NDArray[np.float64]
-
-Evidence = Any
-"""A level, a list of levels (any of them), or an array of likelihoods (soft evidence)."""
-
-Given = Mapping[str, Evidence] | None
 
 
 class Answers(Mixture):
@@ -74,9 +68,9 @@ class Answers(Mixture):
         >>> p.marginal("dysp", given={"smoke": "yes", "xray": ["yes", "no"]}).round(4)
         array([0.5528, 0.4472])
         """
-        asked = self._distinct(names)
-        posterior, factors = self._posterior(given)
-        return queries.joint_table(posterior, [factors[n] for n in asked])
+        asked = positions(self.domain, names)
+        shares, factors = posterior(self, given)
+        return queries.joint_table(shares, [factors[n] for n in asked])
 
     def prob(self, event: Mapping[str, Any], given: Given = None) -> float:
         """Probability that all of some variables take the levels named.
@@ -98,8 +92,8 @@ class Answers(Mixture):
         >>> p = rj.datasets.asia()
         >>> round(p.prob({"tub": "yes"}, given={"xray": "yes", "asia": "yes"}), 4)
         0.3377
-        >>> p.prob({"lung": ["yes", "no"]})
-        1.0
+        >>> round(p.prob({"smoke": "no", "lung": ["yes", "no"]}), 4)
+        0.5
         """
         for name, value in event.items():
             if isinstance(value, np.ndarray) and value.dtype.kind == "f":
@@ -107,77 +101,14 @@ class Answers(Mixture):
                     f"prob: the event on {name!r} is an array of likelihoods, which is evidence: "
                     "give it by given=, or name a level or a list of levels."
                 )
-        posterior, factors = self._posterior(given)
-        logs = queries.log_class_weights(posterior, factors, self._likelihoods(event))
-        return min(float(np.exp(queries.log_sum(logs))), 1.0)
-
-    def log_prob(self, data: Any) -> FloatArray:
-        """Logarithm of the probability of each record; missing cells are summed out.
-
-        Parameters
-        ----------
-        data : Records, or anything that ``Records.of`` takes
-            Read with the model's domain.
-
-        Returns
-        -------
-        ndarray (M,)
-            -inf for records that are impossible under the model.
-
-        Examples
-        --------
-        >>> import numpy as np, rejoint as rj
-        >>> p = rj.datasets.asia()
-        >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
-        array([0.0005, 0.0104])
-        """
-        codes = self._codes(data)
-        out = np.empty(len(codes))
-        for rows, logs in queries.log_likelihoods(self.weights, self.factors, codes):
-            out[rows] = queries.log_sum(logs)
-        return out
-
-    def classes(self, data: Any) -> FloatArray:
-        """Posterior of the hidden class of each record; missing cells are summed out.
-
-        A record of probability zero (factors may hold zeros) gets the limit of a vanishing
-        floor: the classes that contradict it least, with a remark that says how many.
-
-        Parameters
-        ----------
-        data : Records, or anything that ``Records.of`` takes
-            Read with the model's domain.
-
-        Returns
-        -------
-        ndarray (M, F)
-            Rows sum to one.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> p = rj.LowRankPMF(
-        ...     [0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]], rj.Domain.of({"a": ["x", "y"]})
-        ... )
-        >>> p.classes([{"a": "x"}, {"a": None}])
-        array([[0.9, 0.1],
-               [0.5, 0.5]])
-        """
-        codes = self._codes(data)
-        out = np.empty((len(codes), self.rank))
-        impossible: list[int] = []
-        for rows, logs in queries.log_likelihoods(self.weights, self.factors, codes):
-            out[rows], bad = queries.record_classes(logs, self.weights, self.factors, codes[rows])
-            impossible += (bad + rows.start).tolist()
-        if impossible:
-            remark(
-                f"{len(impossible)} of {len(codes)} records have probability zero under this model "
-                f"(first: row {impossible[0]}); they got the classes that contradict them least."
-            )
-        return out
+        shares, factors = posterior(self, given)
+        terms = shares
+        for n, levels in likelihoods(self.domain, event).items():
+            terms = terms * (levels @ factors[n])
+        return min(float(terms.sum()), 1.0)  # not above one by rounding
 
     @overload
-    def expect(
+    def expect(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
         self, names: str, given: Given = ..., *, function: Callable[[Any], float] | None = ...
     ) -> float: ...
     @overload
@@ -221,106 +152,115 @@ class Answers(Mixture):
         >>> p.expect(["seen"], function=lambda level: level == "yes")
         {'seen': 0.5}
         """
-        posterior, factors = self._posterior(given)
+        shares, factors = posterior(self, given)
         result = {}
-        for n in self._distinct(names):
+        for n in positions(self.domain, names):
             variable = self.domain[n]
             values = _level_values(variable, function)
-            result[variable.name] = float(values @ (factors[n] @ posterior))
+            result[variable.name] = float(values @ (factors[n] @ shares))
         return next(iter(result.values())) if isinstance(names, str) else result
 
-    def sample(
+    def mode(
         self,
-        n: int,
+        names: str | Sequence[str] | None = None,
         given: Given = None,
-        random_state: int | np.random.Generator | None = None,
-    ) -> "Records":
-        """Draw records, exactly, given evidence.
+        *,
+        each: bool = False,
+        max_nodes: int = 2_000_000,
+    ) -> Mode:
+        """Most probable combination of levels of some variables together, given evidence.
+
+        This is not the same as the most probable level of each variable by itself, which is
+        what ``each=True`` gives: the single modes together may be improbable, even impossible.
+
+        Found by branch and bound: proved to be the best, or, where the search ended at
+        `max_nodes`, the best found, with a bound on how much better another could be and a
+        remark. Combinations within a relative 1e-12 of the best count as equally good.
 
         Parameters
         ----------
-        n : int
-            How many.
+        names : str or sequence of str, optional
+            The variables; by default all that are not given.
         given : mapping, optional
-            Evidence. Given variables are part of the records: at their level, or at a level
-            drawn from the list or from the soft evidence.
-        random_state : int, Generator or None
-            Seed, or source, of the randomness.
+            Evidence.
+        each : bool
+            Take each variable by itself.
+        max_nodes : int
+            Where the search ends; a million takes about a second.
 
         Returns
         -------
-        Records
+        Mode
+            A mapping from names to levels, with ``prob``, ``log_prob``, ``exact``, ``bound``.
+
+        Examples
+        --------
+        >>> import numpy as np, rejoint as rj
+        >>> table = np.array([[0.0, 0.3, 0.3], [0.4, 0.0, 0.0]])
+        >>> p = rj.LowRankPMF.from_dense(table, rj.Domain.of({"a": ["x", "y"], "b": [1, 2, 3]}))
+        >>> p.mode(["a", "b"])
+        Mode(a='y', b=1; probability 0.4)
+        >>> p.mode(["a", "b"], each=True)
+        Mode(a='x', b=1; probability 0; not the joint mode for certain: some may have up to 0.4)
+        """
+        if names is None:
+            told = set(likelihoods(self.domain, given))
+            asked = tuple(n for n in range(len(self.domain)) if n not in told)
+        else:
+            asked = positions(self.domain, names)
+        if not asked:
+            raise ValueError("mode: no variable is asked for; name those that are.")
+        shares, factors = posterior(self, given)
+        chosen = [factors[n] for n in asked]
+        found = (single_modes if each else most_probable)(shares, chosen, max_nodes)
+        mode = Mode.of([self.domain[n] for n in asked], found)
+        if not found.exact and not each:
+            remark(
+                f"mode: after {found.nodes:,} nodes the best combination of {len(asked)} variables "
+                f"has probability {mode.prob:.3g}, and some other may have up to {mode.bound:.3g}. "
+                "Ask for fewer variables or raise max_nodes to be certain."
+            )
+        return mode
+
+    def table(
+        self,
+        names: str | Sequence[str],
+        given: Given = None,
+        *,
+        backend: Backend | None = None,
+    ) -> Any:
+        """Joint table of some variables with labels, as a frame.
+
+        Parameters
+        ----------
+        names, given
+            As in :meth:`marginal`.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            pandas: a Series for one variable; else a DataFrame with the last variable across
+            and the others down. polars, pyarrow: a column per variable and one called ``prob``,
+            a row per cell. Bins are written as text.
 
         Examples
         --------
         >>> import rejoint as rj
-        >>> records = rj.datasets.asia().sample(1000, given={"lung": "yes"}, random_state=0)
-        >>> len(records), records.marginal(["lung"])
-        (1000, array([1., 0.]))
+        >>> rj.datasets.asia().table(["smoke", "lung"], backend="pandas").round(3)
+        lung     yes     no
+        smoke
+        yes    0.050  0.450
+        no     0.005  0.495
         """
-        if n < 0:
-            raise ValueError(f"sample: the number of records must not be negative; got {n}.")
-        posterior, factors = self._posterior(given)
-        rng = np.random.default_rng(random_state)
-        wide = max(self.domain.shape) > np.iinfo(np.int16).max
-        codes = draw_codes(posterior, factors, n, rng, np.int32 if wide else np.int16)
-        from rejoint.records import Records
-
-        return Records(self.domain, codes, None)
-
-    def _distinct(self, names: str | Sequence[str]) -> tuple[int, ...]:
-        """Positions of the variables asked for; one asked twice is an error."""
-        asked = self.domain.indices([names] if isinstance(names, str) else names)
-        if len(set(asked)) < len(asked):
-            twice = next(self.domain.names[n] for n in asked if asked.count(n) > 1)
-            raise ValueError(f"Variable {twice!r} is asked for twice: name each one once.")
-        return tuple(asked)
-
-    def _likelihoods(self, evidence: Given) -> dict[int, FloatArray]:
-        return {
-            self.domain.index(name): self.domain[name].likelihood(value)
-            for name, value in (evidence or {}).items()
-        }
-
-    def _posterior(self, given: Given) -> tuple[FloatArray, Sequence[FloatArray]]:
-        """Class posterior and factors, both given the evidence."""
-        likelihoods = self._likelihoods(given)
-        if not likelihoods:
-            return self.weights, self.factors
-        logs = queries.log_class_weights(self.weights, self.factors, likelihoods)
-        posterior = queries.class_posterior(logs)
-        if not posterior.any():
-            raise ZeroEvidenceError(self._why_impossible(given or {}, likelihoods))
-        factors = list(self.factors)
-        for n, likelihood in likelihoods.items():
-            factors[n] = queries.conditional_factor(factors[n], likelihood)
-        return posterior, factors
-
-    def _why_impossible(
-        self, given: Mapping[str, Any], likelihoods: Mapping[int, FloatArray]
-    ) -> str:
-        culprits = queries.contradiction(self.weights, self.factors, likelihoods)
-        texts = {self.domain.index(name): f"{name} = {value!r}" for name, value in given.items()}
-        named = [texts[n] for n in culprits]
-        if len(named) == 1:
-            return (
-                f"{named[0]} has probability zero under this model, so nothing can be said given "
-                "it: leave it out, or fit with a prior that keeps every level possible."
-            )
-        return (
-            f"{', '.join(named[:-1])} and {named[-1]} are possible by themselves but not together: "
-            "jointly they have probability zero under this model. Leave one out, or fit with a "
-            "prior that keeps every level possible."
-        )
-
-    def _codes(self, data: Any) -> NDArray[np.integer]:
-        from rejoint.records import Records
-
-        return Records.of(data, domain=self.domain).codes
+        variables = [self.domain[n] for n in positions(self.domain, names)]
+        if not variables:
+            raise ValueError("table: no variable is asked for; name one at least.")
+        return labelled(self.marginal(names, given), variables, backend)
 
 
 def _level_values(variable: Variable, function: Callable[[Any], float] | None) -> FloatArray:
     if function is None:
         return variable.numeric
-    levels: Iterable[Level] = variable.levels
-    return np.array([float(function(level)) for level in levels])
+    return np.array([float(function(level)) for level in variable.levels])

@@ -95,9 +95,10 @@ def join_classes(
             break
         first = np.full(count, len(weights))
         np.minimum.at(first, groups, np.arange(len(weights)))
-        mass = np.bincount(groups, weights, count)
+        mass = np.array(np.bincount(groups, weights, count), dtype=np.float64)
         share = weights / mass[groups]
-        joined = np.stack([np.bincount(groups, row * share, count) for row in factors[n]])
+        rows = [np.bincount(groups, row * share, count) for row in factors[n]]
+        joined = np.array(rows, dtype=np.float64)
         factors = [factor[:, first] for factor in factors]
         names = [name[first] for name in names]
         factors[n], names[n], weights = joined, _column_names(joined), mass
@@ -108,7 +109,7 @@ def _column_names(factor: FloatArray) -> NDArray[np.intp]:
     """Number the distinct columns; those that agree to rounding share a number."""
     rounded = np.ascontiguousarray(np.rint(factor.T / _SAME))
     rows = rounded.view([("", rounded.dtype)] * rounded.shape[1])[:, 0]
-    return np.unique(rows, return_inverse=True)[1].reshape(-1)
+    return np.asarray(np.unique(rows, return_inverse=True)[1]).reshape(-1)
 
 
 def _best_grouping(names: Sequence[NDArray[np.intp]]) -> tuple[int, NDArray[np.intp]]:
@@ -124,4 +125,5 @@ def _best_grouping(names: Sequence[NDArray[np.intp]]) -> tuple[int, NDArray[np.i
 
 
 def _pair(a: NDArray[np.intp], b: NDArray[np.intp]) -> NDArray[np.intp]:
-    return np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)[1].reshape(-1)
+    groups = np.unique(a * (int(b.max()) + 1) + b, return_inverse=True)[1]
+    return np.asarray(groups).reshape(-1)

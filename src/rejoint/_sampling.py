@@ -17,7 +17,7 @@ def draw_codes(
     n: int,
     rng: np.random.Generator,
     dtype: Any = np.int16,
-) -> NDArray[np.integer]:
+) -> NDArray[np.signedinteger[Any]]:
     """Draw `n` records of level numbers; factor columns of classes without weight are not read.
 
     Examples
@@ -77,4 +77,4 @@ def draw_levels(
     while step:
         at += (step * rank) * (uniform >= flat[at + (step - 1) * rank])
         step //= 2
-    return (at - chosen) // rank
+    return np.asarray((at - chosen) // rank)

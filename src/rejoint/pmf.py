@@ -1,19 +1,23 @@
 """LowRankPMF: the joint of many discrete variables as one small immutable object."""
 
+from collections.abc import Iterable, Sequence
+from os import PathLike
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from rejoint import queries
+from rejoint import io, queries
 from rejoint._answers import Answers
 from rejoint._dense import naive_bayes
+from rejoint._evidence import Given, likelihoods, positions, posterior
+from rejoint._record_answers import RecordAnswers
 from rejoint.domain import Domain
 
-__all__ = ["LowRankPMF"]
+__all__ = ["LowRankPMF", "load"]
 
 
-class LowRankPMF(Answers):
+class LowRankPMF(Answers, RecordAnswers):
     """Joint probability ``P(x_1..x_N) = sum_f weights[f] * prod_n factors[n][x_n, f]``.
 
     A low-rank nonnegative tensor, a latent class model, a naive Bayes model with a hidden class:
@@ -93,3 +97,172 @@ class LowRankPMF(Answers):
         (3, True)
         """
         return cls(*naive_bayes(np.asarray(array, dtype=np.float64)), domain)
+
+    @classmethod
+    def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
+        """Mixture of several models: their classes side by side.
+
+        Parameters
+        ----------
+        pmfs : iterable of LowRankPMF
+            Of the same variables and levels, which are aligned by name.
+        weights : array_like, optional
+            Share of each model, divided by their sum; equal by default.
+
+        Returns
+        -------
+        LowRankPMF
+            Its rank is the sum of the ranks; :meth:`reduce` looks for a smaller one.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> a = rj.LowRankPMF([1.0], [[[0.5], [0.5]]])
+        >>> b = rj.LowRankPMF([1.0], [[[1.0], [0.0]]])
+        >>> rj.LowRankPMF.average([a, b], weights=[1, 3]).marginal("x0")
+        array([0.875, 0.125])
+        """
+        models = list(pmfs)
+        if not models:
+            raise ValueError("average: no models were given.")
+        shares = np.ones(len(models)) if weights is None else np.array(weights, dtype=np.float64)
+        if shares.shape != (len(models),):
+            raise ValueError(
+                f"average: {len(models)} models need as many weights; got shape {shares.shape}."
+            )
+        if not (np.isfinite(shares).all() and (shares >= 0.0).all() and shares.any()):
+            raise ValueError(
+                f"average: weights must be finite, nonnegative and not all zero; got {shares}."
+            )
+        shares = shares / shares.sum()
+        models = [model.align(models[0].domain) for model in models]
+        return cls(
+            np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)]),
+            [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
+            models[0].domain,
+        )
+
+    def project(self, names: str | Sequence[str]) -> Self:
+        """Model of some of the variables, in the order asked; the others are summed out.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().project(["smoke", "lung"]).domain.names
+        ('smoke', 'lung')
+        """
+        chosen = positions(self.domain, names)
+        factors = [self.factors[n] for n in chosen]
+        domain = Domain(tuple(self.domain[n] for n in chosen))
+        return type(self)(self.weights, factors, domain)
+
+    def condition(self, given: Given) -> Self:
+        """Model of the variables that are not given, given the others.
+
+        Classes that the evidence excludes are dropped.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia().condition({"lung": "yes", "tub": ["yes", "no"]})
+        >>> p.rank, p.marginal("smoke").round(3)
+        (4, array([0.909, 0.091]))
+        """
+        told = likelihoods(self.domain, given)
+        rest = [n for n in range(len(self.domain)) if n not in told]
+        if not rest:
+            raise ValueError("condition: every variable is given, so that none remains.")
+        shares, _ = posterior(self, given)
+        alive = shares > 0.0
+        domain = Domain(tuple(self.domain[n] for n in rest))
+        return type(self)(shares[alive], [self.factors[n][:, alive] for n in rest], domain)
+
+    def align(self, domain: Domain) -> Self:
+        """The same model with variables and levels in the order of another domain.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], rj.Domain.of({"a": ["x", "y"]}))
+        >>> p.align(rj.Domain.of({"a": ["y", "x"]})).marginal("a")
+        array([0.7, 0.3])
+        """
+        if domain == self.domain:
+            return self
+        orders = level_order(self.domain, domain)
+        chosen = self.domain.indices(domain.names)
+        factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
+        return type(self)(self.weights, factors, domain)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model to a file, all of it or nothing.
+
+        The file is a NumPy archive of plain arrays, without pickles: safe to send and to load.
+        By custom its name ends in ``.rejoint``.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced.
+
+        Examples
+        --------
+        >>> import rejoint as rj, tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "asia.rejoint")
+        ...     rj.datasets.asia().save(path)
+        ...     rj.load(path) == rj.datasets.asia()
+        True
+        """
+        io.write_model(path, self.weights, self.factors, self.domain)
+
+
+def load(path: str | PathLike[str]) -> LowRankPMF:
+    """Read a model that :meth:`LowRankPMF.save` wrote; nothing in the file is executed.
+
+    Parameters
+    ----------
+    path : str or path
+
+    Returns
+    -------
+    LowRankPMF
+        Equal to the saved one bit by bit.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> rj.load("no-such-file.rejoint")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: No model file 'no-such-file.rejoint'...
+    """
+    return LowRankPMF(*io.read_model(path))
+
+
+def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
+    """Positions of the levels of each wanted variable in `domain`; an error if they differ.
+
+    Examples
+    --------
+    >>> level_order(Domain.of({"a": ["x", "y"], "b": 2}), Domain.of({"b": 2, "a": ["y", "x"]}))
+    [array([0, 1]), array([1, 0])]
+    """
+    if set(domain.names) != set(wanted.names):
+        odd = sorted(set(domain.names) ^ set(wanted.names))
+        raise ValueError(
+            f"The two have different variables: {', '.join(map(repr, odd[:5]))} "
+            f"{'is' if len(odd) == 1 else 'are'} in one only. Project both on what they share."
+        )
+    orders = []
+    for variable in wanted:
+        levels = domain[variable.name].levels
+        if set(levels) != set(variable.levels):
+            lone = [*(set(levels) - set(variable.levels)), *(set(variable.levels) - set(levels))]
+            raise ValueError(
+                f"Variable {variable.name!r} has different levels in the two: {lone[0]!r} is in "
+                "one only. Declare the same levels in both domains."
+            )
+        place = {level: i for i, level in enumerate(levels)}
+        orders.append(np.array([place[level] for level in variable.levels]))
+    return orders

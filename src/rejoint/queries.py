@@ -272,7 +272,7 @@ def record_classes(
     posterior = class_posterior(logs)
     impossible = np.flatnonzero(np.isneginf(logs.max(axis=1)))
     for row in impossible:
-        present = np.flatnonzero(codes[row] >= 0)
+        present = np.flatnonzero(codes[row] >= 0).tolist()
         terms = np.stack([weights, *(factors[n][codes[row, n]] for n in present)])
         zeros = (terms == 0.0).sum(axis=0)
         kept = np.log(np.where(terms == 0.0, 1.0, terms)).sum(axis=0)
