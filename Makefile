@@ -64,7 +64,7 @@ comma := ,
 
 define install
 	@echo "Installing rejoint[$(1)] into $(VENV) ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[$(1)]'
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -e '.[$(1)]'
 	@$(BIN)/python -c 'from rejoint import kernels; print("Kernels:", kernels.backend)'
 endef
 
