@@ -79,10 +79,9 @@ def _polars(domain: Domain, codes: Codes, representatives: bool) -> Any:
             texts, values = [str(level) for level in v.levels], column
         if texts is None:
             return pl.Series(v.name, values).set(pl.Series(gone), None)
-        kind = pl.Enum(texts)
-        cells = pl.Series(v.name, np.where(gone, 0, values).astype(np.uint32)).cast(kind)
-        cells = cells.set(pl.Series(gone), None)
-        return cells.cast(pl.Categorical) if v.kind == "nominal" else cells
+        places = pl.Series(np.where(gone, 0, values).astype(np.uint32)).set(pl.Series(gone), None)
+        kind = pl.Categorical if v.kind == "nominal" else pl.Enum(texts)
+        return pl.Series(v.name, texts, dtype=kind).gather(places)
 
     return pl.DataFrame([series(v, codes[:, n]) for n, v in enumerate(domain)])
 

@@ -7,10 +7,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.columns.encoding import code_dtype
 from rejoint.columns.forms import Coded, Codes
 from rejoint.domain import Domain, HandleUnknown, Kind, Level
 from rejoint.export import Backend, head, make_frame
+from rejoint.intake.checks import checked_codes, checked_weight, take_weight
 from rejoint.intake.frames import Frame, take_apart
 from rejoint.intake.reading import read_table, read_wishes
 from rejoint.tallies import count_table, merge_rows
@@ -48,10 +48,10 @@ class Records:
     sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        codes = _checked_codes(self.domain, self.codes)
+        codes = checked_codes(self.domain, self.codes)
         object.__setattr__(self, "codes", codes)
         if self.sample_weight is not None:
-            weight = _checked_weight(self.sample_weight, len(codes))
+            weight = checked_weight(self.sample_weight, len(codes))
             object.__setattr__(self, "sample_weight", weight)
 
     @classmethod
@@ -123,7 +123,7 @@ class Records:
             sample_weight = data.sample_weight if sample_weight is None else sample_weight
         else:
             frame = take_apart(data)
-        frame, weight = _taken_weight(frame, sample_weight)
+        frame, weight = take_weight(frame, sample_weight)
         wishes = read_wishes(kinds, levels, bins)
         return cls(*read_table(frame, domain, wishes, weight, handle_unknown), weight)
 
@@ -245,65 +245,3 @@ def _of_records(records: Records) -> Frame:
         for n, v in enumerate(records.domain)
     ]
     return Frame(records.names, columns, len(records))
-
-
-def _taken_weight(frame: Frame, sample_weight: Any) -> tuple[Frame, NDArray[np.float64] | None]:
-    """Return the checked weights, and the frame without the column that held them."""
-    if sample_weight is None:
-        return frame, None
-    if not isinstance(sample_weight, str):
-        return frame, _checked_weight(sample_weight, frame.rows)
-    names = list(frame.names or ())
-    if names.count(sample_weight) != 1:
-        raise KeyError(
-            f"sample_weight={sample_weight!r} must be the name of one column, "
-            f"but the columns are {names}."
-        )
-    n = names.index(sample_weight)
-    weight = _checked_weight(frame.columns[n], frame.rows)
-    rest = [column for i, column in enumerate(frame.columns) if i != n]
-    return Frame(tuple(names[:n] + names[n + 1 :]), rest, frame.rows), weight
-
-
-def _checked_weight(sample_weight: Any, rows: int) -> NDArray[np.float64]:
-    try:
-        weight = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("sample_weight must be numbers, one for each row.") from None
-    if weight.shape != (rows,):
-        raise ValueError(
-            f"sample_weight must be one number for each of the {rows:,} rows, "
-            f"not an array of shape {weight.shape}."
-        )
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            f"sample_weight must be finite and nonnegative, but row {row} has {weight[row]}."
-        )
-    if rows and not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
-    weight.setflags(write=False)
-    return weight
-
-
-def _checked_codes(domain: Domain, codes: Any) -> Codes:
-    codes = np.asarray(codes)
-    if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
-        raise ValueError(
-            f"codes must be integers of shape (rows, {len(domain)}), one column for each "
-            f"variable, not {codes.dtype} of shape {codes.shape}."
-        )
-    if codes.size:
-        low, high = codes.min(axis=0), codes.max(axis=0)
-        for n, v in enumerate(domain):
-            if low[n] < -1 or high[n] >= len(v):
-                row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))
-                raise ValueError(
-                    f"Variable {v.name!r}, row {row}: code {codes[row, n]} is not among "
-                    f"0..{len(v) - 1} (-1 is missing)."
-                )
-    dtype = code_dtype(max(domain.shape, default=1))
-    own: Codes = codes.astype(dtype, order="C", copy=codes.flags.writeable)
-    own.setflags(write=False)
-    return own

@@ -1,17 +1,16 @@
 """Variable: one discrete quantity, its levels, and the way from labels to codes and back."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.columns.bins import Bin, middle
-from rejoint.columns.encoding import Unknown, encode_column
+from rejoint.columns.bins import Bin
+from rejoint.columns.encoding import Unknown, code_of, encode_column
 from rejoint.columns.forms import Codes, Column
 from rejoint.columns.labels import Level, is_missing, is_number, native, nearest, show
+from rejoint.columns.levels import checked_levels, checked_representatives, label_array
 from rejoint.columns.series import read_column
 from rejoint.remarks import remark
 
@@ -35,8 +34,8 @@ class Variable:
     levels : sequence of str, int, float, bool or Bin
         The labels it can take, in order; declared levels need not occur.
     kind : {"nominal", "ordinal", "binned"}, default "nominal"
-        Whether the order of the levels means something; the levels of a binned variable
-        are adjoining `Bin` intervals.
+        Whether the order of the levels means something; a variable whose levels are
+        adjoining `Bin` intervals is always binned.
     representatives : sequence of float, optional
         Binned variables only: the number that stands for each bin, by default its middle.
 
@@ -56,10 +55,12 @@ class Variable:
     _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        levels = _checked_levels(self.name, self.levels)
-        stand_ins = _checked_kind(self.name, levels, self.kind, self.representatives)
+        levels = checked_levels(self.name, self.levels)
+        kind = "binned" if any(isinstance(level, Bin) for level in levels) else self.kind
+        stand_ins = checked_representatives(self.name, levels, kind, self.representatives)
         object.__setattr__(self, "name", str(self.name))
         object.__setattr__(self, "levels", levels)
+        object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "representatives", stand_ins)
         object.__setattr__(self, "_codes", {level: i for i, level in enumerate(levels)})
 
@@ -137,7 +138,7 @@ Domain or leave the cell empty.
                 f"Variable {self.name!r}: code {bad} is not among 0..{len(self) - 1} "
                 "(-1 is missing)."
             )
-        labels = _label_array(self.levels)
+        labels = label_array(self.levels)
         holes = codes < 0
         filled: NDArray[Any] = (labels.astype(object) if holes.any() else labels)[codes]
         if holes.any():
@@ -158,15 +159,15 @@ Domain or leave the cell empty.
         ValueError: Variable 'smoke': level 'yess' is not among 'yes', 'no'. Did you mean 'yes'?
         """
         try:
-            found = encode_column(self.levels, self._codes, read_column([level], self.name))[0][0]
-        except TypeError:
-            found = -1
+            found = code_of(self.levels, self._codes, native(level))
+        except TypeError:  # nothing that could be a label, or hashed
+            found = -2
         if found < 0:
             raise ValueError(
                 f"Variable {self.name!r}: level {level!r} is not among {show(self.levels)}."
                 + nearest(level, self.levels)
             )
-        return int(found)
+        return found
 
     @property
     def numeric(self) -> NDArray[np.float64]:
@@ -243,66 +244,3 @@ def _soft_evidence(variable: Variable, evidence: NDArray[Any]) -> NDArray[np.flo
             f"zero, not {evidence}."
         )
     return evidence.astype(np.float64)
-
-
-def _label_array(levels: tuple[Level, ...]) -> NDArray[Any]:
-    """Return the labels in the dtype of their one type, as objects if there are several."""
-    kinds = {type(level) for level in levels}
-    if kinds in ({str}, {bool}, {float}):
-        return np.array(levels)
-    if kinds == {int} and all(-(2**63) <= level < 2**63 for level in levels):  # type: ignore[operator]
-        return np.array(levels, dtype=np.int64)
-    array = np.empty(len(levels), dtype=object)
-    for i, level in enumerate(levels):
-        array[i] = level
-    return array
-
-
-def _checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
-    if isinstance(levels, (str, bytes)):
-        raise TypeError(f"Variable {name!r}: levels must be a list, not the text {levels!r}")
-    labels: dict[Level, None] = {}
-    for level in levels:
-        if is_missing(level):
-            raise ValueError(
-                f"Variable {name!r}: {level!r} means missing and cannot be a level; leave it out."
-            )
-        try:
-            label = native(level)
-        except TypeError as error:
-            raise TypeError(f"Variable {name!r}: level {error}") from None
-        if label in labels:
-            raise ValueError(f"Variable {name!r}: level {label!r} is there twice.")
-        labels[label] = None
-    if not labels:
-        raise ValueError(f"Variable {name!r} has no levels: it needs at least one.")
-    return tuple(labels)
-
-
-def _checked_kind(
-    name: str, levels: tuple[Level, ...], kind: str, stand_ins: Iterable[float] | None
-) -> tuple[float, ...] | None:
-    if kind not in ("nominal", "ordinal", "binned"):
-        raise ValueError(
-            f"Variable {name!r}: kind must be 'nominal', 'ordinal' or 'binned', not {kind!r}"
-        )
-    if kind != "binned":
-        if stand_ins is not None:
-            raise ValueError(f"Variable {name!r} is {kind}: only binned ones have representatives.")
-        return None
-    bins = [level for level in levels if isinstance(level, Bin)]
-    joined = all(a.right == b.left and not a.closed_right for a, b in pairwise(bins))
-    if len(bins) < len(levels) or not joined or any(not b.left < b.right for b in bins):
-        raise ValueError(
-            f"Variable {name!r}: the levels of a binned variable must be adjoining bins in "
-            f"increasing order, not {show(levels)}"
-        )
-    if stand_ins is None:
-        return tuple(middle(b) for b in bins)
-    numbers = tuple(float(x) for x in stand_ins)
-    if len(numbers) != len(bins) or not np.isfinite(numbers).all():
-        raise ValueError(
-            f"Variable {name!r} has {len(bins)} bins: it needs one finite representative for "
-            f"each, not {numbers}"
-        )
-    return numbers

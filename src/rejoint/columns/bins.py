@@ -1,14 +1,15 @@
 """Bins: intervals of numbers as levels, where their edges lie and what stands for each."""
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Bin", "bin_codes", "bins_of_edges", "quantile_edges", "representatives"]
+__all__ = ["Bin", "bin_codes", "bins_of_edges", "place_among", "quantile_edges", "representatives"]
 
 Floats = NDArray[np.float64]
+_FEW = 48
 
 
 class Bin(NamedTuple):
@@ -80,13 +81,31 @@ def bin_codes(bins: tuple[Bin, ...], values: Floats) -> NDArray[np.intp]:
     >>> bin_codes((Bin(0, 18), Bin(18, 65, True)), np.array([17.0, 18, 65, 70, np.nan]))
     array([ 0,  1,  1, -2, -1])
     """
-    edges = np.array([b.left for b in bins] + [bins[-1].right], dtype=np.float64)
-    codes = np.searchsorted(edges, values, side="right") - 1
+    edges = [b.left for b in bins] + [bins[-1].right]
+    codes = place_among(np.array(edges), values)
     if bins[-1].closed_right:
         codes[values == edges[-1]] = len(bins) - 1
     codes[(codes < 0) | (codes >= len(bins))] = -2
     codes[np.isnan(values)] = -1
     return codes
+
+
+def place_among(edges: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of the last edge that is not above each value, -1 if all are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> place_among(np.array([0, 10, 20]), np.array([-5, 10, 99]))
+    array([-1,  1,  2])
+    """
+    if len(edges) > _FEW or not len(values):
+        return np.searchsorted(edges, values, side="right") - 1
+    # A few comparisons of whole arrays take a fifth of the time of as many guessed branches.
+    places = np.full(len(values), -1, dtype=np.int8)
+    for edge in edges:
+        places += values >= edge
+    return places.astype(np.intp)
 
 
 def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> Floats:
@@ -104,13 +123,16 @@ def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> 
     >>> quantile_edges(np.array([0.0, 0, 0, 0, 0, 0, 1, 2]), 4)
     array([-inf,   1.,  inf])
     """
-    distinct, where = np.unique(values, return_inverse=True)
-    mass = np.bincount(where, weights=weight, minlength=len(distinct)).astype(np.float64)
-    below = (np.cumsum(mass) - mass) / mass.sum()
-    targets = np.arange(1, count) / count
-    after = np.clip(np.searchsorted(below, targets), 1, max(len(distinct) - 1, 1))
+    if weight is None:
+        distinct, mass = np.unique(values, return_counts=True)
+    else:
+        distinct, where = np.unique(values[weight > 0], return_inverse=True)
+        mass = np.bincount(where, weights=weight[weight > 0])
     if len(distinct) == 1:
         return np.array([-np.inf, np.inf])
+    below = (np.cumsum(mass) - mass) / mass.sum()
+    targets = np.arange(1, count) / count
+    after = np.clip(np.searchsorted(below, targets), 1, len(distinct) - 1)
     nearest = np.where(targets - below[after - 1] <= below[after] - targets, after - 1, after)
     cuts = [_roundest(distinct[i - 1], distinct[i]) for i in np.unique(nearest[nearest > 0])]
     return np.array([-np.inf, *cuts, np.inf])

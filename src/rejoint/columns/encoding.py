@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.columns.bins import Bin, bin_codes
+from rejoint.columns.bins import Bin, bin_codes, place_among
 from rejoint.columns.forms import Coded, Codes, Column, Numbers
 from rejoint.columns.labels import Level
 
-__all__ = ["Unknown", "code_dtype", "encode_column"]
+__all__ = ["Unknown", "code_dtype", "code_of", "encode_column"]
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -38,15 +38,12 @@ def encode_column(
     levels: tuple[Level, ...], codes: Mapping[Level, int], column: Column
 ) -> tuple[Codes, Unknown | None]:
     """Return the code of each cell (-1 where missing or unknown) and what was unknown."""
-    binned = isinstance(levels[0], Bin)
     if isinstance(column, Coded):
-        found = _of_labels(levels, codes, column, binned)
+        found = _of_labels(levels, codes, column)
+    elif isinstance(levels[0], Bin):
+        found = bin_codes(levels, column.floats())  # type: ignore[arg-type]
     else:
-        found = (
-            bin_codes(levels, column.floats())  # type: ignore[arg-type]
-            if binned
-            else _of_numbers(codes, column)
-        )
+        found = _of_numbers(codes, column)
     strange = found == -2
     unknown = _unknown(column, strange) if strange.any() else None
     dtype = code_dtype(len(levels))
@@ -55,19 +52,28 @@ def encode_column(
     return found.astype(dtype, copy=False), unknown
 
 
-def _of_labels(
-    levels: tuple[Level, ...], codes: Mapping[Level, int], column: Coded, binned: bool
-) -> Codes:
+def code_of(levels: tuple[Level, ...], codes: Mapping[Level, int], label: Level) -> int:
+    """Return the code of one label, -2 if it is no level; bins hold numbers and go by their text.
+
+    Examples
+    --------
+    >>> bins = (Bin(0, 18), Bin(18, 65))
+    >>> codes = {b: i for i, b in enumerate(bins)}
+    >>> code_of(bins, codes, 20), code_of(bins, codes, "[0, 18)"), code_of(bins, codes, 99)
+    (1, 0, -2)
+    """
+    code = codes.get(label, -2)
+    if code >= 0 or not isinstance(levels[0], Bin):
+        return code
+    if isinstance(label, str):
+        return next((i for i, level in enumerate(levels) if str(level) == label), -2)
+    return next((i for i, level in enumerate(levels) if label in level), -2)  # type: ignore[operator]
+
+
+def _of_labels(levels: tuple[Level, ...], codes: Mapping[Level, int], column: Coded) -> Codes:
     # One entry for each distinct label and a last one that the code -1 picks.
     table = np.full(len(column.labels) + 1, -1, dtype=np.int32)
-    names = {str(level): i for i, level in enumerate(levels)} if binned else {}
-    for i, label in enumerate(column.labels):
-        code = codes.get(label, -2)
-        if code == -2 and binned:
-            code = names.get(label, -2) if isinstance(label, str) else code
-            if isinstance(label, (int, float)):
-                code = int(bin_codes(levels, np.array([float(label)]))[0])  # type: ignore[arg-type]
-        table[i] = code
+    table[:-1] = [code_of(levels, codes, label) for label in column.labels]
     return table[column.codes]
 
 
@@ -94,8 +100,8 @@ def _look_up(targets: NDArray[Any], places: NDArray[np.int32], values: NDArray[A
         table[targets - low + 1] = places
         found: Codes = table[np.clip(values, low - 1, high + 1) - (low - 1)]
         return found
-    at = np.minimum(np.searchsorted(targets, values), len(targets) - 1)
-    return np.where(targets[at] == values, places[at], -2)
+    at = place_among(targets, values)
+    return np.where((at >= 0) & (targets[at] == values), places[at], -2)
 
 
 def _exactly(level: Level, dtype: np.dtype[Any]) -> int | float | None:
@@ -104,10 +110,14 @@ def _exactly(level: Level, dtype: np.dtype[Any]) -> int | float | None:
         return None
     if dtype.kind == "f":
         # A narrow float stands for every number that rounds to it: 0.1 is float32's 0.1.
-        near = float(dtype.type(level))
-        return near if dtype.itemsize < 8 or near == level else None
+        try:
+            with np.errstate(over="ignore"):
+                near = float(dtype.type(level))
+        except OverflowError:
+            return None
+        return near if near == level or (dtype.itemsize < 8 and np.isfinite(near)) else None
     if isinstance(level, float) and not level.is_integer():
-        return None
+        return None  # infinities too
     whole, bounds = int(level), np.iinfo(dtype)
     return whole if bounds.min <= whole <= bounds.max else None
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.columns.bins import place_among
 from rejoint.columns.labels import Level, is_missing, native
 
 __all__ = [
@@ -27,6 +28,7 @@ Codes = NDArray[np.signedinteger[Any]]
 _EXACT = 2.0**53  # floats beyond may stand for more than one integer
 _WIDE = 64  # characters; longer text is hashed by Python
 _PRIME = 1099511628211
+_SAMPLE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,15 +173,24 @@ def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
     letters = array.view(np.uint32).reshape(len(array), width)
     keys = letters[:, 0].astype(np.uint64)
     for place in range(1, width):
-        keys = keys * np.uint64(_PRIME) + letters[:, place]
-    distinct = np.unique(keys)
-    codes = np.searchsorted(distinct, keys).astype(np.int32)
-    row = np.zeros(len(distinct), dtype=np.intp)
+        keys *= np.uint64(_PRIME)
+        keys += letters[:, place]
+    codes, count = _ranks(keys)
+    row = np.zeros(count, dtype=np.intp)
     row[codes] = np.arange(len(array))
-    labels = array[row]
-    if len(distinct) > len(array) // 2 or not np.array_equal(labels[codes], array):
-        return column_of_objects(array.tolist(), name)  # too many texts to gain, or two of one hash
-    return column_of_distinct(labels.tolist(), codes, name)
+    if count > len(array) // 2 or not np.array_equal(array[row][codes], array):
+        return column_of_objects(array.tolist(), name)  # nothing gained, or two of one hash
+    return column_of_distinct(array[row].tolist(), codes, name)
+
+
+def _ranks(keys: NDArray[np.uint64]) -> tuple[Codes, int]:
+    """Return the rank of each key among the distinct ones, and how many these are."""
+    distinct = np.unique(keys[:_SAMPLE])
+    codes = place_among(distinct, keys)
+    if not np.array_equal(distinct[codes], keys):  # the first keys were not all there are
+        distinct = np.unique(keys)
+        codes = place_among(distinct, keys)
+    return codes, len(distinct)
 
 
 def column_of_distinct(

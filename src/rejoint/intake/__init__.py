@@ -2,5 +2,6 @@
 
 frames     any frame, array, list or dict taken apart into named columns
 inference  the variable behind a column, where nobody declared it
-reading    both together: every column read, its variable found, its cells encoded
+checks     weights and codes as they must be
+reading    all together: every column read, its variable found, its cells encoded
 """

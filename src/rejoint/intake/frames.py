@@ -41,6 +41,11 @@ def take_apart(data: Any) -> Frame:
             f"Records are made of {_TAKEN}, not of {data!r}: "
             "read the file first, for instance by pandas.read_csv."
         )
+    if hasattr(data, "toarray"):
+        raise TypeError(
+            f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
+            "missing: pass data.toarray() if zero, a list of dicts if missing."
+        )
     frame = _of_frame(data)
     if frame is not None:
         return frame
@@ -102,31 +107,42 @@ def _of_rows(rows: list[Any]) -> Frame:
 
 
 def _of_frame(data: Any) -> Frame | None:
-    """Take apart a frame of any library, None if it is none."""
-    import narwhals.stable.v2 as nw  # not needed for arrays and lists
+    """Take apart a frame or series of any library, None if it is none."""
+    match type(data).__module__.partition(".")[0]:
+        case "pandas" if hasattr(data, "iloc"):
+            if data.ndim == 1:
+                data = data.to_frame("x0" if data.name is None else data.name)
+            columns = [data.iloc[:, n] for n in range(data.shape[1])]  # names may repeat
+            return Frame(tuple(str(name) for name in data.columns), columns, len(data))
+        case "pyarrow":
+            return _of_arrow(data)
+    import narwhals as nw  # only now: the common frames need no help
 
-    native = nw.from_native(data, pass_through=True, allow_series=True)
-    if native is data and hasattr(data, "__arrow_c_stream__"):
-        native = nw.from_native(_of_arrow_stream(data))
-    if isinstance(native, nw.Series):
-        return Frame((str(native.name or "x0"),), [native.to_native()], len(native))
-    if isinstance(native, nw.LazyFrame):
-        native = native.collect()
-    if not isinstance(native, nw.DataFrame):
+    table = nw.from_native(data, pass_through=True, allow_series=True)
+    if isinstance(table, nw.LazyFrame):
+        table = table.collect()
+    if isinstance(table, nw.Series):
+        table = table.alias(table.name or "x0").to_frame()
+    if isinstance(table, nw.DataFrame):
+        columns = [series.to_native() for series in table.iter_columns()]
+        return Frame(tuple(str(name) for name in table.columns), columns, len(table))
+    return _of_arrow(data)
+
+
+def _of_arrow(data: Any) -> Frame | None:
+    """Take apart whatever Arrow can read, without a copy where it is Arrow's own."""
+    if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         return None
-    names = tuple(str(name) for name in native.columns)
-    return Frame(names, [s.to_native() for s in native.iter_columns()], len(native))
-
-
-def _of_arrow_stream(data: Any) -> Any:
     if find_spec("pyarrow"):
         import pyarrow
 
-        return pyarrow.table(data)
+        table = data if isinstance(data, pyarrow.Table) else pyarrow.table(data)
+        return Frame(tuple(table.column_names), table.columns, len(table))
     if find_spec("polars"):
         import polars
 
-        return polars.DataFrame(data)
+        frame = polars.DataFrame(data)
+        return Frame(tuple(frame.columns), frame.get_columns(), len(frame))
     raise ImportError(
         f"A {type(data).__name__} is read through Arrow: install pyarrow or polars for it."
     )

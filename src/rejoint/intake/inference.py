@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.columns.bins import bins_of_edges, quantile_edges, representatives
-from rejoint.columns.forms import Coded, Column, Numbers
+from rejoint.columns.forms import Coded, Column, Numbers, numbers_if_all
 from rejoint.columns.labels import Level, natural_order, show
+from rejoint.columns.levels import checked_levels
 from rejoint.remarks import remark
 from rejoint.variable import Kind, Variable
 
@@ -43,9 +44,10 @@ def infer_variable(name: str, column: Column, wish: Wish, weight: Floats | None 
     if wish.levels is not None:
         if wish.bins is not None and wish.bins is not False:
             raise ValueError(f"Variable {name!r}: give its levels or its bins, not both.")
-        return Variable(name, tuple(wish.levels), wish.kind or _kind(column))
+        return Variable(name, checked_levels(name, wish.levels), wish.kind or _kind(column))
     if wish.kind == "binned" or not (wish.bins is None or wish.bins is False):
-        return _binned(name, column, BINS if wish.bins is None else wish.bins, wish.kind, weight)
+        bins = BINS if wish.bins is None or wish.bins is False else wish.bins
+        return _binned(name, column, bins, wish.kind, weight)
     if isinstance(column, Numbers):
         return _of_numbers(name, column, wish, weight)
     return Variable(name, _labels(name, column, wish), wish.kind or _kind(column))
@@ -94,6 +96,8 @@ def _binned(
 ) -> Variable:
     if kind not in (None, "binned"):
         raise ValueError(f"Variable {name!r}: it cannot be both {kind} and binned.")
+    if isinstance(column, Coded):
+        column = numbers_if_all(column)
     if isinstance(column, Coded) and (column.codes >= 0).any():
         raise ValueError(
             f"Variable {name!r} cannot be binned: it holds {show(column.labels)}, not numbers."
@@ -152,10 +156,30 @@ def _labels(name: str, column: Coded, wish: Wish) -> tuple[Level, ...]:
     if wish.kind is None and len(labels) > max(MANY, NEARLY_ALL * present):
         raise ValueError(
             f"Variable {name!r} looks like an identifier: {len(labels):,} different texts in "
-            f"{present:,} cells. Leave the column out, or group its values; if they are levels "
-            f"all the same, say kinds={{{name!r}: 'nominal'}}."
+            f"{present:,} cells. {_instead(labels)}; if they are levels all the same, "
+            f"say kinds={{{name!r}: 'nominal'}}."
         )
+    _remark_on_nan(name, labels)
     return tuple(natural_order(labels))
+
+
+def _instead(labels: tuple[Level, ...]) -> str:
+    """Say what to do with a column of many texts: numbers written as text are a case apart."""
+    try:
+        for label in labels:
+            float(str(label))
+    except ValueError:
+        return "Leave the column out, or group its values"
+    return "They read like numbers: turn them into numbers, which can be binned"
+
+
+def _remark_on_nan(name: str, labels: tuple[Level, ...]) -> None:
+    for label in labels:
+        if label in ("nan", "NaN", "<NA>"):
+            remark(
+                f"Variable {name!r} has the text {label!r} as a level: if it stands for a missing "
+                "cell, put None in its place (NumPy writes NaN as text in an array of text)."
+            )
 
 
 def _refuse_same_text(name: str, column: Coded) -> None:
