@@ -115,11 +115,9 @@ Domain or leave the cell empty.
 
     def unknown_text(self, unknown: Unknown) -> str:
         """Return the remark for labels that are no level."""
-        if unknown.cells == 1:
-            cells = "1 cell holds a label that is no level and counts"
-        else:
-            cells = f"{unknown.cells:,} cells hold labels that are no level and count"
-        return f"Variable {self.name!r}: {cells} as missing: {show(unknown.labels)}."
+        what = "numbers outside all bins" if self.kind == "binned" else "labels that are no level"
+        cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
+        return f"Variable {self.name!r}: {cells} with {what}, missing now: {show(unknown.labels)}."
 
     def decode(self, codes: Any, *, missing: object = None) -> NDArray[Any]:
         """Turn codes into labels, as objects with `missing` in the holes if there are any.
@@ -131,7 +129,7 @@ Domain or leave the cell empty.
         >>> Variable("x", ("a", "b")).decode([1, -1], missing="?")
         array(['b', '?'], dtype=object)
         """
-        codes = np.asarray(codes)
+        codes = np.asarray(codes, dtype=None if np.size(codes) else np.intp)
         if codes.size and not (codes.min() >= -1 and codes.max() < len(self)):
             bad = codes[(codes < -1) | (codes >= len(self))].flat[0]
             raise ValueError(

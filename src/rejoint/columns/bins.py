@@ -140,8 +140,9 @@ def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> 
 
 def _roundest(below: float, value: float) -> float:
     """Return the number with the fewest digits in the interval (below, value]."""
-    if not math.isfinite(below) or not math.isfinite(value):
-        return float(value)
+    below, value = float(below), float(value)
+    if not 1e-300 < value - below < 1e300:
+        return value
     digits = -math.floor(math.log10(value - below)) - 1
     for places in range(digits, digits + 20):
         # Decimal rounding of a float: round() is exact where multiplying by 10**places is not.
@@ -149,8 +150,8 @@ def _roundest(below: float, value: float) -> float:
         if candidate > value:
             candidate = round(candidate - 10.0**-places, places)
         if below < candidate <= value:
-            return float(candidate)
-    return float(value)
+            return candidate
+    return value
 
 
 def representatives(

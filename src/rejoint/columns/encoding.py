@@ -93,10 +93,10 @@ def _of_numbers(codes: Mapping[Level, int], column: Numbers) -> Codes:
 
 def _look_up(targets: NDArray[Any], places: NDArray[np.int32], values: NDArray[Any]) -> Codes:
     """Return the place of each value among sorted targets, -2 where it is none of them."""
-    low, high = targets[0], targets[-1]
-    if values.dtype == np.int64 and max(-low, high, high - low) < _SPAN:
+    low, high = targets[0].item(), targets[-1].item()
+    if values.dtype == np.int64 and -_SPAN < low <= high < _SPAN:
         # Two extra entries at the ends catch everything outside.
-        table = np.full(int(high) - int(low) + 3, -2, dtype=np.int32)
+        table = np.full(high - low + 3, -2, dtype=np.int32)
         table[targets - low + 1] = places
         found: Codes = table[np.clip(values, low - 1, high + 1) - (low - 1)]
         return found

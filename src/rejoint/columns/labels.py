@@ -116,7 +116,7 @@ def nearest(name: object, known: Sequence[object]) -> str:
     if not found:
         return ""
     best = texts[found[0]]
-    return f" Did you mean {str(best) if isinstance(best, Bin) else best!r}?"
+    return f" Did you mean {show([best])}?"
 
 
 def show(levels: Sequence[object], most: int = 6) -> str:

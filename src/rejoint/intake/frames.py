@@ -53,7 +53,7 @@ def take_apart(data: Any) -> Frame:
         return _of_array(np.asarray(data))
     if isinstance(data, Iterable):
         return _of_rows(list(data))
-    raise TypeError(f"Records are made of {_TAKEN}, not of a {type(data).__name__}.")
+    raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
 
 
 def _of_array(array: NDArray[Any]) -> Frame:
@@ -70,20 +70,19 @@ def _of_array(array: NDArray[Any]) -> Frame:
 
 
 def _of_columns(data: Mapping[Any, Any]) -> Frame:
-    columns = []
+    columns: list[Any] = []
     for name, column in data.items():
-        if not hasattr(column, "__len__"):
-            if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
-                raise TypeError(
-                    f"Variable {str(name)!r} must be a column (a list, an array, a series), "
-                    f"not {column!r}; one record alone is a list of one dict: [{{...}}]."
-                )
-            column = list(column)
-        columns.append(column)
-    lengths = {str(name): len(column) for name, column in zip(data, columns, strict=True)}
-    if len(set(lengths.values())) > 1:
-        raise ValueError(f"The columns have different numbers of rows: {lengths}.")
-    return Frame(tuple(lengths), columns, next(iter(lengths.values()), 0))
+        if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
+            raise TypeError(
+                f"Variable {str(name)!r} must be a column (a list, an array, a series), "
+                f"not {column!r}; one record alone is a list of one dict: [{{...}}]."
+            )
+        columns.append(column if hasattr(column, "__len__") else list(column))
+    rows = [len(column) for column in columns]
+    if len(set(rows)) > 1:
+        sizes = ", ".join(f"{name!r} {n}" for name, n in zip(data, rows, strict=True))
+        raise ValueError(f"The columns have different numbers of rows: {sizes}.")
+    return Frame(tuple(str(name) for name in data), columns, rows[0] if rows else 0)
 
 
 def _of_rows(rows: list[Any]) -> Frame:

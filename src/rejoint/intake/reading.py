@@ -102,7 +102,8 @@ def _named(frame: Frame, wishes: Wishes) -> Iterator[tuple[str, Any]]:
     """Pair every column with its name, once the names and the size make sense."""
     names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if not names:
-        raise ValueError("The data has no columns: there is no variable to learn about.")
+        none = "columns" if frame.rows else "rows and no columns"
+        raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
         raise ValueError(
             f"The data has no rows (its columns are {show(names)}): levels cannot be seen; "
