@@ -166,7 +166,7 @@ class Answers(Mixture):
         given: Given = None,
         *,
         each: bool = False,
-        max_nodes: int = 2_000_000,
+        max_nodes: int = 1_000_000,
     ) -> Mode:
         """Most probable combination of levels of some variables together, given evidence.
 
@@ -186,7 +186,7 @@ class Answers(Mixture):
         each : bool
             Take each variable by itself.
         max_nodes : int
-            Where the search ends; a million takes about a second.
+            Where the search ends; a million takes a second or two.
 
         Returns
         -------

@@ -56,7 +56,7 @@ class _Layer(NamedTuple):
 
 
 def most_probable(
-    weights: FloatArray, factors: Sequence[FloatArray], max_nodes: int = 2_000_000
+    weights: FloatArray, factors: Sequence[FloatArray], max_nodes: int = 1_000_000
 ) -> Found:
     """Find the combination of levels with the largest probability.
 
@@ -239,9 +239,9 @@ def chord_bounds(parts: FloatArray, bounds: FloatArray, losses: Sequence[FloatAr
     """The second bound of the module's text; `bounds` is the first."""
     length = np.sum([loss.max(axis=0) for loss in losses], axis=0)
     slope = np.where(length > 0.0, -np.expm1(-length) / np.where(length > 0.0, length, 1.0), 0.0)
-    steep = parts * slope
+    steep = np.ascontiguousarray((parts * slope).T)
     for loss in losses:
-        bounds = bounds - (steep @ loss.T).min(axis=1)
+        bounds = bounds - (loss @ steep).min(axis=0)
     return bounds
 
 

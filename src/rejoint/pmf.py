@@ -258,7 +258,8 @@ def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
     for variable in wanted:
         levels = domain[variable.name].levels
         if set(levels) != set(variable.levels):
-            lone = [*(set(levels) - set(variable.levels)), *(set(variable.levels) - set(levels))]
+            both = set(levels) & set(variable.levels)
+            lone = [level for level in (*levels, *variable.levels) if level not in both]
             raise ValueError(
                 f"Variable {variable.name!r} has different levels in the two: {lone[0]!r} is in "
                 "one only. Declare the same levels in both domains."
