@@ -125,7 +125,7 @@ def factors(
     ax = _axes(ax, height=1.0 + 0.22 * len(profile))
     image = ax.imshow(profile, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     ax.set_yticks(range(len(profile)), [f"{v.name} = {level}" for v in shown for level in v.levels])
-    ax.set_xticks(range(pmf.rank), [f"{share:.2f}" for share in pmf.weights[order]])
+    ax.set_xticks(range(pmf.rank), [_short(share) for share in pmf.weights[order]])
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
     ax.set_xlabel("weight of the class")
@@ -134,6 +134,10 @@ def factors(
     ax.figure.colorbar(image, ax=ax, label="probability within the class")
     ax.tick_params(length=0)
     return ax
+
+
+def _short(share: float) -> str:
+    return f"{share:.2f}" if share >= 0.005 else "<.01"
 
 
 def _axes(ax: "Axes | None", height: float) -> "Axes":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RECORDS = 5_000
 MISSING = 0.3
 ORDER = 3
-RANK = 6
+RANK = 4
 QUESTIONS = (
     ({"lung": "yes"}, {"smoke": "yes", "dysp": "yes"}),
     ({"lung": "yes"}, {"smoke": "no", "xray": "no"}),
@@ -52,7 +52,7 @@ def command(seed: int, output: Path) -> None:
     records = datasets.remove_cells(complete, MISSING, random_state=seed)
     err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
     estimate = _recover(records, seed, err)
-    out.print(_answers(truth, estimate))
+    out.print(_answers(truth, estimate, records))
     out.print(_errors(truth, estimate, records))
     picture = _draw(truth, estimate, output)
     if picture is None:
@@ -77,14 +77,18 @@ def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
     return result.pmf
 
 
-def _answers(truth: "LowRankPMF", estimate: "LowRankPMF") -> "Table":
+def _answers(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") -> "Table":
     """Posteriors of the network beside the recovered ones."""
     from rejoint.plots import describe
 
-    table = _table("Questions across variables", "true", "recovered")
+    table = _table("Questions across variables", "true", "recovered", "seen")
+    table.caption = "seen: records in which the evidence can be read"
     for event, given in QUESTIONS:
         pair = [pmf.prob(event, given=given) for pmf in (truth, estimate)]
-        table.add_row(describe(event, given), *[f"{value:.3f}" for value in pair])
+        seen = sum(
+            all(row[name] == level for name, level in given.items()) for row in records.rows()
+        )
+        table.add_row(describe(event, given), *[f"{value:.3f}" for value in pair], f"{seen:,}")
     return table
 
 
@@ -145,6 +149,7 @@ def _table(title: str, *columns: str) -> "Table":
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", title=title)
+    table.caption_justify, table.caption_style = "left", "dim"
     table.add_column("")
     for column in columns:
         table.add_column(column, justify="right")
