@@ -1,14 +1,24 @@
 """Norms of differences of mixtures of products without a dense tensor; pairing of classes."""
 
 from collections.abc import Sequence
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["difference_and_norm", "pair_classes", "squared_distances"]
+from rejoint.queries import joint_table
+
+__all__ = [
+    "difference_and_norm",
+    "pair_classes",
+    "relative_error",
+    "squared_distances",
+    "triangular_root",
+]
 
 FloatArray = NDArray[np.float64]
 
+_DENSE_CELLS = 2**16  # joints up to this size are compared cell by cell
 _QR_RANK = 1500  # both ranks together; beyond it a QR step costs minutes, so Gram matrices do
 
 
@@ -39,14 +49,54 @@ def difference_and_norm(
     stacked = [np.hstack(pair) for pair in zip(factors, other_factors, strict=True)]
     if len(columns) > _QR_RANK:
         return _by_gram(columns, stacked, signs, len(weights))
-    root: FloatArray = columns[None, :]
-    for block in stacked:
-        root = (root[:, None, :] * block[None, :, :]).reshape(-1, len(columns))
-        if len(root) > len(columns):
-            root = np.asarray(np.linalg.qr(root, mode="r"))
-        root = root / np.abs(root).max()  # thousands of variables: the scale cancels in the end
+    root = triangular_root(columns, stacked)
     first = slice(0, len(weights))
     return float(np.linalg.norm(root @ signs)), float(np.linalg.norm(root[:, first].sum(axis=1)))
+
+
+def triangular_root(columns: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
+    """A small ``R`` with ``R^T R = c^2 K^T K``, for some scale c.
+
+    ``K`` is the Khatri-Rao product of the factors, its columns scaled by `columns`. ``R`` is its
+    triangular factor up to signs, or ``K`` itself where that is smaller.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> root = triangular_root(np.array([1.0, 2.0]), [np.eye(2), np.eye(2)])
+    >>> (root.T @ root).round(12)
+    array([[0.25, 0.  ],
+           [0.  , 1.  ]])
+    """
+    root: FloatArray = columns[None, :]
+    for factor in factors:
+        root = (root[:, None, :] * factor[None, :, :]).reshape(-1, len(columns))
+        if len(root) > len(columns):
+            root = np.asarray(np.linalg.qr(root, mode="r"))
+        root = root / np.abs(root).max()  # thousands of factors would underflow
+    return root
+
+
+def relative_error(
+    weights: FloatArray,
+    factors: Sequence[FloatArray],
+    other_weights: FloatArray,
+    other_factors: Sequence[FloatArray],
+) -> float:
+    """``||X - Y||_F / ||X||_F``: dense where that is small, else by triangular factors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[1.0], [0.0]])
+    >>> relative_error(np.ones(1), [A], np.ones(1), [A])
+    0.0
+    """
+    if prod(len(factor) for factor in factors) <= _DENSE_CELLS:
+        x, y = joint_table(weights, factors), joint_table(other_weights, other_factors)
+        return float(np.linalg.norm(x - y) / np.linalg.norm(x))
+    d, x_norm = difference_and_norm(weights, factors, other_weights, other_factors)
+    return d / x_norm
 
 
 def _by_gram(

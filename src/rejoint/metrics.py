@@ -135,11 +135,9 @@ def tensor_error(truth: Projectable, estimate: Projectable) -> float:
         estimate = estimate.align(truth.domain)
         if truth == estimate:
             return 0.0
-        if prod(truth.domain.shape) > _CELLS // 16:
-            d, x = _distances.difference_and_norm(
-                truth.weights, truth.factors, estimate.weights, estimate.factors
-            )
-            return d / x
+        return _distances.relative_error(
+            truth.weights, truth.factors, estimate.weights, estimate.factors
+        )
     a, b = _tables(truth, estimate)
     return float(np.linalg.norm(a - b) / np.linalg.norm(a))
 

@@ -12,6 +12,7 @@ from rejoint._answers import Answers
 from rejoint._dense import naive_bayes
 from rejoint._evidence import Given, likelihoods, positions, posterior
 from rejoint._record_answers import RecordAnswers
+from rejoint._reduction import Reduction, smaller
 from rejoint.domain import Domain
 
 __all__ = ["LowRankPMF", "load"]
@@ -141,6 +142,44 @@ class LowRankPMF(Answers, RecordAnswers):
             [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
             models[0].domain,
         )
+
+    def reduce(
+        self,
+        rank: int | None = None,
+        *,
+        tol: float = 1e-8,
+        random_state: int | np.random.Generator | None = 0,
+    ) -> Reduction:
+        """A smaller model for the same joint, and its error.
+
+        Classes without weight are dropped, and classes that differ in one factor at most are
+        joined; both are exact. If that is not enough, the model is fitted anew to its own exact
+        tables of three variables, from its nearest classes merged and from a fresh start.
+
+        Parameters
+        ----------
+        rank : int, optional
+            Rank to reduce to; without it the least one found that keeps the error below `tol`.
+        tol : float
+            Relative error of the joint that is as good as none.
+        random_state : int, Generator or None
+            Of the fresh starts; fixed by default.
+
+        Returns
+        -------
+        Reduction
+            ``pmf`` and ``error``, the ``tensor_error`` of it relative to this model.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]], [[0.7, 0.1], [0.3, 0.9]]])
+        >>> wide = rj.LowRankPMF.average([p, p.sorted(), p])
+        >>> pmf, error = wide.reduce(rank=2)
+        >>> wide.rank, pmf.rank, error < 1e-14
+        (6, 2, True)
+        """
+        return smaller(self, rank, tol, random_state)
 
     def project(self, names: str | Sequence[str]) -> Self:
         """Model of some of the variables, in the order asked; the others are summed out.
