@@ -191,7 +191,7 @@ class TestForms:
         assert column.codes.tolist() == [-1] * 10 + [0]
 
     def test_single_values_are_no_columns(self):
-        with pytest.raises(TypeError, match="'a' must be a column .* not the single str 'yes'"):
+        with pytest.raises(TypeError, match=r"'a' must be a column .* not the single str 'yes'"):
             read_column("yes", "a")
         with pytest.raises(ValueError, match="must be one column, not an array of 2 axes"):
             read_column(np.zeros((2, 2)), "a")

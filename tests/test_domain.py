@@ -87,9 +87,9 @@ class TestEncode:
 
     def test_unknown_is_missing_with_a_remark(self):
         v = Variable("x", ("a", "b"))
-        with pytest.warns(Remark, match="'x': 3 cells with labels that are no level.*: 'c', 'd'"):
+        with pytest.warns(Remark, match=r"'x': 3 cells with labels that are no level.*: 'c', 'd'"):
             assert v.encode(["c", "a", "d", "c"]).tolist() == [-1, 0, -1, -1]
-        with pytest.warns(Remark, match="'age': 1 cell with numbers outside all bins.*: 130"):
+        with pytest.warns(Remark, match=r"'age': 1 cell with numbers outside all bins.*: 130"):
             AGE.encode(np.array([130, 20]))
 
     def test_remark_points_at_the_caller(self):
@@ -137,7 +137,7 @@ class TestCode:
 
     @pytest.mark.parametrize("level", ["yess", None, math.nan, [1], 3, ("yes",)])
     def test_unknown(self, level):
-        with pytest.raises(ValueError, match="'smoke': level .* is not among 'yes', 'no'"):
+        with pytest.raises(ValueError, match=r"'smoke': level .* is not among 'yes', 'no'"):
             Variable("smoke", ("yes", "no")).code(level)
 
     def test_suggests_the_number_for_its_text(self):
@@ -262,7 +262,7 @@ class TestDomain:
         assert 1 in d
 
     def test_unknown_name(self):
-        with pytest.raises(KeyError, match="No variable 'smok' among .* Did you mean 'smoke'?"):
+        with pytest.raises(KeyError, match=r"No variable 'smok' among .* Did you mean 'smoke'?"):
             self.D.index("smok")
         with pytest.raises(KeyError, match="No variable 'zzz'"):
             self.D["zzz"]

@@ -1,0 +1,213 @@
+"""What Records make of data: levels and bins seen, wished for, or given as a domain."""
+
+import math
+import warnings
+
+import numpy as np
+import pytest
+
+from rejoint import Bin, Domain, Records, Remark
+
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
+pa = pytest.importorskip("pyarrow")
+
+
+class TestIdentifiers:
+    def test_refused_with_advice(self):
+        names = [f"person {i}" for i in range(51)]
+        words = "'who' looks like an identifier: 51 different texts in 51 cells. Leave the column"
+        with pytest.raises(ValueError, match=words):
+            Records.of({"who": names})
+        with pytest.raises(ValueError, match="They read like numbers: turn them into numbers"):
+            Records.of({"who": [str(i) for i in range(51)]})
+
+    def test_not_so_many_or_not_so_distinct(self):
+        assert len(Records.of({"who": [f"p{i}" for i in range(50)]}).domain["who"]) == 50
+        assert len(Records.of({"who": [f"p{i}" for i in range(60)] * 2}).domain["who"]) == 60
+
+    def test_wanted_all_the_same(self):
+        names = [f"p{i}" for i in range(80)]
+        assert len(Records.of({"who": names}, kinds={"who": "nominal"}).domain["who"]) == 80
+        assert len(Records.of({"who": names}, levels={"who": names}).domain["who"]) == 80
+        declared = pd.DataFrame({"who": pd.Categorical(names)})
+        assert len(Records.of(declared).domain["who"]) == 80
+
+
+class TestBins:
+    def test_many_numbers_are_binned_with_a_remark(self):
+        words = "'age' has 51 distinct numbers: they are binned into 10 quantiles.*'age': False"
+        with pytest.warns(Remark, match=words):
+            r = Records.of({"age": range(51)})
+        assert r.domain["age"].kind == "binned"
+        assert len(r.domain["age"]) == 10
+
+    @pytest.mark.parametrize(
+        "said",
+        [
+            {"bins": False},
+            {"bins": {"age": None}},
+            {"bins": {"age": False}},
+            {"kinds": {"age": "ordinal"}},
+            {"levels": {"age": range(51)}},
+        ],
+    )
+    def test_unless_told_otherwise(self, said):
+        assert Records.of({"age": range(51)}, **said).domain["age"].levels == tuple(range(51))
+
+    def test_fifty_numbers_are_levels(self):
+        assert len(Records.of({"age": range(50)}).domain["age"]) == 50
+
+    def test_kind_binned_is_ten_quantiles_and_no_remark(self):
+        r = Records.of({"age": range(20)}, kinds={"age": "binned"}, bins=False)
+        assert len(r.domain["age"]) == 10
+
+    def test_number_of_bins(self):
+        r = Records.of({"age": [*range(100), None]}, bins={"age": 4})
+        assert [str(b) for b in r.domain["age"].levels] == ["< 25", "[25, 50)", "[50, 75)", ">= 75"]
+        assert r.domain["age"].representatives == (12, 37, 62, 87)
+        assert np.bincount(r.codes[:100, 0]).tolist() == [25] * 4
+        # New data outside the range seen falls into the end bins.
+        assert Records.of({"age": [-5, 1e9]}, domain=r.domain).codes.tolist() == [[0], [3]]
+
+    def test_ties_leave_fewer_bins_and_a_remark(self):
+        words = "'age': 5 quantile bins were asked for, 2 came out, because equal values"
+        with pytest.warns(Remark, match=words):
+            r = Records.of({"age": [0] * 9 + [1]}, bins={"age": 5})
+        assert [str(b) for b in r.domain["age"].levels] == ["< 1", ">= 1"]
+
+    def test_edges(self):
+        with pytest.warns(Remark, match=r"2 cells with numbers outside all bins.*: 121, -1"):
+            r = Records.of({"age": [3, 5, 120, 121, -1]}, bins={"age": [0, 18, 65, 120]})
+        assert r.domain["age"].levels == (Bin(0, 18), Bin(18, 65), Bin(65, 120, True))
+        assert r.domain["age"].representatives == (4, 41.5, 120)
+        assert r.codes[:, 0].tolist() == [0, 0, 2, -1, -1]
+
+    def test_outside_is_an_error_on_request(self):
+        with pytest.raises(ValueError, match=r"'age', row 1: level 130 is not among \[0, 18\]"):
+            Records.of({"age": [3, 130]}, bins={"age": [0, 18]}, handle_unknown="error")
+
+    def test_infinite_edges(self):
+        r = Records.of({"age": [3, 130]}, bins={"age": [-math.inf, 18, math.inf]})
+        assert r.codes.tolist() == [[0], [1]]
+
+    def test_weights_move_the_quantiles(self):
+        data = {"age": range(10)}
+        r = Records.of(data, bins={"age": 2}, sample_weight=[1] * 9 + [9])
+        assert r.domain["age"].levels[1].left == 9
+
+    def test_categories_of_numbers_can_be_binned(self):
+        r = Records.of({"age": pd.Categorical([1, 9])}, bins={"age": [0, 5, 10]})
+        assert r.codes.tolist() == [[0], [1]]
+
+    @pytest.mark.parametrize(
+        ("said", "words"),
+        [
+            ({"bins": {"age": 1}}, "must be 2 or more, or a list of edges; not 1"),
+            ({"bins": {"age": [3]}}, r"two or more increasing edges, not \[3\]"),
+            ({"bins": {"age": [3, 2]}}, "increasing edges"),
+            ({"bins": {"age": "auto"}}, "increasing edges, not 'auto'"),
+            ({"bins": {"age": [0, math.nan]}}, "increasing edges"),
+            ({"bins": {"age": 2}, "levels": {"age": [1]}}, "its levels or its bins, not both"),
+            (
+                {"bins": {"age": 2}, "kinds": {"age": "nominal"}},
+                "cannot be both nominal and binned",
+            ),
+            ({"bins": {"name": 2}}, "'name' cannot be binned: it holds 'a', not numbers"),
+        ],
+    )
+    def test_refused(self, said, words):
+        with pytest.raises(ValueError, match=words):
+            Records.of({"age": [1], "name": ["a"]}, **said)
+
+
+class TestGivenDomain:
+    D = Domain.of({"a": ["x", "y"], "b": [0, 1]})
+
+    def test_columns_by_name_in_any_order(self):
+        r = Records.of({"b": [1, None], "a": ["y", "x"]}, domain=self.D)
+        assert r.codes.tolist() == [[1, 1], [0, -1]]
+
+    def test_columns_by_position_without_names(self):
+        assert Records.of([["y", 1.0]], domain=self.D).codes.tolist() == [[1, 1]]
+        with pytest.raises(ValueError, match="3 columns without names, the domain has 2 variables"):
+            Records.of([["y", 1, 2]], domain=self.D)
+
+    def test_absent_columns_are_missing(self):
+        assert Records.of([{"a": "x"}], domain=self.D).codes.tolist() == [[0, -1]]
+
+    def test_other_columns_are_left_out_with_a_remark(self):
+        words = "not in the domain are left out: 'bb', 'id'. Did you mean 'b'?"
+        with pytest.warns(Remark, match=words):
+            Records.of([{"a": "x", "bb": 1, "id": 7}], domain=self.D)
+
+    def test_no_column_fits(self):
+        with pytest.raises(ValueError, match=r"No column of the data \('A'\) is a variable of"):
+            Records.of({"A": ["x"]}, domain=self.D)
+
+    def test_unknown_labels_of_all_variables_in_one_remark(self):
+        with pytest.warns(Remark) as said:
+            r = Records.of({"a": ["x", "z"], "b": [7, 7]}, domain=self.D)
+        assert [w.filename for w in said] == [__file__]
+        assert "'a': 1 cell" in str(said[0].message)
+        assert "'b': 2 cells" in str(said[0].message)
+        assert r.codes.tolist() == [[0, -1], [-1, -1]]
+        wide = Domain.of_shape([1] * 7)
+        with pytest.warns(Remark, match="And so in 2 more variables"):
+            Records.of(np.ones((1, 7)), domain=wide)
+
+    def test_no_rows_are_fine(self):
+        assert Records.of({"a": [], "b": []}, domain=self.D).codes.shape == (0, 2)
+
+    def test_a_domain_says_it_all(self):
+        with pytest.raises(ValueError, match="give no kinds, levels or bins beside it"):
+            Records.of({"a": ["x"]}, domain=self.D, kinds={"a": "ordinal"})
+
+    def test_handle_unknown_has_two_values(self):
+        with pytest.raises(ValueError, match="must be 'missing' or 'error', not 'drop'"):
+            Records.of({"a": ["x"]}, domain=self.D, handle_unknown="drop")
+
+
+class TestWeights:
+    def test_a_column_by_name(self):
+        r = Records.of({"a": ["x", "y"], "times": [2, 0.5]}, sample_weight="times")
+        assert r.names == ("a",)
+        assert r.sample_weight.tolist() == [2, 0.5]
+
+    def test_series(self):
+        for weight in (pd.Series([1, 2], index=[7, 8]), pl.Series([1, 2]), pa.array([1, 2])):
+            assert Records.of({"a": [1, 2]}, sample_weight=weight).sample_weight.tolist() == [1, 2]
+
+    def test_unknown_name(self):
+        with pytest.raises(KeyError, match=r"sample_weight='time' .* Did you mean 'times'?"):
+            Records.of({"a": ["x"], "times": [2]}, sample_weight="time")
+        with pytest.raises(KeyError, match="must be the name of one column"):
+            Records.of([["x"]], sample_weight="x9")
+
+    def test_all_zero(self):
+        with pytest.raises(ValueError, match="zero in every row"):
+            Records.of({"a": ["x"]}, sample_weight=[0])
+
+    def test_missing_weights(self):
+        frame = pd.DataFrame({"a": ["x", "y"], "w": pd.array([1, None], dtype="Int64")})
+        with pytest.raises(ValueError, match="but row 1 has nan"):
+            Records.of(frame, sample_weight="w")
+
+
+def test_wishes_about_columns_that_are_not_there():
+    with pytest.raises(KeyError, match=r"speak of 'grad', but .* Did you mean 'grade'?"):
+        Records.of({"grade": ["a"]}, kinds={"grad": "ordinal"})
+    with pytest.raises(TypeError, match="kinds must be a dict from names"):
+        Records.of({"grade": ["a"]}, kinds="ordinal")
+    with pytest.raises(TypeError, match="levels must be a list, not the text 'ab'"):
+        Records.of({"grade": ["a"]}, levels={"grade": "ab"})
+
+
+def test_chunks_encoded_in_one_domain_are_the_whole():
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.choice(list("xyz"), 300), "b": rng.normal(size=300)})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Remark)
+        whole = Records.of(frame)
+    parts = [Records.of(frame[i : i + 70], domain=whole.domain) for i in range(0, 300, 70)]
+    assert np.array_equal(np.vstack([p.codes for p in parts]), whole.codes)
