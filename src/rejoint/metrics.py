@@ -178,10 +178,7 @@ def kl(
     """
     pair = _large(truth, estimate, "kl")
     if pair is None:
-        a, b = (table.ravel() for table in _tables(truth, estimate))
-        a, b = a[a > 0.0], b[a > 0.0]
-        with np.errstate(divide="ignore"):
-            return Estimate(max(float((a * np.log(a / b)).sum() - (a.sum() - 1.0)), 0.0))
+        return Estimate(_divergence(*_tables(truth, estimate)))
     p, q = pair
     draws = p.sample(n, random_state=random_state)
     ratio = p.log_prob(draws) - q.log_prob(draws)
@@ -238,6 +235,15 @@ def total_variation(
         halves.append(_mean(np.abs(np.tanh(ratio / 2.0))))  # |P - Q| / (P + Q)
     error = float(np.hypot(halves[0].standard_error, halves[1].standard_error)) / 2.0
     return Estimate((halves[0] + halves[1]) / 2.0, error)
+
+
+def _divergence(a: FloatArray, b: FloatArray) -> float:
+    """``sum a log(a / b)`` as a sum of terms that are never negative: no digits cancel."""
+    there = a > 0.0
+    excess = (b[there] - a[there]) / a[there]
+    with np.errstate(divide="ignore"):
+        terms = a[there] * (excess - np.log1p(excess))
+    return float(np.maximum(terms, 0.0).sum() + b[~there].sum())
 
 
 def _mean(terms: FloatArray) -> Estimate:
