@@ -69,7 +69,7 @@ class Answers(Mixture):
         array([0.5528, 0.4472])
         """
         asked = positions(self.domain, names)
-        shares, factors = posterior(self, given)
+        shares, factors = posterior(self, given, asked)
         return queries.joint_table(shares, [factors[n] for n in asked])
 
     def prob(self, event: Mapping[str, Any], given: Given = None) -> float:
@@ -101,9 +101,10 @@ class Answers(Mixture):
                     f"prob: the event on {name!r} is an array of likelihoods, which is evidence: "
                     "give it by given=, or name a level or a list of levels."
                 )
-        shares, factors = posterior(self, given)
+        wanted = likelihoods(self.domain, event)
+        shares, factors = posterior(self, given, wanted)
         terms = shares
-        for n, levels in likelihoods(self.domain, event).items():
+        for n, levels in wanted.items():
             terms = terms * (levels @ factors[n])
         return min(float(terms.sum()), 1.0)  # not above one by rounding
 
@@ -152,9 +153,10 @@ class Answers(Mixture):
         >>> p.expect(["seen"], function=lambda level: level == "yes")
         {'seen': 0.5}
         """
-        shares, factors = posterior(self, given)
+        asked = positions(self.domain, names)
+        shares, factors = posterior(self, given, asked)
         result = {}
-        for n in positions(self.domain, names):
+        for n in asked:
             variable = self.domain[n]
             values = _level_values(variable, function)
             result[variable.name] = float(values @ (factors[n] @ shares))
@@ -210,7 +212,7 @@ class Answers(Mixture):
             asked = positions(self.domain, names)
         if not asked:
             raise ValueError("mode: no variable is asked for; name those that are.")
-        shares, factors = posterior(self, given)
+        shares, factors = posterior(self, given, asked)
         chosen = [factors[n] for n in asked]
         found = (single_modes if each else most_probable)(shares, chosen, max_nodes)
         mode = Mode.of([self.domain[n] for n in asked], found)

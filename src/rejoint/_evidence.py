@@ -1,6 +1,6 @@
 """From names and levels to classes and factors: what evidence does to a model."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -62,8 +62,18 @@ def likelihoods(domain: Domain, evidence: Given) -> dict[int, FloatArray]:
     }
 
 
-def posterior(model: Mixture, given: Given) -> tuple[FloatArray, Sequence[FloatArray]]:
+def posterior(
+    model: Mixture, given: Given, asked: Collection[int] | None = None
+) -> tuple[FloatArray, Sequence[FloatArray]]:
     """Class posterior and factors of a model, both given the evidence.
+
+    Parameters
+    ----------
+    model : Mixture
+    given : mapping, optional
+        Evidence by variable.
+    asked : collection of int, optional
+        The variables whose factors will be read; all by default. Others are left as they are.
 
     Raises
     ------
@@ -83,7 +93,9 @@ def posterior(model: Mixture, given: Given) -> tuple[FloatArray, Sequence[FloatA
     if np.isneginf(logs.max()):
         raise queries.ZeroEvidenceError(_why_impossible(model, given or {}, by_position))
     factors = list(model.factors)
-    for n, likelihood in by_position.items():
+    read = by_position if asked is None else by_position.keys() & set(asked)
+    for n in read:
+        likelihood = by_position[n]
         factors[n] = queries.conditional_factor(factors[n], likelihood)
     return queries.class_posterior(logs), factors
 

@@ -211,7 +211,7 @@ class LowRankPMF(Answers, RecordAnswers):
         rest = [n for n in range(len(self.domain)) if n not in told]
         if not rest:
             raise ValueError("condition: every variable is given, so that none remains.")
-        shares, _ = posterior(self, given)
+        shares, _ = posterior(self, given, ())
         alive = shares > 0.0
         domain = Domain(tuple(self.domain[n] for n in rest))
         return type(self)(shares[alive], [self.factors[n][:, alive] for n in rest], domain)
