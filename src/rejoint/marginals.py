@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import counting, covers
-from rejoint.agreement import Disagreement, furthest_apart
 from rejoint.domain import Domain
-from rejoint.moments import read_moments
 from rejoint.remarks import remark
-from rejoint.table_store import TableStore
-from rejoint.tables import check_covered, read_tables, weights_of_tables
+from rejoint.tables.agreement import Disagreement, furthest_apart
+from rejoint.tables.moments import read_moments
+from rejoint.tables.reading import check_covered, read_tables, weights_of_tables
+from rejoint.tables.store import TableStore
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -195,7 +195,9 @@ class Marginals(TableStore):
         order: int | Sequence[int] | None = None,
         *,
         subsets: Sequence[str | Sequence[str]] | None = None,
+        sample: int | None = None,
         memory_limit: float | None = None,
+        random_state: int | np.random.Generator | None = None,
     ) -> "Marginals":
         """Take the exact tables of anything that has ``domain`` and ``marginal(names)``.
 
@@ -203,7 +205,7 @@ class Marginals(TableStore):
         ----------
         pmf : LowRankPMF, or any with a domain and a method ``marginal``
             The distribution.
-        order, subsets, memory_limit
+        order, subsets, sample, memory_limit, random_state
             As for :meth:`count`.
 
         Examples
@@ -213,7 +215,7 @@ class Marginals(TableStore):
         array([0.4, 0.6])
         """
         domain = pmf.domain
-        chosen = covers.choose(domain, order, subsets, None, memory_limit)
+        chosen = covers.choose(domain, order, subsets, sample, memory_limit, random_state)
         tables = [pmf.marginal([domain.names[n] for n in s]).ravel() for s in chosen]
         shares = np.zeros(len(chosen), dtype=bool)
         return cls(domain, chosen, np.concatenate(tables), counted=shares)

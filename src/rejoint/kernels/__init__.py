@@ -60,11 +60,11 @@ def count(
     Parameters
     ----------
     codes : (M, N) array of int16 or int32
-        Level of each variable in each record; negative where it is missing.
+        Level of each variable in each record; -1 where it is missing.
     weight : (M,) array of float, optional
         Weight of each record; one each by default.
     levels : sequence of N int
-        Number of levels of each variable. Codes must lie below it: they are not checked here.
+        Number of levels of each variable; codes must lie below it.
     subsets : sequence of tuples of int
         Variables of each table, increasing.
     threads : int
@@ -81,15 +81,30 @@ def count(
     >>> count(codes, None, [2, 2], [(0,), (0, 1)])
     array([2., 1., 0., 1., 0., 1.])
     """
-    if _compiled is None:
-        return _numpy.count(codes, weight, levels, subsets)
-    codes = np.ascontiguousarray(codes)
-    shape = np.asarray(levels, dtype=np.int64)
     sizes = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
     members = np.fromiter((n for s in subsets for n in s), dtype=np.int64, count=int(sizes.sum()))
-    cells = _numpy.table_sizes(levels, subsets)
-    out = np.zeros(int(cells.sum()))
+    _check(codes, levels, sizes, members)
+    if _compiled is None:
+        return _numpy.count(codes, weight, levels, subsets)
+    out = np.zeros(int(_numpy.table_sizes(levels, subsets).sum()))
+    codes = np.ascontiguousarray(codes)
     if weight is not None:
         weight = np.ascontiguousarray(weight, dtype=np.float64)
+    shape = np.asarray(levels, dtype=np.int64)
     _compiled.count(codes, weight, shape, sizes, members, out, threads)
     return out
+
+
+def _check(
+    codes: Codes, levels: Sequence[int], sizes: NDArray[np.int64], members: NDArray[np.int64]
+) -> None:
+    """Refuse what is out of range: compiled code would write past the end of a table."""
+    if codes.ndim != 2 or codes.shape[1] != len(levels):
+        raise ValueError(f"codes have shape {codes.shape}, but there are {len(levels)} variables.")
+    if len(sizes) and not (sizes.min() > 0 and 0 <= members.min() <= members.max() < len(levels)):
+        raise ValueError(f"subsets must name variables among 0..{len(levels) - 1}, at least one.")
+    if not codes.size:
+        return
+    fits = codes.max() < min(levels) or bool(np.all(codes.max(axis=0) < np.asarray(levels)))
+    if codes.min() < -1 or not fits:
+        raise ValueError("Codes must lie between -1 (missing) and the number of levels less one.")

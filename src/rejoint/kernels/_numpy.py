@@ -1,6 +1,7 @@
 """The kernels in plain NumPy: run without a compiler, and what the compiled ones must equal."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -34,7 +35,8 @@ def count(
     """Count tables by ``numpy.bincount``; see :func:`rejoint.kernels.count`.
 
     Subsets that share all but their last variable share the rows where those are observed,
-    and the cell each of these rows falls into.
+    and the cell each of these rows falls into. What is missing of the last one counts as a
+    level of its own, dropped in the end: cheaper than picking rows again.
 
     Examples
     --------
@@ -42,8 +44,7 @@ def count(
     >>> count(codes, None, [2, 2], [(0,), (0, 1)])
     array([2., 1., 0., 1., 0., 1.])
     """
-    sizes = table_sizes(levels, subsets)
-    starts = np.concatenate([[0], np.cumsum(sizes)])
+    starts = np.concatenate([[0], np.cumsum(table_sizes(levels, subsets))])
     out = np.zeros(int(starts[-1]))
     columns = [np.ascontiguousarray(codes[:, n]) for n in range(codes.shape[1])]
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -51,13 +52,16 @@ def count(
         groups.setdefault(subset[:-1], []).append(i)
     for prefix, tables in groups.items():
         rows, cells = _observed(columns, levels, prefix)
+        mass = None if weight is None else weight[rows]
+        n_cells = prod(levels[n] for n in prefix)
         for i in tables:
             last = subsets[i][-1]
-            code = columns[last][rows]
-            seen = code >= 0
-            index = cells[seen] * levels[last] + code[seen]
-            mass = None if weight is None else weight[rows][seen]
-            out[starts[i] : starts[i + 1]] = np.bincount(index, mass, minlength=int(sizes[i]))
+            size = levels[last] + 1
+            index = cells * size
+            index += columns[last][rows]
+            index += 1
+            table = np.bincount(index, mass, minlength=n_cells * size)
+            out[starts[i] : starts[i + 1]] = table.reshape(n_cells, size)[:, 1:].ravel()
     return out
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from rejoint.covers import indices_of
 from rejoint.domain import Domain
 from rejoint.kernels._numpy import table_sizes
-from rejoint.moments import Moment
-from rejoint.table_forms import names_of
+from rejoint.tables.forms import names_of
+from rejoint.tables.moments import Moment
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]

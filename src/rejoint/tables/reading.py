@@ -9,7 +9,14 @@ from numpy.typing import NDArray
 
 from rejoint.columns.labels import show
 from rejoint.domain import Domain
-from rejoint.table_forms import COUNT_NAMES, SHARE_NAMES, LabelledTable, Names, names_of, read_table
+from rejoint.tables.forms import (
+    COUNT_NAMES,
+    SHARE_NAMES,
+    LabelledTable,
+    Names,
+    names_of,
+    read_table,
+)
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]

@@ -1,0 +1,10 @@
+// What the kernel files share: one register_* function per family, called by module.cpp.
+#pragma once
+
+#include <nanobind/nanobind.h>
+
+namespace rejoint {
+
+void register_count(nanobind::module_ &m);
+
+}  // namespace rejoint

@@ -1,0 +1,7 @@
+// The compiled kernels as one Python module; each family lives in a file of its own.
+#include "kernels.hpp"
+
+NB_MODULE(_native, m) {
+    m.doc() = "Compiled kernels; rejoint.kernels wraps them and holds their NumPy twins.";
+    rejoint::register_count(m);
+}
