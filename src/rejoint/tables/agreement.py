@@ -8,8 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.remarks import remark
+from rejoint.tables.moments import Moment
+from rejoint.tables.store import TableStore
+
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
+
+#: Tables from elsewhere that differ by more than this share of the mass are remarked upon. Sums
+#: of rounded shares differ by less.
+THRESHOLD = 0.01
 
 
 class Disagreement(NamedTuple):
@@ -25,6 +33,60 @@ class Disagreement(NamedTuple):
     second: tuple[str, ...]
     shared: tuple[str, ...]
     distance: float
+
+
+def disagreements(store: TableStore) -> list[Disagreement]:
+    """List where tables with records differ on what they share, worst first.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> domain = Domain.of({"a": 2, "b": 2})
+    >>> disagreements(TableStore(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
+    [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
+    """
+    full = [i for i in range(len(store)) if store.totals[i] > 0]
+    subsets = [store.index_subsets[i] for i in full]
+    found = furthest_apart(subsets, [store.shares(i) for i in full])
+    names = store.domain.names
+    return [
+        Disagreement(
+            store.subsets[full[i]], store.subsets[full[j]], tuple(names[n] for n in s), distance
+        )
+        for i, j, s, distance in found
+    ]
+
+
+def remark_on_disagreements(store: TableStore) -> None:
+    """Name the worst disagreement of tables, and moments that tables contradict.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> remark_on_disagreements(TableStore(Domain.of({"a": 2}), ((0,),), [3, 1]))
+    """
+    for worst in disagreements(store)[:1]:
+        if worst.distance > THRESHOLD:
+            remark(
+                f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
+                f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
+                "them; m.disagreements() lists all. A fit finds a compromise."
+            )
+    for moment in store.moments:
+        _remark_on_moment(store, moment)
+
+
+def _remark_on_moment(store: TableStore, moment: Moment) -> None:
+    if not any(set(moment.variables) <= set(s) for s in store.index_subsets):
+        return
+    names = [store.domain.names[n] for n in moment.variables]
+    found = moment.expectation(store.marginal(names))
+    low, high = moment.range
+    if abs(found - moment.value) > THRESHOLD * (high - low):
+        remark(
+            f"The {moment.label} is given as {moment.value:g}, but the table that holds "
+            f"{', '.join(names)} says {found:g}. A fit finds a compromise."
+        )
 
 
 def furthest_apart(

@@ -83,6 +83,8 @@ def read_table(names: Names, table: Any) -> LabelledTable:
             return _from_crosstab(names, table)
     if nw.dependencies.is_pandas_series(table):
         return _from_series(names, table)
+    if hasattr(table, "collect") and not hasattr(table, "shape"):
+        raise TypeError(f"Table {names}: a lazy frame was given; collect() it first.")
     frame = nw.from_native(table, eager_only=True, pass_through=True)
     if isinstance(frame, nw.DataFrame):
         return _from_long(names, frame)
@@ -90,7 +92,10 @@ def read_table(names: Names, table: Any) -> LabelledTable:
 
 
 def _from_array(names: Names, table: Any) -> LabelledTable:
-    values = np.asarray(table)
+    try:
+        values = np.asarray(table)
+    except ValueError as error:
+        raise ValueError(f"Table {names}: not an array of numbers ({error}).") from error
     if values.ndim != len(names):
         raise ValueError(
             f"Table {names}: an array needs one axis per variable, in the order of the key; "

@@ -12,7 +12,7 @@ Array = NDArray[np.float64]
 Key = str | Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Moment:
     """A known expectation of a product of functions of single variables.
 
@@ -47,6 +47,30 @@ class Moment:
         for vector in vectors:
             vector.flags.writeable = False
         object.__setattr__(self, "vectors", vectors)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Moment) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _key(self) -> tuple[object, ...]:
+        return self.variables, tuple(v.tobytes() for v in self.vectors), self.value, self.label
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Least and largest value that the expectation can have under any table.
+
+        Examples
+        --------
+        >>> Moment((0,), (np.array([1.0, 3.0]),), 2.0, "mean of a").range
+        (1.0, 3.0)
+        """
+        low = high = 1.0
+        for vector in self.vectors:
+            ends = [bound * end for bound in (low, high) for end in (vector.min(), vector.max())]
+            low, high = float(min(ends)), float(max(ends))
+        return low, high
 
     def expectation(self, share: Array) -> float:
         """Return what this moment would be under a share table of its variables.
@@ -167,10 +191,7 @@ def _label(key: tuple[int, ...], domain: Domain, central: bool) -> str:
 
 def _check_range(moment: Moment) -> None:
     """Refuse a value that no table whatever could give: it lies outside the products' range."""
-    low = high = 1.0
-    for vector in moment.vectors:
-        ends = [low * vector.min(), low * vector.max(), high * vector.min(), high * vector.max()]
-        low, high = min(ends), max(ends)
+    low, high = moment.range
     slack = 1e-9 * max(abs(low), abs(high))  # rounding of the vectors' products
     if not low - slack <= moment.value <= high + slack:
         raise ValueError(

@@ -9,20 +9,11 @@ from numpy.typing import NDArray
 
 from rejoint.columns.labels import show
 from rejoint.domain import Domain
-from rejoint.tables.forms import (
-    COUNT_NAMES,
-    SHARE_NAMES,
-    LabelledTable,
-    Names,
-    names_of,
-    read_table,
-)
+from rejoint.tables.forms import LabelledTable, Names, names_of, read_table
+from rejoint.tables.kinds import as_counts_or_shares
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
-
-#: How far from 1 (or, relatively, from 100 %) shares may add up: published ones are rounded.
-ROUNDING = 0.01
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,10 @@ def read_tables(tables: Mapping[Any, Any], domain: Domain | None, kind: str) -> 
     read = [read_table(names_of(key), table) for key, table in tables.items()]
     for table in read:
         _check_cells(table)
+        _check_margins(table)
     if domain is None:
+        if not read:
+            raise ValueError("No tables are given: moments alone need domain=, for their levels.")
         domain = domain_of(read)
     subsets: dict[Subset, Names] = {}
     aligned, counted = [], []
@@ -89,6 +83,21 @@ def _check_cells(table: LabelledTable) -> None:
     )
 
 
+def _check_margins(table: LabelledTable) -> None:
+    """Refuse a row of totals beside the cells: everything would count twice."""
+    for axis, labels in enumerate(table.labels):
+        for i, label in enumerate(labels or ()):
+            if str(label).lower() not in ("all", "total", "sum") or len(labels or ()) < 3:
+                continue
+            total = np.take(table.values, i, axis)
+            rest = np.delete(table.values, i, axis).sum(axis)
+            if np.allclose(total, rest, rtol=1e-3):  # shares may be rounded
+                raise ValueError(
+                    f"Table {table.names}: {label!r} of {table.names[axis]!r} is the sum of the "
+                    "other levels; leave totals out (pandas: margins=False)."
+                )
+
+
 def domain_of(tables: Sequence[LabelledTable]) -> Domain:
     """Collect variables and levels, both in order of first appearance.
 
@@ -107,6 +116,7 @@ def domain_of(tables: Sequence[LabelledTable]) -> Domain:
     for table in tables:
         for name, labels in zip(table.names, table.labels, strict=True):
             levels.setdefault(name, {}).update(dict.fromkeys(labels or ()))
+    _check_types(levels)
     for table in tables:
         for axis, name in enumerate(table.names):
             size = table.values.shape[axis]
@@ -120,6 +130,19 @@ def domain_of(tables: Sequence[LabelledTable]) -> Domain:
                     "with labels."
                 )
     return Domain.of({name: list(known) for name, known in levels.items()})
+
+
+def _check_types(levels: Mapping[str, Mapping[Hashable, None]]) -> None:
+    """Refuse levels that look alike but differ in type: 1 in one table, "1" in another."""
+    for name, known in levels.items():
+        seen: dict[str, Hashable] = {}
+        for level in known:
+            twin = seen.setdefault(str(level), level)
+            if twin is not level:
+                raise ValueError(
+                    f"Variable {name!r} has the level {twin!r} in one table and {level!r} in "
+                    "another: write it in the same way in all of them."
+                )
 
 
 def align(table: LabelledTable, domain: Domain) -> tuple[Subset, Array]:
@@ -156,50 +179,6 @@ def _codes(names: Names, variable: Any, labels: Sequence[Hashable]) -> list[int]
         return [variable.code(label) for label in labels]
     except (ValueError, KeyError) as error:
         raise ValueError(f"Table {names}: {error.args[0]}") from error
-
-
-def as_counts_or_shares(table: LabelledTable, values: Array, kind: str) -> tuple[Array, bool]:
-    """Return counts as they are, shares scaled to one, and whether it was counts.
-
-    Told apart, unless ``kind`` says it, by the name of the column, then by the numbers:
-    integers are counts; a sum of 1 means shares; a sum of 100 with fractions, percentages; a
-    sum below one is neither, and anything else counts (of weighted records, if fractional).
-
-    Examples
-    --------
-    >>> table = read_table(("a",), {"x": 12.5, "y": 87.5})
-    >>> as_counts_or_shares(table, table.values, "auto")
-    (array([0.125, 0.875]), False)
-    """
-    total = float(values.sum())
-    one = abs(total - 1) <= ROUNDING or abs(total / 100 - 1) <= ROUNDING
-    if kind == "auto":
-        kind = _kind(table, total)
-    if kind == "counts":
-        return values, True
-    if not one:
-        raise ValueError(
-            f"Table {table.names}: shares must add up to 1 (or 100 %), these to {total:g}. If "
-            "they are counts say kind='counts'."
-        )
-    return values / total, False
-
-
-def _kind(table: LabelledTable, total: float) -> str:
-    column = table.column.lower()
-    if column in COUNT_NAMES or column in SHARE_NAMES:
-        return "counts" if column in COUNT_NAMES else "shares"
-    if table.whole:
-        return "counts"
-    fractions = bool(np.any(table.values != np.floor(table.values)))
-    if abs(total - 1) <= ROUNDING or (fractions and abs(total / 100 - 1) <= ROUNDING):
-        return "shares"
-    if total < 1:
-        raise ValueError(
-            f"Table {table.names} adds up to {total:g}: too little for shares, which add up to "
-            "1, and for counts. Check it, or say kind='counts'."
-        )
-    return "counts"
 
 
 def weights_of_tables(given: Mapping[Any, float] | float | None, read: ReadTables) -> Array:

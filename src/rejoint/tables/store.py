@@ -44,7 +44,7 @@ class TableStore:
         self._freeze("flat", np.asarray(self.flat, dtype=np.float64))
         self._freeze("table_weight", np.asarray(ones, dtype=np.float64))
         self._freeze("counted", np.asarray(counted, dtype=bool))
-        cells = int(self._starts[-1])
+        cells = int(self.starts[-1])
         if self.flat.shape != (cells,):
             raise ValueError(
                 f"The {number} tables have {cells} cells together, but flat has shape "
@@ -57,12 +57,14 @@ class TableStore:
         object.__setattr__(self, field, array)
 
     @cached_property
-    def _starts(self) -> NDArray[np.int64]:
+    def starts(self) -> NDArray[np.int64]:
+        """Where each table starts in ``flat``, and the end."""
         sizes = table_sizes(self.domain.shape, self.index_subsets)
         return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
 
     @cached_property
-    def _positions(self) -> dict[Subset, int]:
+    def positions(self) -> dict[Subset, int]:
+        """Which table each subset of indices is."""
         return {subset: i for i, subset in enumerate(self.index_subsets)}
 
     @cached_property
@@ -86,7 +88,7 @@ class TableStore:
         >>> TableStore(Domain.of({"a": 2, "b": 2}), ((0,), (1,)), [3, 7, 0.5, 0.5]).totals
         array([10.,  1.])
         """
-        totals = np.array([self._counts(i).sum() for i in range(len(self))])
+        totals = np.array([self.counts_of(i).sum() for i in range(len(self))])
         totals.flags.writeable = False
         return totals
 
@@ -101,12 +103,12 @@ class TableStore:
     def __contains__(self, names: Any) -> bool:
         """Say whether there is a table of exactly these variables, in any order."""
         known = all(n in self.domain for n in names_of(names))
-        return known and tuple(sorted(self.domain.indices(names_of(names)))) in self._positions
+        return known and tuple(sorted(self.domain.indices(names_of(names)))) in self.positions
 
     def __getitem__(self, names: str | Names) -> Array:
         """Return the counts of one table, axes in the order asked."""
         asked = names_of(names)
-        table = self._counts(self._find(asked))
+        table = self.counts_of(self._find(asked))
         return _in_order(table, self.domain.indices(asked))
 
     def __repr__(self) -> str:
@@ -118,13 +120,21 @@ class TableStore:
             more += f", {low if low == high else f'{low} to {high}'} records each"
         return f"Marginals({words} over {len(self.domain)} variables{more})"
 
-    def _counts(self, i: int) -> Array:
+    def counts_of(self, i: int) -> Array:
+        """Return the i-th table as it is, axes in index order.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).counts_of(0)
+        array([[1., 2.],
+               [3., 4.]])
+        """
         shape = [self.domain.shape[n] for n in self.index_subsets[i]]
-        return self.flat[self._starts[i] : self._starts[i + 1]].reshape(shape)
+        return self.flat[self.starts[i] : self.starts[i + 1]].reshape(shape)
 
     def _find(self, asked: Names) -> int:
         subset = indices_of(self.domain, asked)
-        if subset not in self._positions:
+        if subset not in self.positions:
             larger = [s for s in self.subsets if set(asked) < set(s)]
             way = (
                 f"marginal({list(asked)}) sums {larger[0]} down to it."
@@ -132,7 +142,7 @@ class TableStore:
                 else "count or give it, or fit a model, which has every table."
             )
             raise KeyError(f"There is no table of {asked} among the {len(self)}: {way}")
-        return self._positions[subset]
+        return self.positions[subset]
 
     def total(self, *names: str) -> float:
         """Return the number of records (or their weight) behind a table; 1 for shares.
@@ -155,7 +165,7 @@ class TableStore:
         array([0.25, 0.75])
         """
         total = self.totals[i]
-        return self._counts(i) / (total if total > 0 else 1.0)
+        return self.counts_of(i) / (total if total > 0 else 1.0)
 
     def marginal(self, names: str | Sequence[str]) -> Array:
         """Return the share table of some variables, axes in the order asked.
