@@ -36,11 +36,24 @@ class TestIdentifiers:
 
 class TestBins:
     def test_many_numbers_are_binned_with_a_remark(self):
-        words = "'age' has 51 distinct numbers: they are binned into 10 quantiles.*'age': False"
-        with pytest.warns(Remark, match=words):
-            r = Records.of({"age": range(51)})
+        with pytest.warns(Remark) as said:
+            r = Records.of(
+                {"age": range(51), "pay": [0] * 10 + list(range(51, 92)), "sex": [1] * 51}
+            )
+        words = "more than 50 distinct numbers are binned by quantiles: 'age' (10 bins). Say"
+        assert [words in str(s.message) for s in said] == [True]
+        assert "bins={'age': None} to keep every number a level" in str(said[0].message)
         assert r.domain["age"].kind == "binned"
         assert len(r.domain["age"]) == 10
+
+    def test_one_remark_for_all_columns_says_how_many_bins_each_got(self):
+        columns = {f"c{n}": range(60) for n in range(6)} | {"pay": [0] * 8 + list(range(1, 53))}
+        with pytest.warns(Remark) as said:
+            Records.of(columns)
+        assert len(said) == 1
+        assert "'c4' (10 bins), ... (7 in all)" in str(said[0].message)
+        with pytest.warns(Remark, match=r"'pay' \(9 bins\)"):
+            Records.of({"pay": [0] * 600 + list(range(1, 2401))}, sample_weight=[1.0] * 3000)
 
     @pytest.mark.parametrize(
         "said",
@@ -95,6 +108,11 @@ class TestBins:
         data = {"age": range(10)}
         r = Records.of(data, bins={"age": 2}, sample_weight=[1] * 9 + [9])
         assert r.domain["age"].levels[1].left == 9
+
+    def test_values_without_weight_are_binned_as_if_they_had_some(self):
+        data = {"age": [1, 2, None]}
+        r = Records.of(data, bins={"age": 2}, sample_weight=[0, 0, 1])
+        assert r.codes.tolist() == [[0], [1], [-1]]
 
     def test_categories_of_numbers_can_be_binned(self):
         r = Records.of({"age": pd.Categorical([1, 9])}, bins={"age": [0, 5, 10]})
@@ -162,6 +180,8 @@ class TestGivenDomain:
     def test_a_domain_says_it_all(self):
         with pytest.raises(ValueError, match="give no kinds, levels or bins beside it"):
             Records.of({"a": ["x"]}, domain=self.D, kinds={"a": "ordinal"})
+        with pytest.raises(ValueError, match="give no kinds, levels or bins beside it"):
+            Records.of(Records.of({"a": ["x"]}), bins=False)
 
     def test_handle_unknown_has_two_values(self):
         with pytest.raises(ValueError, match="must be 'missing' or 'error', not 'drop'"):

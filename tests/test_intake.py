@@ -172,6 +172,8 @@ class TestSpecialColumns:
 
     def test_numbers_among_text(self):
         assert self.one([10, "other", 9.5, None]).domain["x"].levels == (9.5, 10, "other")
+        whole = self.one([10.0, "other", 9]).domain["x"].levels
+        assert [type(level) for level in whole] == [int, int, str]
 
     def test_a_number_and_its_text_are_refused(self):
         words = r"'x' holds both 1 \(int, row 0\) and '1' \(str, row 2\): make them one type"

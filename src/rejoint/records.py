@@ -1,7 +1,7 @@
 """Records: rows of codes over a domain, made from any frame, with holes and weights."""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -12,7 +12,8 @@ from rejoint.domain import Domain, HandleUnknown, Kind, Level
 from rejoint.export import Backend, head, make_frame
 from rejoint.intake.checks import checked_codes, checked_weight, take_weight
 from rejoint.intake.frames import Frame, take_apart
-from rejoint.intake.reading import read_table, read_wishes
+from rejoint.intake.reading import read_table
+from rejoint.intake.wishes import read_wishes
 from rejoint.tallies import count_table, merge_rows
 
 __all__ = ["Records"]
@@ -113,16 +114,15 @@ class Records:
         high   -
         -      [18, 99]
         """
+        if isinstance(data, Records) and domain is None:
+            domain = data.domain
         if domain is not None and not (kinds is None and levels is None and bins is None):
             raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
         if isinstance(data, Records):
-            if domain is None or domain == data.domain:
-                weight = data.sample_weight if sample_weight is None else sample_weight
-                return cls(data.domain, data.codes, weight)
-            frame = _of_records(data)
+            if domain == data.domain:
+                return data if sample_weight is None else replace(data, sample_weight=sample_weight)
             sample_weight = data.sample_weight if sample_weight is None else sample_weight
-        else:
-            frame = take_apart(data)
+        frame = _of_records(data) if isinstance(data, Records) else take_apart(data)
         frame, weight = take_weight(frame, sample_weight)
         wishes = read_wishes(kinds, levels, bins)
         return cls(*read_table(frame, domain, wishes, weight, handle_unknown), weight)

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.columns.bins import Bin
-from rejoint.columns.encoding import Unknown, code_of, encode_column
-from rejoint.columns.forms import Codes, Column
+from rejoint.columns.encoding import code_of, encode_column, unknown_error, unknown_text
+from rejoint.columns.forms import Codes
 from rejoint.columns.labels import Level, is_missing, is_number, native, nearest, show
 from rejoint.columns.levels import checked_levels, checked_representatives, label_array
 from rejoint.columns.series import read_column
@@ -93,31 +93,13 @@ class Variable:
         ValueError: Variable 'x', row 1: level 'c' is not among 'a', 'b'; declare it in the \
 Domain or leave the cell empty.
         """
-        _checked_choice(handle_unknown)
-        codes, unknown = self.match(read_column(column, self.name))
-        if unknown is not None and handle_unknown == "error":
-            raise self.unknown_error(unknown)
+        check_handle_unknown(handle_unknown)
+        codes, unknown = encode_column(self.levels, read_column(column, self.name))
         if unknown is not None:
-            remark(self.unknown_text(unknown))
+            if handle_unknown == "error":
+                raise unknown_error(self.name, self.levels, unknown)
+            remark(unknown_text(self.name, self.levels, unknown))
         return codes
-
-    def match(self, column: Column) -> tuple[Codes, Unknown | None]:
-        """Return the codes of a column that is read already, and what was unknown in it."""
-        return encode_column(self.levels, self._codes, column)
-
-    def unknown_error(self, unknown: Unknown) -> ValueError:
-        """Return the error for labels that are no level."""
-        return ValueError(
-            f"Variable {self.name!r}, row {unknown.row}: level {unknown.labels[0]!r} is not "
-            f"among {show(self.levels)}; declare it in the Domain or leave the cell empty."
-            + nearest(unknown.labels[0], self.levels)
-        )
-
-    def unknown_text(self, unknown: Unknown) -> str:
-        """Return the remark for labels that are no level."""
-        what = "numbers outside all bins" if self.kind == "binned" else "labels that are no level"
-        cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
-        return f"Variable {self.name!r}: {cells} with {what}, missing now: {show(unknown.labels)}."
 
     def decode(self, codes: Any, *, missing: object = None) -> NDArray[Any]:
         """Turn codes into labels, as objects with `missing` in the holes if there are any.
@@ -225,7 +207,8 @@ Domain or leave the cell empty.
         return weights
 
 
-def _checked_choice(handle_unknown: str) -> None:
+def check_handle_unknown(handle_unknown: str) -> None:
+    """Refuse anything but the two ways to treat unknown labels."""
     if handle_unknown not in ("missing", "error"):
         raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}.")
 

@@ -8,9 +8,16 @@ from numpy.typing import NDArray
 
 from rejoint.columns.bins import Bin, bin_codes, place_among
 from rejoint.columns.forms import Coded, Codes, Column, Numbers
-from rejoint.columns.labels import Level
+from rejoint.columns.labels import Level, nearest, show
 
-__all__ = ["Unknown", "code_dtype", "code_of", "encode_column"]
+__all__ = [
+    "Unknown",
+    "code_dtype",
+    "code_of",
+    "encode_column",
+    "unknown_error",
+    "unknown_text",
+]
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -34,10 +41,45 @@ def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
     return np.int16 if most_levels <= np.iinfo(np.int16).max else np.int32
 
 
-def encode_column(
-    levels: tuple[Level, ...], codes: Mapping[Level, int], column: Column
-) -> tuple[Codes, Unknown | None]:
-    """Return the code of each cell (-1 where missing or unknown) and what was unknown."""
+def unknown_error(name: str, levels: tuple[Level, ...], unknown: Unknown) -> ValueError:
+    """Return the error for labels that are no level.
+
+    Examples
+    --------
+    >>> unknown_error("x", ("a", "b"), Unknown(("c",), 1, 7))
+    ValueError("Variable 'x', row 7: level 'c' is not among 'a', 'b'; declare it in the Domain \
+or leave the cell empty.")
+    """
+    label = unknown.labels[0]
+    return ValueError(
+        f"Variable {name!r}, row {unknown.row}: level {label!r} is not among {show(levels)}; "
+        f"declare it in the Domain or leave the cell empty.{nearest(label, levels)}"
+    )
+
+
+def unknown_text(name: str, levels: tuple[Level, ...], unknown: Unknown) -> str:
+    """Return the remark for labels that are no level.
+
+    Examples
+    --------
+    >>> unknown_text("x", ("a", "b"), Unknown(("c",), 1, 7))
+    "Variable 'x': 1 cell with labels that are no level, missing now: 'c'."
+    """
+    binned = isinstance(levels[0], Bin)
+    what = "numbers outside all bins" if binned else "labels that are no level"
+    cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
+    return f"Variable {name!r}: {cells} with {what}, missing now: {show(unknown.labels)}."
+
+
+def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:
+    """Return the code of each cell (-1 where missing or unknown) and what was unknown.
+
+    Examples
+    --------
+    >>> encode_column(("a", "b"), Coded(("b", "c"), np.array([0, 1, -1])))
+    (array([ 1, -1, -1], dtype=int16), Unknown(labels=('c',), cells=1, row=1))
+    """
+    codes = {level: i for i, level in enumerate(levels)}
     if isinstance(column, Coded):
         found = _of_labels(levels, codes, column)
     elif isinstance(levels[0], Bin):

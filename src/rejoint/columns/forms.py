@@ -1,7 +1,7 @@
 """Forms: any NumPy or Python sequence as numbers, or as codes into its distinct labels."""
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -83,7 +83,9 @@ def column_of_array(
 ) -> Column:
     """Read one NumPy column of any dtype; `missing` marks cells that hold nothing."""
     if array.ndim != 1:
-        raise ValueError(f"Variable {name!r} must be one column, not an array of {array.ndim} axes")
+        raise ValueError(
+            f"Variable {name!r} must be one column, not an array of {array.ndim} axes."
+        )
     if isinstance(array, np.ma.MaskedArray):
         hidden = np.ma.getmaskarray(array)
         missing = hidden if missing is None else missing | hidden
@@ -93,7 +95,7 @@ def column_of_array(
             return coded((False, True), array.astype(np.int8), missing)
         case "i" | "u":
             return Numbers(
-                _signed(array), missing if missing is not None and missing.any() else None
+                _signed(array), None if missing is None or not missing.any() else missing
             )
         case "f":
             return _of_floats(array, missing)
@@ -212,10 +214,16 @@ def column_of_distinct(
         except (TypeError, UnicodeDecodeError):
             raise no_label(name, int(np.argmax(codes == i)), value) from None
         table[i] = labels.setdefault(label, len(labels))
-    if all(isinstance(x, float) and x.is_integer() for x in labels):
-        labels = {int(x): i for x, i in labels.items() if isinstance(x, float)}
     same = np.array_equal(table[:-1], np.arange(len(distinct)))
-    return Coded(tuple(labels), codes if same else table[codes], declared, ordered)
+    return Coded(_whole(labels), codes if same else table[codes], declared, ordered)
+
+
+def _whole(labels: Iterable[Level]) -> tuple[Level, ...]:
+    """Return labels with their floats as integers, if all of these are whole."""
+    labels = tuple(labels)
+    if all(x.is_integer() and abs(x) < _EXACT for x in labels if isinstance(x, float)):
+        return tuple(int(x) if isinstance(x, float) else x for x in labels)
+    return labels
 
 
 def numbers_if_all(column: Coded) -> Column:

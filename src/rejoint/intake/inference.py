@@ -1,7 +1,7 @@
 """Inference: the variable behind a column, where nobody declared it."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,26 +10,15 @@ from rejoint.columns.bins import bins_of_edges, quantile_edges, representatives
 from rejoint.columns.forms import Coded, Column, Numbers, numbers_if_all
 from rejoint.columns.labels import Level, natural_order, show
 from rejoint.columns.levels import checked_levels
-from rejoint.remarks import remark
+from rejoint.intake.wishes import Wish
 from rejoint.variable import Kind, Variable
 
-__all__ = ["Wish", "infer_variable"]
+__all__ = ["MANY", "infer_variable"]
 
 Floats = NDArray[np.float64]
 MANY = 50  # more distinct numbers are binned; more text, nearly all distinct, is refused
 BINS = 10
 NEARLY_ALL = 0.9
-
-
-class Wish(NamedTuple):
-    """What the user said about a column; None where nothing was said.
-
-    `bins` is the number of quantile bins, their edges, or False for every value its level.
-    """
-
-    kind: Kind | None = None
-    levels: Sequence[Level] | None = None
-    bins: int | Sequence[float] | NDArray[Any] | None = None
 
 
 def infer_variable(name: str, column: Column, wish: Wish, weight: Floats | None = None) -> Variable:
@@ -62,12 +51,6 @@ def _of_numbers(name: str, column: Numbers, wish: Wish, weight: Floats | None) -
     if not len(distinct):
         raise _empty(name)
     if len(distinct) > MANY and wish.kind is None and wish.bins is None:
-        remark(
-            f"Variable {name!r} has {len(distinct):,} distinct numbers: they are binned into "
-            f"{BINS} quantiles. Say bins={{{name!r}: 5}} for another number, "
-            f"bins={{{name!r}: [edges]}} for edges of your own, "
-            f"bins={{{name!r}: False}} to keep every number a level."
-        )
         return _binned(name, column, BINS, None, weight)
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
         # The shortest text of a narrow float is the number that was meant: 0.1, not 0.1000000015.
@@ -115,19 +98,13 @@ def _binned(
 
 
 def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> Floats:
-    if count < 2 or isinstance(count, bool):
+    if count < 2:
         raise ValueError(
             f"Variable {name!r}: bins must be 2 or more, or a list of edges; not {count}."
         )
     if not len(values):
         raise _empty(name)
-    edges = quantile_edges(values, count, weight)
-    if len(edges) - 1 < count:
-        remark(
-            f"Variable {name!r}: {count} quantile bins were asked for, {len(edges) - 1} came out, "
-            "because equal values cannot be parted."
-        )
-    return edges
+    return quantile_edges(values, count, weight)
 
 
 def _checked_edges(name: str, wanted: Any) -> Floats:
@@ -159,7 +136,6 @@ def _labels(name: str, column: Coded, wish: Wish) -> tuple[Level, ...]:
             f"{present:,} cells. {_instead(labels)}; if they are levels all the same, "
             f"say kinds={{{name!r}: 'nominal'}}."
         )
-    _remark_on_nan(name, labels)
     return tuple(natural_order(labels))
 
 
@@ -171,15 +147,6 @@ def _instead(labels: tuple[Level, ...]) -> str:
     except ValueError:
         return "Leave the column out, or group its values"
     return "They read like numbers: turn them into numbers, which can be binned"
-
-
-def _remark_on_nan(name: str, labels: tuple[Level, ...]) -> None:
-    for label in labels:
-        if label in ("nan", "NaN", "<NA>"):
-            remark(
-                f"Variable {name!r} has the text {label!r} as a level: if it stands for a missing "
-                "cell, put None in its place (NumPy writes NaN as text in an array of text)."
-            )
 
 
 def _refuse_same_text(name: str, column: Coded) -> None:

@@ -1,23 +1,26 @@
 """Reading: every column of a table read, its variable found or given, its cells encoded."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.columns.encoding import Unknown, code_dtype
-from rejoint.columns.labels import Level, nearest, show
+from rejoint.columns.encoding import Unknown, encode_column
+from rejoint.columns.forms import Coded, Codes
+from rejoint.columns.labels import nearest, show
 from rejoint.columns.series import read_column
-from rejoint.domain import Domain, HandleUnknown, Kind, Variable, refuse_duplicates
+from rejoint.domain import Domain, HandleUnknown, Variable, refuse_duplicates
 from rejoint.intake.frames import Frame
-from rejoint.intake.inference import Wish, infer_variable
+from rejoint.intake.inference import infer_variable
+from rejoint.intake.reports import report_inferred, report_unknown
+from rejoint.intake.wishes import Wishes
 from rejoint.remarks import remark
+from rejoint.variable import check_handle_unknown
 
-__all__ = ["Encoded", "Wishes", "read_table", "read_wishes"]
+__all__ = ["Encoded", "read_table"]
 
 Floats = NDArray[np.float64]
-Codes = NDArray[np.signedinteger[Any]]
 
 
 class Encoded(NamedTuple):
@@ -25,49 +28,6 @@ class Encoded(NamedTuple):
 
     domain: Domain
     codes: Codes
-
-
-class Wishes(NamedTuple):
-    """What the user said about columns: of each by name, and of all others."""
-
-    by_name: Mapping[str, Wish]
-    others: Wish
-
-
-def read_wishes(
-    kinds: Mapping[Any, Kind] | None,
-    levels: Mapping[Any, Sequence[Level]] | None,
-    bins: Mapping[Any, Any] | Literal[False] | None,
-) -> Wishes:
-    """Gather by column what was said by kind of wish.
-
-    Examples
-    --------
-    >>> read_wishes({"a": "ordinal"}, None, False)
-    Wishes(by_name={'a': Wish(kind='ordinal', levels=None, bins=False)},
-           others=Wish(kind=None, levels=None, bins=False))
-    """
-    others = Wish(bins=False) if bins is False else Wish()
-    edges = {} if bins is False else _mapping("bins", bins)
-    by_name: dict[str, Wish] = {}
-    for field, wishes in (
-        ("kind", _mapping("kinds", kinds)),
-        ("levels", _mapping("levels", levels)),
-    ):
-        for name, wish in wishes.items():
-            by_name[name] = by_name.get(name, others)._replace(**{field: wish})
-    for name, wish in edges.items():
-        # None in the mapping is said aloud: no bins; absence from it leaves the rule.
-        by_name[name] = by_name.get(name, others)._replace(bins=False if wish is None else wish)
-    return Wishes(by_name, others)
-
-
-def _mapping(argument: str, wishes: object) -> dict[str, Any]:
-    if wishes is None:
-        return {}
-    if not isinstance(wishes, Mapping):
-        raise TypeError(f"{argument} must be a dict from names of variables, not {wishes!r}.")
-    return {str(name): wish for name, wish in wishes.items()}
 
 
 def read_table(
@@ -78,24 +38,33 @@ def read_table(
     handle_unknown: HandleUnknown,
 ) -> Encoded:
     """Encode a table in a domain, or in the one that its columns and the wishes make."""
-    variables: list[Variable] = []
-    columns: list[Codes | None] = []
+    check_handle_unknown(handle_unknown)
+    plan = list(_named(frame, wishes) if domain is None else _matched(frame, domain))
+    variables: dict[str, Variable] = {}
     strange: dict[str, Unknown] = {}
-    for name, raw in _named(frame, wishes) if domain is None else _matched(frame, domain):
-        column = None if raw is None else read_column(raw, name)
-        if domain is not None:
-            variable = domain[name]
-        elif column is not None:
-            wish = wishes.by_name.get(name, wishes.others)
-            variable = infer_variable(name, column, wish, weight)
-        codes, unknown = (None, None) if column is None else variable.match(column)
-        variables.append(variable)
-        columns.append(codes)
+    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int16)
+    for n, (name, raw) in enumerate(plan):
+        column = _absent(frame.rows) if raw is None else read_column(raw, name)
+        if domain is None:
+            variables[name] = infer_variable(name, column, wishes.of(name), weight)
+        else:
+            variables[name] = domain[name]
+        found, unknown = encode_column(variables[name].levels, column)
+        codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
+        codes[:, n] = found
         if unknown is not None:
             strange[name] = unknown
-    found = Domain(tuple(variables))
-    _report(found, strange, handle_unknown)
-    return Encoded(found, _stacked(columns, frame.rows, found.shape))
+    if domain is None:
+        report_inferred(variables, wishes)
+        domain = Domain(tuple(variables.values()))
+    report_unknown(domain, strange, handle_unknown)
+    codes.setflags(write=False)
+    return Encoded(domain, codes)
+
+
+def _absent(rows: int) -> Coded:
+    """Return a column that is missing in every row."""
+    return Coded((), np.full(rows, -1, dtype=np.int8))
 
 
 def _named(frame: Frame, wishes: Wishes) -> Iterator[tuple[str, Any]]:
@@ -141,26 +110,3 @@ def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
         hints = "".join(nearest(name, absent) for name in extra[:3])
         remark(f"Columns that are not in the domain are left out: {show(extra)}.{hints}")
     return ((name, columns.get(name)) for name in domain.names)
-
-
-def _report(domain: Domain, strange: Mapping[str, Unknown], handle_unknown: HandleUnknown) -> None:
-    """Say once for the whole table which cells hold labels that are no level."""
-    if handle_unknown not in ("missing", "error"):
-        raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}.")
-    texts = []
-    for name, unknown in strange.items():
-        if handle_unknown == "error":
-            raise domain[name].unknown_error(unknown)
-        texts.append(domain[name].unknown_text(unknown))
-    if texts:
-        more = f" And so in {len(texts) - 5} more variables." if len(texts) > 5 else ""
-        remark(" ".join(texts[:5]) + more)
-
-
-def _stacked(columns: Sequence[Codes | None], rows: int, shape: Sequence[int]) -> Codes:
-    codes: Codes = np.full((rows, len(columns)), -1, dtype=code_dtype(max(shape, default=1)))
-    for n, column in enumerate(columns):
-        if column is not None:
-            codes[:, n] = column
-    codes.setflags(write=False)
-    return codes
