@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rejoint.columns.arrays import column_of_objects, column_of_texts
 from rejoint.columns.bins import (
     Bin,
     bin_codes,
@@ -15,7 +16,7 @@ from rejoint.columns.bins import (
     quantile_edges,
     representatives,
 )
-from rejoint.columns.forms import Coded, Numbers, column_of_objects, column_of_texts
+from rejoint.columns.forms import Coded, Numbers
 from rejoint.columns.labels import is_missing, native, natural_order, nearest, show
 from rejoint.columns.series import read_column
 
@@ -176,12 +177,12 @@ class TestForms:
         assert [one.labels[c] for c in one.codes] == [other.labels[c] for c in other.codes]
 
     def test_two_texts_of_one_hash(self, monkeypatch):
-        monkeypatch.setattr("rejoint.columns.forms._PRIME", 1)  # the sum of the characters
+        monkeypatch.setattr("rejoint.columns.arrays._PRIME", 1)  # the sum of the characters
         column = read_column(np.array(["ab", "ba", "ab", "ba", "ab", "ba"]))
         assert [column.labels[c] for c in column.codes] == ["ab", "ba"] * 3
 
     def test_late_texts_are_found(self, monkeypatch):
-        monkeypatch.setattr("rejoint.columns.forms._SAMPLE", 2)
+        monkeypatch.setattr("rejoint.columns.arrays._SAMPLE", 2)
         column = read_column(np.array(["a", "a", "b", "c", "a", "b", "c"] * 2))
         assert [column.labels[c] for c in column.codes] == ["a", "a", "b", "c", "a", "b", "c"] * 2
 

@@ -276,6 +276,7 @@ typed_columns = st.one_of(
 ).filter(lambda column: any(cell is not None for cell in column))
 
 
+@pytest.mark.filterwarnings("ignore::rejoint.Remark")  # the text "nan" is drawn now and then
 @given(st.lists(typed_columns, min_size=1, max_size=4))
 def test_rows_come_back_from_every_source(columns):
     named = {f"c{n}": column for n, column in enumerate(columns)}

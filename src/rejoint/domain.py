@@ -83,12 +83,24 @@ class Domain:
 
     @cached_property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables, in order."""
+        """The names of the variables, in order.
+
+        Examples
+        --------
+        >>> Domain.of({"a": 2, "b": 3}).names
+        ('a', 'b')
+        """
         return tuple(v.name for v in self.variables)
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
-        """The number of levels of each variable."""
+        """The number of levels of each variable.
+
+        Examples
+        --------
+        >>> Domain.of({"a": 2, "b": 3}).shape
+        (2, 3)
+        """
         return tuple(len(v) for v in self.variables)
 
     @cached_property
@@ -176,7 +188,16 @@ class Domain:
 
 
 def refuse_duplicates(names: Iterable[str]) -> None:
-    """Raise an error that names every name that is there more than once."""
+    """Raise an error that names every name that is there more than once.
+
+    Examples
+    --------
+    >>> refuse_duplicates(["a", "b", "a"])
+    Traceback (most recent call last):
+    ...
+    ValueError: Two or more variables are called 'a': each needs a name of its own (names are \
+compared as text).
+    """
     seen: dict[str, int] = {}
     for name in names:
         seen[name] = seen.get(name, 0) + 1

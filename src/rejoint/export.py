@@ -21,6 +21,14 @@ def make_frame(domain: Domain, codes: Codes, backend: str | None, representative
     Text and bins become categories of the library, with all levels; numbers and booleans
     its numbers and booleans. Labels of several types in one column become text where the
     library cannot mix them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> make_frame(
+    ...     Domain.of({"a": ["x", "y"]}), np.array([[1], [-1]]), "pyarrow", False
+    ... ).to_pylist()
+    [{'a': 'y'}, {'a': None}]
     """
     makers = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
     if backend is None:

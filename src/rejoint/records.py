@@ -136,7 +136,13 @@ class Records:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the variables."""
+        """The names of the variables.
+
+        Examples
+        --------
+        >>> Records.of([["a", 1], ["b", 2]]).names
+        ('x0', 'x1')
+        """
         return self.domain.names
 
     def __getitem__(self, name: Hashable) -> NDArray[Any]:

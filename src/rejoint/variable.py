@@ -208,7 +208,15 @@ Domain or leave the cell empty.
 
 
 def check_handle_unknown(handle_unknown: str) -> None:
-    """Refuse anything but the two ways to treat unknown labels."""
+    """Refuse anything but the two ways to treat unknown labels.
+
+    Examples
+    --------
+    >>> check_handle_unknown("drop")
+    Traceback (most recent call last):
+    ...
+    ValueError: handle_unknown must be 'missing' or 'error', not 'drop'.
+    """
     if handle_unknown not in ("missing", "error"):
         raise ValueError(f"handle_unknown must be 'missing' or 'error', not {handle_unknown!r}.")
 

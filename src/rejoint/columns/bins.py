@@ -180,6 +180,12 @@ def representatives(
 
 
 def middle(interval: Bin) -> float:
-    """Return the middle of a bin, or its finite end."""
+    """Return the middle of a bin, or its finite end.
+
+    Examples
+    --------
+    >>> middle(Bin(0, 18)), middle(Bin(65, float("inf")))
+    (9.0, 65.0)
+    """
     ends = [e for e in (interval.left, interval.right) if math.isfinite(e)]
     return sum(ends) / len(ends) if ends else 0.0

@@ -23,7 +23,13 @@ _SPAN = 1 << 20  # smaller integers are looked up in a table
 
 
 class Unknown(NamedTuple):
-    """Labels that are no level: which, in how many cells, and the first row with one."""
+    """Labels that are no level: which, in how many cells, and the first row with one.
+
+    Examples
+    --------
+    >>> Unknown(labels=("x", "y"), cells=3, row=17).cells
+    3
+    """
 
     labels: tuple[Level, ...]
     cells: int

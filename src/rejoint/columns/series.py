@@ -5,16 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.columns.forms import (
-    Coded,
-    Column,
-    Numbers,
-    advice,
-    column_of_array,
-    column_of_distinct,
-    column_of_objects,
-    numbers_if_all,
-)
+from rejoint.columns.arrays import column_of_array, column_of_objects, numbers_if_all
+from rejoint.columns.forms import Coded, Column, Numbers, advice, column_of_distinct
 
 __all__ = ["read_column"]
 

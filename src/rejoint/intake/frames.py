@@ -17,7 +17,13 @@ _TAKEN = (
 
 
 class Frame(NamedTuple):
-    """Columns as they came, their names (None where the source has none), and the rows."""
+    """Columns as they came, their names (None where the source has none), and the rows.
+
+    Examples
+    --------
+    >>> Frame(("a",), [["x", "y"]], 2).rows
+    2
+    """
 
     names: tuple[str, ...] | None
     columns: list[Any]

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.columns.arrays import numbers_if_all
 from rejoint.columns.bins import bins_of_edges, quantile_edges, representatives
-from rejoint.columns.forms import Coded, Column, Numbers, numbers_if_all
+from rejoint.columns.forms import Coded, Column, Numbers
 from rejoint.columns.labels import Level, natural_order, show
 from rejoint.columns.levels import checked_levels
 from rejoint.intake.wishes import Wish

@@ -24,7 +24,13 @@ Floats = NDArray[np.float64]
 
 
 class Encoded(NamedTuple):
-    """The codes of a table (rows, variables) and the domain that they belong to."""
+    """The codes of a table (rows, variables) and the domain that they belong to.
+
+    Examples
+    --------
+    >>> Encoded(Domain.of({"a": 2}), np.array([[0], [1]])).codes.shape
+    (2, 1)
+    """
 
     domain: Domain
     codes: Codes
@@ -37,7 +43,15 @@ def read_table(
     weight: Floats | None,
     handle_unknown: HandleUnknown,
 ) -> Encoded:
-    """Encode a table in a domain, or in the one that its columns and the wishes make."""
+    """Encode a table in a domain, or in the one that its columns and the wishes make.
+
+    Examples
+    --------
+    >>> from rejoint.intake.wishes import read_wishes
+    >>> frame = Frame(("a",), [["x", None, "y"]], 3)
+    >>> read_table(frame, None, read_wishes(None, None, None), None, "missing").codes.T
+    array([[ 0, -1,  1]], dtype=int16)
+    """
     check_handle_unknown(handle_unknown)
     plan = list(_named(frame, wishes) if domain is None else _matched(frame, domain))
     variables: dict[str, Variable] = {}

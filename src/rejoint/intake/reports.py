@@ -15,7 +15,13 @@ _MOST = 5  # variables named one by one
 
 
 def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
-    """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text."""
+    """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text.
+
+    Examples
+    --------
+    >>> from rejoint.intake.wishes import read_wishes
+    >>> report_inferred({"x": Variable("x", ("a",))}, read_wishes(None, None, None))
+    """
     ruled = [v for v in variables.values() if v.kind == "binned" and wishes.of(v.name).silent]
     if ruled:
         first = ruled[0].name
@@ -43,7 +49,16 @@ def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
 def report_unknown(
     domain: Domain, strange: Mapping[str, Unknown], handle_unknown: HandleUnknown
 ) -> None:
-    """Raise for, or remark once on, all cells that hold labels that are no level."""
+    """Raise for, or remark once on, all cells that hold labels that are no level.
+
+    Examples
+    --------
+    >>> report_unknown(Domain.of({"x": ["a"]}), {"x": Unknown(("b",), 1, 0)}, "error")
+    Traceback (most recent call last):
+    ...
+    ValueError: Variable 'x', row 0: level 'b' is not among 'a'; declare it in the Domain or \
+leave the cell empty.
+    """
     texts = []
     for name, unknown in strange.items():
         levels = domain[name].levels

@@ -15,6 +15,11 @@ class Wish(NamedTuple):
     """What the user said about a column; None where nothing was said.
 
     `bins` is the number of quantile bins, their edges, or False for every value its level.
+
+    Examples
+    --------
+    >>> Wish().silent, Wish(bins=5).silent
+    (True, False)
     """
 
     kind: Kind | None = None
@@ -28,7 +33,13 @@ class Wish(NamedTuple):
 
 
 class Wishes(NamedTuple):
-    """What the user said about columns: of each by name, and of all others."""
+    """What the user said about columns: of each by name, and of all others.
+
+    Examples
+    --------
+    >>> Wishes({"a": Wish(bins=5)}, Wish()).of("b")
+    Wish(kind=None, levels=None, bins=None)
+    """
 
     by_name: Mapping[str, Wish]
     others: Wish
