@@ -1,0 +1,145 @@
+"""From marginals to the joint: the paper's step S2, by several solvers."""
+
+from typing import Any, Literal
+
+import numpy as np
+
+from rejoint.factorization.admm import Admm
+from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.newton import Newton
+from rejoint.factorization.problem import Array, Problem
+from rejoint.factorization.report import misfits, words
+from rejoint.factorization.search import AnySolver, Auto, search
+from rejoint.factorization.setup import make_problem
+from rejoint.marginals import Marginals
+from rejoint.pmf import LowRankPMF
+from rejoint.solver import FitResult, Limits, Progress
+
+__all__ = ["Admm", "Algebraic", "Auto", "Limits", "Newton", "factorize"]
+
+_SOLVERS: dict[str, type[Any]] = {
+    "auto": Auto,
+    "algebraic": Algebraic,
+    "admm": Admm,
+    "newton": Newton,
+}
+
+
+def factorize(
+    marginals: Marginals,
+    rank: int,
+    solver: str | AnySolver | Auto = "auto",
+    *,
+    start: LowRankPMF | Literal["random", "algebraic"] | None = None,
+    n_init: int = 10,
+    weighting: Literal["equal", "count"] = "equal",
+    random_state: int | np.random.Generator | None = None,
+    progress: bool | None = None,
+) -> FitResult:
+    """Find the low-rank joint whose tables are nearest to the given ones.
+
+    Minimises ``1/2 sum_S omega_S || X_S - Xhat_S ||^2`` over weights and factor columns on the
+    simplex, for tables of any orders and any set of subsets that holds every variable.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The tables, and moments if any.
+    rank : int
+        Number of hidden classes, F.
+    solver : {"auto", "algebraic", "admm", "newton"} or solver object
+        ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
+        the paper's alternating optimisation; ``"newton"`` is Levenberg-Marquardt; ``"auto"``
+        starts algebraically where it can, else by ADMM, and polishes by Newton. Objects
+        (:class:`Admm`, ...) have parameters of their own.
+    start : LowRankPMF, "random" or "algebraic", optional
+        Where to begin; a model is the only start then. By default the solver chooses.
+    n_init : int
+        Starts at the most; fewer are run once one fits exactly or two agree.
+    weighting : {"equal", "count"}
+        Whether tables count the same, as in the paper, or by their number of records, which
+        is better where cells are missing unevenly. Multiplies ``marginals.table_weight``.
+    random_state : int or Generator, optional
+        Source of randomness.
+    progress : bool, optional
+        Whether to show progress on stderr; by default where that is a terminal.
+
+    Returns
+    -------
+    FitResult
+        With ``pmf``, ``stop`` (why it stopped, in words) and ``history``.
+
+    Notes
+    -----
+    Tables counted from incomplete records are unbiased only if cells are missing completely at
+    random. Ctrl-C ends the fit and returns the best model so far.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    >>> tables = rj.Marginals.from_pmf(truth, order=3)
+    >>> result = rj.factorize(tables, rank=2)
+    >>> rj.metrics.tensor_error(truth, result.pmf) < 1e-10
+    True
+    """
+    if not isinstance(marginals, Marginals):
+        raise TypeError(
+            f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
+            "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
+        )
+    rank, chosen = check_rank(rank), as_solver(solver)
+    problem = make_problem(marginals, weighting)
+    rng = np.random.default_rng(random_state)
+    with Progress(progress) as report:
+        runs = search(problem, rank, chosen, as_start(start, marginals, rank), n_init, rng, report)
+    best = min(runs, key=lambda r: r.objective)
+    pmf = as_pmf(problem, marginals, best.weights, best.factors)
+    return FitResult(
+        pmf=pmf,
+        stop=words(runs, best, problem, rank),
+        history=tuple(record for r in runs for record in r.records),
+        error=best.error,
+        residual=best.residual,
+        starts=tuple(runs),
+        misfits=misfits(problem, marginals, best),
+    )
+
+
+def check_rank(rank: Any) -> int:
+    """A whole number of at least one."""
+    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1:
+        raise ValueError(f"rank must be a whole number of at least 1, got {rank!r}.")
+    return int(rank)
+
+
+def as_solver(solver: str | AnySolver | Auto) -> AnySolver | Auto:
+    """A solver object, made from its name if need be."""
+    if isinstance(solver, str):
+        if solver not in _SOLVERS:
+            known = ", ".join(map(repr, _SOLVERS))
+            raise ValueError(f"solver={solver!r} is not known; give one of {known}, or an object.")
+        made: AnySolver | Auto = _SOLVERS[solver]()
+        return made
+    return solver
+
+
+def as_start(
+    start: LowRankPMF | str | None, marginals: Marginals, rank: int
+) -> tuple[Array, Array] | str | None:
+    """Weights and stacked factors of a given model; a word or None as it is."""
+    if start is None or start in ("random", "algebraic"):
+        return start if start is None else str(start)
+    if not isinstance(start, LowRankPMF):
+        raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
+    start = start.align(marginals.domain)
+    if start.rank != rank:
+        raise ValueError(f"start has rank {start.rank}, but rank={rank} was asked for.")
+    return np.array(start.weights), np.vstack(start.factors)
+
+
+def as_pmf(problem: Problem, marginals: Marginals, weights: Array, factors: Array) -> LowRankPMF:
+    """The model with its labels, classes in decreasing order of weight."""
+    order = np.argsort(-weights, kind="stable")
+    parts = [factors[problem.rows(n)][:, order] for n in range(len(problem.levels))]
+    return LowRankPMF(weights[order], parts, marginals.domain)

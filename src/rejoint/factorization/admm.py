@@ -1,0 +1,166 @@
+"""The paper's algorithm: alternating updates of factors and weights, each solved by ADMM.
+
+One step is one sweep over all factors and the weights. Two things are added, since as printed
+it stands in swamps for thousands of sweeps: the sweeps are accelerated by Anderson mixing (an
+affine combination of the last sweeps, which keeps columns summing to one, projected back onto
+the simplex), and nothing is accepted that raises the objective, computed from the residuals.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rejoint.factorization import grams
+from rejoint.factorization.moments import factor_pull, weights_pull
+from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
+from rejoint.factorization.simplex import project_columns
+from rejoint.factorization.updates import factor_update, weights_update
+from rejoint.solver import Limits
+
+
+@dataclass(frozen=True)
+class AdmmState:
+    """Model, duals, and the last sweeps for the acceleration."""
+
+    weights: Array
+    factors: Array
+    weights_dual: Array
+    factors_dual: Array
+    objective: float
+    residual: float
+    before: tuple[Array, ...] = ()
+    after: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True)
+class Admm:
+    """Alternating optimisation with ADMM inside (the paper's Algorithm 1).
+
+    Parameters
+    ----------
+    inner : int
+        ADMM steps on each factor in a sweep; duals are kept between sweeps.
+    memory : int
+        Sweeps that Anderson acceleration looks back on; 0 turns it off.
+    limits : Limits
+        When to stop.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> p = rj.datasets.asia()
+    >>> tables = rj.Marginals.from_pmf(p, order=3)
+    >>> result = rj.factorize(tables, rank=2, solver=Admm(inner=20), random_state=0)
+    >>> result.history[0].objective > result.history[-1].objective
+    True
+    """
+
+    inner: int = 10
+    memory: int = 10
+    limits: Limits = field(default=Limits(max_steps=2000, progress=1e-6, window=25))
+    name: str = field(default="admm", init=False)
+
+    def init(self, problem: Problem, weights: Array, factors: Array) -> AdmmState:
+        """State at a first model, with zero duals."""
+        value = objective(problem, weights, factors)
+        zero = np.zeros_like
+        return AdmmState(weights, factors, zero(weights), zero(factors), value, np.inf)
+
+    def step(self, problem: Problem, state: AdmmState) -> AdmmState:
+        """One sweep, then the accelerated point if that is lower still."""
+        swept = sweep(problem, state, self.inner)
+        value = objective(problem, swept.weights, swept.factors)
+        moved = stack(swept) - stack(state)
+        residual = float(np.linalg.norm(moved) / np.linalg.norm(stack(state)))
+        if value > state.objective:
+            # Inexact inner steps are not monotone: keep the model, but also the new duals,
+            # from which the same update comes out better next time.
+            return replace(
+                state,
+                weights_dual=swept.weights_dual,
+                factors_dual=swept.factors_dual,
+                residual=residual,
+                before=(),
+                after=(),
+            )
+        kept = slice(-self.memory - 1, None) if self.memory else slice(0, 0)
+        state = replace(
+            swept,
+            objective=value,
+            residual=residual,
+            before=(*state.before, stack(state))[kept],
+            after=(*state.after, stack(swept))[kept],
+        )
+        return accelerate(problem, state)
+
+
+def stack(state: AdmmState) -> Array:
+    """Weights and factors as one array, (1 + L, F)."""
+    return np.vstack([state.weights, state.factors])
+
+
+def sweep(problem: Problem, state: AdmmState, inner: int) -> AdmmState:
+    """Update each factor, then the weights (the paper's two subproblems)."""
+    weights, factors = state.weights, state.factors.copy()
+    dual = state.factors_dual.copy()
+    products = gram_stack(problem, factors)
+    outer = np.outer(weights, weights)
+    for n in range(len(problem.levels)):
+        rows = problem.rows(n)
+        gram = grams.without(problem.families, products, n)
+        target = mttkrp(problem, factors, n)
+        if problem.moments:
+            more, pulled = factor_pull(problem, products, weights, factors, n)
+            gram, target = gram + more, target + pulled
+        factors[rows], dual[rows] = factor_update(
+            outer * gram, target * weights, factors[rows], dual[rows], inner
+        )
+        products[n] = factors[rows].T @ factors[rows]
+    weights, weights_dual = best_weights(
+        problem, products, weights, factors, state.weights_dual, 2 * inner
+    )
+    return AdmmState(weights, factors, weights_dual, dual, np.inf, np.inf)
+
+
+def best_weights(
+    problem: Problem, products: Array, weights: Array, factors: Array, dual: Array, steps: int
+) -> tuple[Array, Array]:
+    """The weights' subproblem for given factors: new weights and their duals."""
+    gram = grams.whole(problem.families, products)
+    target = np.zeros_like(weights)
+    for n in range(len(problem.levels)):
+        mine = mttkrp(problem, factors, n, owned=True)
+        target += np.sum(mine * factors[problem.rows(n)], axis=0)
+    if problem.moments:
+        more, pulled = weights_pull(problem, products, weights, factors)
+        gram, target = gram + more, target + pulled
+    return weights_update(gram, target, weights, dual, steps)
+
+
+def accelerate(problem: Problem, state: AdmmState) -> AdmmState:
+    """Anderson mixing of the last sweeps, where it lowers the objective."""
+    if len(state.before) < 2:
+        return state
+    before, after = np.stack(state.before), np.stack(state.after)
+    moves = (after - before).reshape(len(before), -1)
+    change = np.diff(moves, axis=0)
+    normal = change @ change.T
+    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))
+    if not normal.any():
+        return state
+    mix = np.linalg.solve(normal, change @ moves[-1])
+    weights, factors = project(problem, after[-1] - np.tensordot(mix, np.diff(after, axis=0), 1))
+    value = objective(problem, weights, factors)
+    if not value < state.objective:
+        return state
+    return replace(state, weights=weights, factors=factors, objective=value)
+
+
+def project(problem: Problem, stacked: Array) -> tuple[Array, Array]:
+    """Nearest weights and factors whose columns lie on the simplex."""
+    weights = project_columns(stacked[0][:, None])[:, 0]
+    factors = stacked[1:].copy()
+    for n in range(len(problem.levels)):
+        rows = problem.rows(n)
+        factors[rows] = project_columns(factors[rows])
+    return weights, factors

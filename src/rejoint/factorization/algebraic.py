@@ -1,0 +1,226 @@
+"""The constructive proof as an algorithm: a virtual tensor, an eigenvalue problem, no iteration.
+
+As in the proofs of Theorems 1-3, the variables are put into three groups whose factors are
+stacked; the tables across the groups form one tensor ``T = [w; A_1, A_2, A_3]`` of stacked
+factors. Where the first two have full column rank F, their modes are compressed to F by SVD and
+every slab becomes ``P diag(w a) Q^T``: slabs share their eigenvectors, which give the stacked
+factor of group 1 up to scale, and each variable's block of rows sums to one, which fixes the
+scale. Least squares gives the rest, variables outside the three groups included, as long as
+they hang on known ones by a table.
+
+With sampled tables the slabs share eigenvectors only roughly. Several partitions and several
+random combinations of slabs are tried and the model that fits the tables best is kept.
+"""
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from rejoint.factorization.admm import best_weights
+from rejoint.factorization.groups import (
+    Block,
+    Groups,
+    Subtables,
+    carried_rank,
+    draw_groups,
+    largest_rank,
+    virtual_tensor,
+)
+from rejoint.factorization.problem import Array, Problem, gram_stack, objective
+from rejoint.factorization.simplex import project_columns
+from rejoint.solver import Limits
+
+Known = dict[int, Array]
+
+
+@dataclass(frozen=True)
+class AlgebraicState:
+    """The best model so far and the source of the next partition."""
+
+    weights: Array
+    factors: Array
+    objective: float
+    residual: float
+    subtables: Subtables = field(repr=False)
+    rng: np.random.Generator = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Algebraic:
+    """Recovery by an eigenvalue problem; each step tries one more partition of the variables.
+
+    Parameters
+    ----------
+    combinations : int
+        Random combinations of slabs tried for each partition.
+    seed : int
+        Seed of partitions and combinations.
+    limits : Limits
+        When to stop: ``max_steps`` partitions, or one that fits exactly.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> model = rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]]] * 3)
+    >>> tables = rj.Marginals.from_pmf(model, order=3)
+    >>> result = rj.factorize(tables, rank=2, solver=Algebraic())
+    >>> rj.metrics.factor_error(model, result.pmf) < 1e-12
+    True
+    """
+
+    combinations: int = 4
+    seed: int = 0
+    limits: Limits = field(default=Limits(max_steps=6, window=6, progress=0.0))
+    name: str = field(default="algebraic", init=False)
+
+    def init(self, problem: Problem, weights: Array, factors: Array) -> AlgebraicState:
+        """Check that the rank can be done at all."""
+        subtables = Subtables(problem)
+        check_rank(subtables, len(weights))
+        value = objective(problem, weights, factors)
+        rng = np.random.default_rng(self.seed)
+        return AlgebraicState(weights, factors, value, np.inf, subtables, rng)
+
+    def step(self, problem: Problem, state: AlgebraicState) -> AlgebraicState:
+        """Solve for one random partition; keep the model if it fits better."""
+        rank = len(state.weights)
+        pairs = largest_rank(state.subtables, pairs=False) < rank
+        groups = draw_groups(state.subtables, rank, state.rng, pairs=pairs)
+        if carried_rank(problem.levels, groups) >= rank:
+            for weights, factors in self.solve(state.subtables, groups, rank, state.rng):
+                value = objective(problem, weights, factors)
+                if value < state.objective:
+                    state = replace(state, weights=weights, factors=factors, objective=value)
+        return replace(state)
+
+    def solve(
+        self, subtables: Subtables, groups: Groups, rank: int, rng: np.random.Generator
+    ) -> list[tuple[Array, Array]]:
+        """Models of one partition, one for each random combination of slabs."""
+        tensor = virtual_tensor(subtables, groups)
+        basis, core = compress(tensor, rank)
+        models = []
+        for _ in range(self.combinations):
+            stacked = basis @ shared_eigenvectors(core, rng)
+            known = read_factors(subtables.problem, groups.first, stacked)
+            known, weights = complete_groups(subtables.problem, groups, tensor, known)
+            hang_on(subtables, known, weights)
+            models.append(polish_weights(subtables.problem, known, weights))
+        return models
+
+
+def check_rank(subtables: Subtables, rank: int) -> None:
+    """Refuse a rank that no partition can carry, and name the largest that one can."""
+    best = max(largest_rank(subtables, pairs=False), largest_rank(subtables, pairs=True))
+    if best == 0:
+        raise ValueError(
+            "solver='algebraic' needs tables of at least three variables with two levels or more; "
+            "the largest table given has fewer. Give triples, or use solver='auto'."
+        )
+    if rank > best:
+        raise ValueError(
+            f"solver='algebraic' can do rank {best} at the most with these tables, got rank "
+            f"{rank}: no partition of the variables into three groups has two groups whose "
+            "stacked factors can have full column rank. Use solver='auto' or 'admm', a lower "
+            "rank, or tables of more variables."
+        )
+
+
+def compress(tensor: Array, rank: int) -> tuple[Array, Array]:
+    """Basis of the first mode (L_1, F), and the tensor with two modes compressed (F, F, L_3)."""
+    first = np.linalg.svd(tensor.reshape(len(tensor), -1), full_matrices=False)[0][:, :rank]
+    turned = tensor.transpose(1, 0, 2).reshape(tensor.shape[1], -1)
+    second = np.linalg.svd(turned, full_matrices=False)[0][:, :rank]
+    return first, np.einsum("ap,abc,bq->pqc", first, tensor, second, optimize=True)
+
+
+def shared_eigenvectors(core: Array, rng: np.random.Generator) -> Array:
+    """``P`` (F, F), up to the scale of its columns, from one random combination of slabs.
+
+    The sum of all slabs is ``P diag(w) Q^T`` times the number of variables, with positive
+    weights: the best conditioned one to divide by. Noise can make a pair of eigenvalues
+    complex; their real parts are then as good a guess as any.
+    """
+    pencil = core @ rng.standard_normal(core.shape[2])
+    ratio = np.linalg.lstsq(core.sum(axis=2).T, pencil.T, rcond=None)[0].T
+    return np.real(np.linalg.eig(ratio)[1])
+
+
+def read_factors(problem: Problem, blocks: tuple[Block, ...], stacked: Array) -> Known:
+    """Scale every block's columns to sum to one; sum pairs down to single variables."""
+    parts: dict[int, list[Array]] = {}
+    start = 0
+    for block in blocks:
+        shape = [problem.levels[n] for n in block]
+        rows = stacked[start : start + int(np.prod(shape))]
+        start += len(rows)
+        total = rows.sum(axis=0)
+        rows = rows / np.where(np.abs(total) < 1e-12, 1e-12, total)
+        for axis, n in enumerate(block):
+            gone = tuple(k for k in range(len(block)) if k != axis)
+            parts.setdefault(n, []).append(rows.reshape(*shape, -1).sum(axis=gone))
+    # Far outside the simplex only the direction matters; clipping keeps the projection exact.
+    return {n: project_columns(np.clip(np.mean(p, axis=0), -10, 10)) for n, p in parts.items()}
+
+
+def complete_groups(
+    problem: Problem, groups: Groups, tensor: Array, known: Known
+) -> tuple[Known, Array]:
+    """Factors of the other two groups, and the weights.
+
+    The rows of ``pinv(A_1) T`` are ``w_f a_2f o a_3f``; summed over one group's rows they give
+    the other's.
+    """
+    stacked = np.vstack([product_of(known, block) for block in groups.first])
+    rest = np.linalg.lstsq(stacked, tensor.reshape(len(tensor), -1), rcond=None)[0]
+    rest = rest.reshape(-1, *tensor.shape[1:])
+    known = known | read_factors(problem, groups.second, rest.sum(axis=2).T)
+    known = known | read_factors(problem, groups.third, rest.sum(axis=1).T)
+    mass = rest.sum(axis=(1, 2)) / (len(groups.second) * len(groups.third))
+    return known, project_columns(mass[:, None])[:, 0]
+
+
+def product_of(known: Known, block: Block | list[int]) -> Array:
+    """Khatri-Rao product of the known factors of some variables."""
+    product = known[block[0]]
+    for n in block[1:]:
+        product = (product[:, None] * known[n][None]).reshape(-1, product.shape[-1])
+    return product
+
+
+def hang_on(subtables: Subtables, known: Known, weights: Array) -> None:
+    """Find the factors of all other variables from tables they share with known ones.
+
+    ``X = A_n (Q diag(w))^T`` is linear in ``A_n``; the variable whose ``Q`` has the highest rank
+    goes first.
+    """
+    problem = subtables.problem
+    while missing := [n for n in range(len(problem.levels)) if n not in known]:
+        solved = {n: solve_one(subtables, known, weights, n) for n in missing}
+        rank = max(found[0] for found in solved.values())
+        for n, (reached, factor) in solved.items():
+            if reached == rank:
+                known[n] = factor
+
+
+def solve_one(subtables: Subtables, known: Known, weights: Array, n: int) -> tuple[int, Array]:
+    """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
+    problem, rank = subtables.problem, len(weights)
+    sides, designs = [], []
+    for subset in problem.subsets:
+        others = [m for m in subset if m in known]
+        if n in subset and others:
+            sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
+            designs.append(product_of(known, others) * weights)
+    if not designs:
+        return -1, np.full((problem.levels[n], rank), 1.0 / problem.levels[n])
+    found = np.linalg.lstsq(np.vstack(designs), np.hstack(sides).T, rcond=1e-10)
+    return int(found[2]), project_columns(np.asarray(found[0].T, dtype=np.float64))
+
+
+def polish_weights(problem: Problem, known: Known, weights: Array) -> tuple[Array, Array]:
+    """Stack the factors and fit the weights to all tables."""
+    factors = np.vstack([known[n] for n in range(len(problem.levels))])
+    products = gram_stack(problem, factors)
+    zero = np.zeros_like(weights)
+    return best_weights(problem, products, weights, factors, zero, 200)[0], factors

@@ -1,0 +1,176 @@
+"""Levenberg-Marquardt on the least-squares objective, in softmax coordinates.
+
+ADMM moves fast at first and then crawls along a flat valley; this ends the walk. Weights and
+factor columns are softmaxes of free parameters, so the simplex holds by itself, and the
+Gauss-Newton matrix comes from Gram matrices (see ``curvature``). Beyond ``dense_limit``
+parameters the damped equations are solved by preconditioned conjugate gradients.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.sparse.linalg import LinearOperator, cg
+
+from rejoint.factorization import curvature
+from rejoint.factorization.problem import Array, Problem, objective, residual_mttkrp
+from rejoint.solver import Limits, relative_error
+
+#: Probabilities of a start are held above this, since a softmax cannot leave zero, but no
+#: further than the start's own error: what fits to 1e-9 has its zeros right to about that.
+FLOOR = 1e-4
+
+
+@dataclass(frozen=True)
+class NewtonState:
+    """Logits (1 + L, F), weights first; the model; its gradient; the damping."""
+
+    logits: Array
+    model: Array
+    slope: Array
+    objective: float
+    residual: float
+    damping: float
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the classes."""
+        head: Array = self.model[0]
+        return head
+
+    @property
+    def factors(self) -> Array:
+        """Stacked factors."""
+        return self.model[1:]
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Levenberg-Marquardt with the Gram structure of the model.
+
+    Parameters
+    ----------
+    dense_limit : int
+        Up to so many parameters the equations are solved by a Cholesky factor, beyond by
+        conjugate gradients.
+    limits : Limits
+        When to stop.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_tables({("a", "b"): [[0.3, 0.1], [0.1, 0.5]]})
+    >>> rj.factorize(tables, rank=2, solver=Newton(), random_state=0).error < 1e-9
+    True
+    """
+
+    dense_limit: int = 3000
+    limits: Limits = field(default=Limits(max_steps=300, progress=1e-6, window=8))
+    name: str = field(default="newton", init=False)
+
+    def init(self, problem: Problem, weights: Array, factors: Array) -> NewtonState:
+        """State at a first model, its probabilities held away from zero."""
+        error = relative_error(problem, objective(problem, weights, factors))
+        floor = min(FLOOR, max(error, 1e-14))
+        logits = np.log(np.maximum(np.vstack([weights, factors]), floor))
+        model = softmax(problem, logits)
+        value, slope = gradient(problem, model)
+        start = 1e-3 * float(curvature.Product(problem, model).diagonal.max())
+        return NewtonState(logits, model, slope, value, steepness(problem, model, slope), start)
+
+    def step(self, problem: Problem, state: NewtonState) -> NewtonState:
+        """One damped step that lowers the objective (Nielsen's rule for the damping)."""
+        solve = equations(problem, state, self.dense_limit)
+        damping, growth = state.damping, 2.0
+        while growth < 1e12:
+            move, promised = solve(damping)
+            logits = state.logits + move.reshape(state.logits.shape)
+            model = softmax(problem, logits)
+            value, slope = gradient(problem, model)
+            if value < state.objective:
+                gain = (state.objective - value) / promised if promised > 0 else 0.5
+                damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
+                residual = steepness(problem, model, slope)
+                return NewtonState(logits, model, slope, value, residual, damping)
+            damping, growth = damping * growth, growth * 2
+        return state  # no step lowers the objective any more
+
+
+Solution = tuple[Array, float]
+
+
+def equations(
+    problem: Problem, state: NewtonState, dense_limit: int
+) -> Callable[[float], Solution]:
+    """Solver of ``(H + damping I) s = -g`` that also says what the model promises of ``s``."""
+    slope = pulled_slope(problem, state)
+    if state.model.size <= dense_limit:
+        return partial(solve_directly, curvature.matrix(problem, state.model), slope)
+    return partial(solve_iteratively, curvature.Product(problem, state.model), slope)
+
+
+def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
+    """By a Cholesky factor; a damping too small for one is raised."""
+    size = len(matrix)
+    while True:
+        try:
+            factor = cho_factor(matrix + damping * np.eye(size), check_finite=False)
+            break
+        except LinAlgError:
+            damping *= 10
+    move = -cho_solve(factor, slope, check_finite=False)
+    return move, -float(slope @ move + 0.5 * move @ (matrix @ move))
+
+
+def solve_iteratively(product: curvature.Product, slope: Array, damping: float) -> Solution:
+    """By conjugate gradients, to the accuracy that a Newton step deserves."""
+    size = len(slope)
+    operator = LinearOperator((size, size), matvec=lambda v: product(v) + damping * v)
+    scaling = 1.0 / (product.diagonal + damping)
+    preconditioner = LinearOperator((size, size), matvec=lambda v: scaling * v)
+    move = cg(operator, -slope, rtol=1e-3, maxiter=200, M=preconditioner)[0]
+    return move, -float(slope @ move + 0.5 * move @ product(move))
+
+
+def gradient(problem: Problem, model: Array) -> tuple[float, Array]:
+    """Objective and its slope in weights and factors, (1 + L, F), from the residuals."""
+    weights, factors = model[0], model[1:]
+    total, slope = 0.0, np.zeros_like(model)
+    for n in range(len(problem.levels)):
+        rows = problem.rows(n)
+        half, owned = residual_mttkrp(problem, weights, factors, n, owned=True)
+        total += half
+        slope[0] -= np.sum(owned * factors[rows], axis=0)
+        slope[1:][rows] -= weights * residual_mttkrp(problem, weights, factors, n)[1]
+    for moments in problem.moments:
+        gaps = moments.gaps(weights, factors)
+        push = moments.family.weight * gaps
+        sides = moments.projections(factors)
+        total += 0.5 * float(gaps @ push)
+        slope[0] -= push @ np.prod(sides, axis=1)
+        for slot in range(moments.family.order):
+            others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
+            slope[1:] -= moments.vectors[:, slot].T @ (push[:, None] * others)
+    return total, slope
+
+
+def pulled_slope(problem: Problem, state: NewtonState) -> Array:
+    """Gradient in softmax coordinates, (P,)."""
+    return curvature.pull(problem, state.model, state.slope).ravel()
+
+
+def steepness(problem: Problem, model: Array, slope: Array) -> float:
+    """Norm of the gradient in softmax coordinates, relative to the size of the tables."""
+    return float(np.linalg.norm(curvature.pull(problem, model, slope)) / problem.scale)
+
+
+def softmax(problem: Problem, logits: Array) -> Array:
+    """Weights and stacked factors (1 + L, F) from their logits."""
+    head = np.exp(logits[0] - logits[0].max())
+    starts, repeat = problem.offsets[:-1], problem.levels
+    body = logits[1:] - np.repeat(np.maximum.reduceat(logits[1:], starts), repeat, axis=0)
+    body = np.exp(body)
+    body /= np.repeat(np.add.reduceat(body, starts), repeat, axis=0)
+    return np.vstack([head / head.sum(), body])
