@@ -125,6 +125,13 @@ class TestSpecialColumns:
         parts = [pa.array(["a", "b"]).dictionary_encode(), pa.array(["c", "a"]).dictionary_encode()]
         assert self.one(pa.chunked_array(parts))["x"].tolist() == ["a", "b", "c", "a"]
 
+    def test_arrow_text_of_every_layout(self):
+        cells = ["a", None, "b", "b"]
+        for kind in (pa.string(), pa.large_string(), pa.string_view()):
+            assert self.one(pa.array(cells, kind))["x"].tolist() == cells
+        runs = pa.RunEndEncodedArray.from_arrays([2, 4], ["a", "b"])
+        assert self.one(runs)["x"].tolist() == ["a", "a", "b", "b"]
+
     def test_categories_of_numbers_and_intervals(self):
         assert self.one(pd.Categorical([1.0, 2.0], [2.0, 1.0])).domain["x"].levels == (2, 1)
         cut = self.one(pd.cut(pd.Series([1, 9]), [0, 4, 10]))

@@ -101,7 +101,9 @@ def _of_arrow(column: Any, name: str) -> Column:
         column = column.unify_dictionaries().combine_chunks()
     kind, is_ = column.type, pa.types
     if is_.is_run_end_encoded(kind):
-        column = pa.compute.run_end_decode(column)
+        import pyarrow.compute as pc  # no part of pyarrow until imported
+
+        column = pc.run_end_decode(column)
         kind = column.type
     declared = is_.is_dictionary(kind)
     if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
