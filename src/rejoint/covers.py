@@ -123,6 +123,17 @@ def in_words(size: float) -> str:
     return f"{size:,.1f} TiB"
 
 
+def plural(number: int, noun: str) -> str:
+    """Write a number of things for people.
+
+    Examples
+    --------
+    >>> plural(1, "table"), plural(1140, "table")
+    ('1 table', '1,140 tables')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def subsets_of_order(
     domain: Domain, order: int | Sequence[int], limit: float | None = None
 ) -> tuple[Subset, ...]:
@@ -133,7 +144,9 @@ def subsets_of_order(
     >>> subsets_of_order(Domain.of_shape([2, 2, 2]), 2)
     ((0, 1), (0, 2), (1, 2))
     """
-    orders = [order] if isinstance(order, int | np.integer) else list(order)
+    orders = list(order) if isinstance(order, list | tuple | range) else [order]
+    if not orders:
+        raise ValueError("order is an empty list: give at least one number of variables.")
     n = len(domain)
     for k in orders:
         check_order(k, n)
@@ -206,9 +219,9 @@ def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None 
     size = memory_of_subsets(domain.shape, subsets)
     if size > memory_limit(limit):
         raise ValueError(
-            f"The {len(subsets):,} tables asked for would take {in_words(size)}, more than the "
-            f"limit of {in_words(memory_limit(limit))}: ask for fewer or smaller ones, or raise "
-            "memory_limit= (in bytes)."
+            f"The {plural(len(subsets), 'table')} asked for would take {in_words(size)}, more "
+            f"than the limit of {in_words(memory_limit(limit))}: ask for fewer or smaller ones, "
+            "or raise memory_limit= (in bytes)."
         )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.covers import indices_of
+from rejoint.covers import indices_of, plural
 from rejoint.domain import Domain
 from rejoint.kernels._numpy import table_sizes
 from rejoint.tables.forms import names_of
@@ -113,12 +113,13 @@ class TableStore:
 
     def __repr__(self) -> str:
         orders = sorted({len(s) for s in self.index_subsets})
-        words = f"{len(self):,} tables of order {', '.join(map(str, orders))}"
-        more = f", {len(self.moments)} moments" if self.moments else ""
+        words = plural(len(self), "table")
+        words += f" of order {', '.join(map(str, orders))}" if orders else ""
+        more = f", {plural(len(self.moments), 'moment')}" if self.moments else ""
         if len(self) and self.counted.any():
             low, high = (f"{f(self.totals[self.counted]):,.10g}" for f in (np.min, np.max))
             more += f", {low if low == high else f'{low} to {high}'} records each"
-        return f"Marginals({words} over {len(self.domain)} variables{more})"
+        return f"{type(self).__name__}({words} over {plural(len(self.domain), 'variable')}{more})"
 
     def counts_of(self, i: int) -> Array:
         """Return the i-th table as it is, axes in index order.
