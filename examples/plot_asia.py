@@ -17,7 +17,7 @@ patients
 # %%
 # Count every triple from the records that have its three cells, then factor all tables at once.
 triples = rj.Marginals.count(patients, order=3)
-result = rj.factorize(triples, rank=6, random_state=0)
+result = rj.factorize(triples, rank=5, random_state=0)
 print(len(triples), "tables;", result.stop)
 
 # %%

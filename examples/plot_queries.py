@@ -14,17 +14,17 @@ p = rj.datasets.asia()
 
 # %%
 # A probability, plain and under evidence. Evidence may be a level, ...
-print(p.prob({"lung": "yes"}))
-print(p.prob({"lung": "yes"}, given={"smoke": "yes", "xray": "yes"}))
+print(f"{p.prob({'lung': 'yes'}):.3f}")
+print(f"{p.prob({'lung': 'yes'}, given={'smoke': 'yes', 'xray': 'yes'}):.3f}")
 
 # %%
 # ... a list of levels, any of which may hold, ...
-print(p.prob({"lung": "yes"}, given={"smoke": ["yes", "no"], "xray": "yes"}))
+print(f"{p.prob({'lung': 'yes'}, given={'smoke': ['yes', 'no'], 'xray': 'yes'}):.3f}")
 
 # %%
 # ... or soft: likelihoods, one per level. An X-ray hard to read, four times as likely to look so
 # if it is positive:
-print(p.prob({"lung": "yes"}, given={"smoke": "yes", "xray": np.array([0.8, 0.2])}))
+print(f"{p.prob({'lung': 'yes'}, given={'smoke': 'yes', 'xray': np.array([0.8, 0.2])}):.3f}")
 
 # %%
 # A whole conditional table, with labels.
@@ -38,7 +38,7 @@ world = rj.LowRankPMF.from_dense(
     domain=rj.Domain.of({"road": ["dry", "wet"], "traffic": ["low", "mid", "high"]}),
 )
 print("together:  ", world.mode(["road", "traffic"]))
-print("one by one:", {**world.mode(["road"]), **world.mode(["traffic"])})
+print("one by one:", world.mode(["road", "traffic"], each=True))
 
 # %%
 # Samples, under evidence as well.

@@ -2,9 +2,9 @@
 A table that nobody published
 =============================
 
-Offices publish cross tables of three questions at a time. Here are three such tables on five
-questions, rounded as printed tables are. No record is available, and no table has sport and
-health side by side: which one asks "how healthy are those who do sport?" must be put together.
+Offices publish cross tables of a few questions at a time. Here are three such tables on five
+questions, rounded as printed tables are. There are no records, and no table has sport and health
+side by side. How healthy are those who do sport?
 """
 
 import numpy as np

@@ -56,6 +56,22 @@ def test_factors_of_an_unknown_variable(ax):
         rj.plots.factors(rj.datasets.asia(), ["xrya"], ax=ax)
 
 
+def test_history_has_a_line_for_each_start_and_the_best_on_top(ax):
+    tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    result = rj.factorize(tables, rank=2, solver="admm", n_init=2, random_state=0)
+    assert rj.plots.history(result, ax=ax) is ax
+    assert len(ax.lines) == len(result.starts)
+    best = ax.lines[-1].get_ydata()
+    assert best[-1] == min(line.get_ydata()[-1] for line in ax.lines)
+    assert sum(len(line.get_ydata()) for line in ax.lines) == len(result.history)
+
+
+def test_history_of_an_exact_fit(ax):
+    tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+    rj.plots.history(rj.factorize(tables, rank=2, random_state=0), ax=ax)
+    assert (ax.lines[-1].get_ydata() > 0).all()
+
+
 @pytest.mark.parametrize(
     ("event", "given", "words"),
     [

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rejoint.pmf import LowRankPMF
+from rejoint.solver import FitResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -134,6 +135,49 @@ def factors(
     ax.figure.colorbar(image, ax=ax, label="probability within the class")
     ax.tick_params(length=0)
     return ax
+
+
+def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
+    """Objective after every step, one line a start; the best start is dark.
+
+    Parameters
+    ----------
+    result : FitResult
+        What a fit returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    >>> ax = rj.plots.history(rj.factorize(tables, rank=2, n_init=1, random_state=0))
+    >>> ax.get_xlabel(), ax.get_yscale()
+    ('step', 'log')
+    """
+    ax = _axes(ax, height=3.6)
+    starts: dict[int, list[float]] = {}
+    for record in result.history:
+        starts.setdefault(record.start, []).append(record.objective)
+    best = min(starts, key=lambda start: starts[start][-1])
+    for start in sorted(starts, key=lambda start: start == best):
+        dark = start == best
+        # An exact fit has objective zero, which has no place on this axis.
+        ax.plot(
+            np.maximum(starts[start], 1e-32),
+            color=_COLOURS[0] if dark else _COLOURS[3],
+            linewidth=2.0 if dark else 1.0,
+            label=f"best of {len(starts)} starts" if dark else None,
+        )
+    ax.set_yscale("log")
+    ax.set_xlabel("step")
+    ax.set_ylabel("objective")
+    ax.legend(frameon=False)
+    return _plain(ax)
 
 
 def _short(share: float) -> str:
