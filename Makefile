@@ -47,7 +47,7 @@ paper: $(VENV)/test.stamp  ## the scripts that redo the paper's tables and figur
 	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
 
 clean:  ## remove the environment and everything that was built
-	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/generated docs/sg_execution_times.rst
+	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/generated
 	rm -rf .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -28,6 +28,7 @@ sphinx_gallery_conf = {
     "filename_pattern": "plot_",
     "download_all_examples": False,
     "show_signature": False,
+    "write_computation_times": False,  # a page that would load scripts from elsewhere
     "remove_config_comments": True,
     "abort_on_example_error": True,
 }
