@@ -144,12 +144,10 @@ def subsets_of_order(
     >>> subsets_of_order(Domain.of_shape([2, 2, 2]), 2)
     ((0, 1), (0, 2), (1, 2))
     """
-    orders = list(order) if isinstance(order, list | tuple | range) else [order]
+    n = len(domain)
+    orders = [check_order(k, n) for k in (order if isinstance(order, Sequence) else [order])]
     if not orders:
         raise ValueError("order is an empty list: give at least one number of variables.")
-    n = len(domain)
-    for k in orders:
-        check_order(k, n)
     found = [memory_of_order(domain.shape, k) for k in orders]
     tables, size = sum(t for t, _ in found), sum(b for _, b in found)
     if size > memory_limit(limit):
@@ -162,12 +160,13 @@ def subsets_of_order(
     return tuple(s for k in orders for s in combinations(range(n), k))
 
 
-def check_order(order: object, n_variables: int) -> None:
-    """Raise an error with words unless ``order`` is a whole number of 1..n_variables.
+def check_order(order: object, n_variables: int) -> int:
+    """Return an order, or raise an error with words unless it is one of 1..n_variables.
 
     Examples
     --------
     >>> check_order(3, 20)
+    3
     """
     if isinstance(order, bool) or not isinstance(order, int | np.integer):
         raise TypeError(f"order must be a whole number or a list of them, got {order!r}.")
@@ -176,6 +175,7 @@ def check_order(order: object, n_variables: int) -> None:
             f"order={order} asks for tables of {order} variables, but the data have "
             f"{n_variables}: give an order between 1 and {n_variables}."
         )
+    return int(order)
 
 
 def _listed(orders: Sequence[int]) -> str:

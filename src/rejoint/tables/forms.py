@@ -77,10 +77,8 @@ def read_table(names: Names, table: Any) -> LabelledTable:
 
     if isinstance(table, Mapping):
         return _from_mapping(names, table)
-    if nw.dependencies.is_pandas_dataframe(table):
-        columns = [str(c) for c in table.columns]
-        if table.columns.nlevels > 1 or not set(names) <= set(columns):
-            return _from_crosstab(names, table)
+    if nw.dependencies.is_pandas_dataframe(table) and _is_crosstab(names, table):
+        return _from_crosstab(names, table)
     if nw.dependencies.is_pandas_series(table):
         return _from_series(names, table)
     if hasattr(table, "collect") and not hasattr(table, "shape"):
@@ -89,6 +87,13 @@ def read_table(names: Names, table: Any) -> LabelledTable:
     if isinstance(frame, nw.DataFrame):
         return _from_long(names, frame)
     return _from_array(names, table)
+
+
+def _is_crosstab(names: Names, table: Any) -> bool:
+    """A frame is in long form if its columns are variables, some if not all of them."""
+    named = None not in (*table.index.names, *table.columns.names)
+    variables = set(names) & {str(c) for c in table.columns}
+    return bool(table.columns.nlevels > 1 or not variables or (named and variables < set(names)))
 
 
 def _from_array(names: Names, table: Any) -> LabelledTable:

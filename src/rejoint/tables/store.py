@@ -189,7 +189,9 @@ class TableStore:
                 "model, which has every table."
             )
         gone = tuple(axis for axis, n in enumerate(self.index_subsets[best]) if n not in subset)
-        return _in_order(self.shares(best).sum(axis=gone), self.domain.indices(asked))
+        # Counts are summed before the division: whole numbers, so nothing is lost.
+        share = self.counts_of(best).sum(axis=gone) / self.totals[best]
+        return _in_order(share, self.domain.indices(asked))
 
 
 def _in_order(table: Array, asked: Sequence[int]) -> Array:
