@@ -46,7 +46,7 @@ def posteriors(
     'probability'
     """
     asked = list(queries)
-    ax = _axes(ax, height=0.5 + 0.55 * len(asked))
+    ax = _axes(ax, height=0.8 + len(asked) * (0.15 + 0.22 * len(models)))
     thickness = 0.8 / max(len(models), 1)
     for row, (name, pmf) in enumerate(models.items()):
         answers = [pmf.prob(event, given=given) for event, given in asked]
