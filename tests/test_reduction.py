@@ -7,13 +7,6 @@ import rejoint as rj
 from rejoint import metrics
 from rejoint._reduction import least_rank, merge_nearest
 
-try:
-    from rejoint.factorization import factorize
-except ImportError:
-    factorize = None
-
-needs_fit = pytest.mark.skipif(factorize is None, reason="factorize does not exist yet")
-
 
 def random_pmf(seed, shape=(3, 4, 2, 3), rank=3):
     rng = np.random.default_rng(seed)
@@ -92,7 +85,6 @@ def test_wishes_that_make_no_sense():
         random_pmf(0).reduce(tol=-1)
 
 
-@needs_fit
 def test_a_dense_joint_of_low_rank_gets_its_rank_back():
     p = random_pmf(0, (4, 4, 4, 4), 3)
     wide = rj.LowRankPMF.from_dense(p.to_dense())
@@ -103,7 +95,6 @@ def test_a_dense_joint_of_low_rank_gets_its_rank_back():
     assert metrics.factor_error(p, pmf) < 1e-6
 
 
-@needs_fit
 def test_the_average_of_near_models_is_nearly_of_their_rank():
     p = random_pmf(0, (4, 4, 4, 4, 4), 3)
     rng = np.random.default_rng(0)
@@ -124,7 +115,6 @@ def test_the_average_of_near_models_is_nearly_of_their_rank():
     assert mean.reduce(tol=0.02).pmf.rank <= 3
 
 
-@needs_fit
 def test_two_variables_are_a_matrix():
     p = random_pmf(0, (5, 6), 2)
     wide = rj.LowRankPMF.from_dense(p.to_dense())

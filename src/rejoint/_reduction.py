@@ -20,6 +20,7 @@ __all__ = ["Reduction", "least_rank", "merge_nearest", "smaller"]
 FloatArray = NDArray[np.float64]
 
 _TABLES = 2000  # triples beyond which a random cover of the variables stands for all
+_STARTS = 2  # of a fresh fit; more gain little where the merged classes are a start, too
 _PAIRWISE = 2048  # classes that are compared pair by pair
 
 
@@ -96,8 +97,14 @@ class _Search:
     def fit(self, rank: int) -> Reduction:
         """The best of: classes merged, a fit from there, a fit from its own start."""
         # The layer of factorization is below this one, and only this method needs it.
-        from rejoint.factorization import factorize
+        from rejoint.factorization import Admm, Auto, Limits, Newton, factorize
 
+        # An exact fit is reached in a few dozen steps; the last digits of any other are not
+        # worth minutes.
+        solver = Auto(
+            polish=Newton(limits=Limits(max_steps=100, progress=1e-3)),
+            finish=Admm(limits=Limits(max_steps=50, progress=1e-3)),
+        )
         merged = type(self.joined)(
             *merge_nearest(self.joined.weights, self.joined.factors, rank), self.joined.domain
         )
@@ -106,7 +113,15 @@ class _Search:
             if best.error <= self.tol:
                 break
             seed = int(self.rng.integers(2**31))
-            result = factorize(self.tables(), rank, solver="auto", random_state=seed, start=start)
+            result = factorize(
+                self.tables(),
+                rank,
+                solver,
+                start=start,
+                n_init=_STARTS,
+                random_state=seed,
+                progress=False,
+            )
             best = min(best, self._judge(result.pmf), key=lambda found: found.error)
         return best
 
