@@ -10,6 +10,7 @@ summed as it stands.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,8 +62,7 @@ def symmetric(grams: Sequence[Array] | Array, order: int) -> list[Array]:
 
 def include(terms: Sequence[Array], gram: Array) -> list[Array]:
     """Add one matrix to the polynomials: ``E_d += G E_{d-1}``."""
-    lower = zip(terms[:-1], terms[1:], strict=True)
-    return [terms[0]] + [term + gram * below for below, term in lower]
+    return [terms[0]] + [term + gram * below for below, term in pairwise(terms)]
 
 
 def exclude(terms: Sequence[Array], gram: Array) -> list[Array]:

@@ -78,7 +78,9 @@ class Newton:
         model = softmax(problem, logits)
         value, slope = gradient(problem, model)
         start = 1e-3 * float(curvature.Product(problem, model).diagonal.max())
-        return NewtonState(logits, model, slope, value, steepness(problem, model, slope), start)
+        return NewtonState(
+            logits, model, slope, value, steepness(problem, model, slope, value), start
+        )
 
     def step(self, problem: Problem, state: NewtonState) -> NewtonState:
         """One damped step that lowers the objective (Nielsen's rule for the damping)."""
@@ -92,7 +94,7 @@ class Newton:
             if value < state.objective:
                 gain = (state.objective - value) / promised if promised > 0 else 0.5
                 damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-                residual = steepness(problem, model, slope)
+                residual = steepness(problem, model, slope, value)
                 return NewtonState(logits, model, slope, value, residual, damping)
             damping, growth = damping * growth, growth * 2
         return state  # no step lowers the objective any more
@@ -161,9 +163,14 @@ def pulled_slope(problem: Problem, state: NewtonState) -> Array:
     return curvature.pull(problem, state.model, state.slope).ravel()
 
 
-def steepness(problem: Problem, model: Array, slope: Array) -> float:
-    """Norm of the gradient in softmax coordinates, relative to the size of the tables."""
-    return float(np.linalg.norm(curvature.pull(problem, model, slope)) / problem.scale)
+def steepness(problem: Problem, model: Array, slope: Array, value: float) -> float:
+    """Norm of the gradient in softmax coordinates over the norms of residuals and tables.
+
+    The gradient is ``J^T r``; divided by ``||r||`` it vanishes only where the residuals are
+    orthogonal to all directions of the model, not merely because they are small.
+    """
+    size = np.sqrt(2.0 * value * problem.scale) or 1.0
+    return float(np.linalg.norm(curvature.pull(problem, model, slope)) / size)
 
 
 def softmax(problem: Problem, logits: Array) -> Array:

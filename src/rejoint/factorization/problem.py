@@ -42,7 +42,8 @@ class Moments:
 
     def gaps(self, weights: Array, factors: Array) -> Array:
         """``b - <u, Xhat>``, (K,)."""
-        return self.value - np.prod(self.projections(factors), axis=1) @ weights
+        model: Array = np.prod(self.projections(factors), axis=1) @ weights
+        return self.value - model
 
 
 @dataclass(frozen=True)
