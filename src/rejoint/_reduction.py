@@ -1,7 +1,7 @@
 """A smaller model for the same joint: exact joining of classes, then a fit to its own tables."""
 
 from collections.abc import Sequence
-from math import comb
+from math import comb, prod
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ __all__ = ["Reduction", "least_rank", "merge_nearest", "smaller"]
 FloatArray = NDArray[np.float64]
 
 _TABLES = 2000  # triples beyond which a random cover of the variables stands for all
+_WHOLE = 2**14  # cells up to which the whole joint is fitted, too
 _STARTS = 2  # of a fresh fit; more gain little where the merged classes are a start, too
 _PAIRWISE = 2048  # classes that are compared pair by pair
 
@@ -96,6 +97,22 @@ class _Search:
 
     def fit(self, rank: int) -> Reduction:
         """The best of: classes merged, a fit from there, a fit from its own start."""
+        joined = self.joined
+        merged = type(joined)(*merge_nearest(joined.weights, joined.factors, rank), joined.domain)
+        best = self._judge(merged)
+        for start in (None, merged):
+            if best.error <= self.tol:
+                return best
+            best = self._better(best, self.tables(), rank, start)
+        if best.error > self.tol and prod(joined.domain.shape) <= _WHOLE:
+            # Small enough for the whole joint to be the table: then the error itself is minimised.
+            whole = Marginals.from_pmf(joined, subsets=[joined.domain.names])
+            best = self._better(best, whole, rank, best.pmf)
+        return best
+
+    def _better(
+        self, best: Reduction, tables: Marginals, rank: int, start: "LowRankPMF | None"
+    ) -> Reduction:
         # The layer of factorization is below this one, and only this method needs it.
         from rejoint.factorization import Admm, Auto, Limits, Newton, factorize
 
@@ -105,25 +122,11 @@ class _Search:
             polish=Newton(limits=Limits(max_steps=100, progress=1e-3)),
             finish=Admm(limits=Limits(max_steps=50, progress=1e-3)),
         )
-        merged = type(self.joined)(
-            *merge_nearest(self.joined.weights, self.joined.factors, rank), self.joined.domain
+        seed = int(self.rng.integers(2**31))
+        result = factorize(
+            tables, rank, solver, start=start, n_init=_STARTS, random_state=seed, progress=False
         )
-        best = self._judge(merged)
-        for start in (None, merged):
-            if best.error <= self.tol:
-                break
-            seed = int(self.rng.integers(2**31))
-            result = factorize(
-                self.tables(),
-                rank,
-                solver,
-                start=start,
-                n_init=_STARTS,
-                random_state=seed,
-                progress=False,
-            )
-            best = min(best, self._judge(result.pmf), key=lambda found: found.error)
-        return best
+        return min(best, self._judge(result.pmf), key=lambda found: found.error)
 
     def tables(self) -> Marginals:
         if self._tables is None:

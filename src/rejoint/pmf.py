@@ -154,7 +154,8 @@ class LowRankPMF(Answers, RecordAnswers):
 
         Classes without weight are dropped, and classes that differ in one factor at most are
         joined; both are exact. If that is not enough, the model is fitted anew to its own exact
-        tables of three variables, from its nearest classes merged and from a fresh start.
+        tables of three variables (and to the whole joint where that is small), from its nearest
+        classes merged and from a fresh start.
 
         Parameters
         ----------
