@@ -1,7 +1,8 @@
 """Counting all triples of 1e6 x 20 half-missing records, against ``numpy.bincount``.
 
 One thread each, in the same run, the best of a few turns taken in alternation. The rivals are
-three ways to use bincount, each with its columns laid out beforehand and not timed for it.
+ways to use bincount, with their columns laid out beforehand, outside the clock; the target is
+held against the faster of those that go triple by triple.
 """
 
 import itertools
@@ -62,7 +63,8 @@ def timed(function: Callable[[], Counts]) -> tuple[float, Counts]:
     return time.perf_counter() - start, counts
 
 
-def main(rows: int = 1_000_000, variables: int = 20, levels: int = 5, turns: int = 3) -> int:
+def race(rows: int, variables: int, levels: int, turns: int) -> float:
+    """Print the times of all ways; return how much faster ours is than bincount per triple."""
     codes = make_codes(rows, variables, levels, missing=0.5)
     subsets = list(itertools.combinations(range(variables), 3))
     shape = [levels] * variables
@@ -87,11 +89,36 @@ def main(rows: int = 1_000_000, variables: int = 20, levels: int = 5, turns: int
     print(f"{len(subsets):,} triples of {rows:,} x {variables}, {levels} levels, half missing")
     for name, seconds in best.items():
         print(f"  {name:<44}{seconds:8.3f} s {seconds / best[ours]:7.1f} x")
-    rivals = [seconds for name, seconds in best.items() if name.startswith("bincount, ")]
-    ratio = min(rivals[:2]) / best[ours]
-    verdict = "met" if ratio >= TARGET else "MISSED"
-    print(f"  target: {TARGET:g} times faster than bincount per triple: {verdict} ({ratio:.1f})")
-    return 0 if ratio >= TARGET else 1
+    return min(best[name] for name in list(ways)[1:3]) / best[ours]
+
+
+def other_shapes(rows: int = 200_000) -> None:
+    """Print how the kernel and its twin fare elsewhere."""
+    print(f"other shapes, {rows:,} rows, seconds of the kernel and of its NumPy twin")
+    for variables, levels, order, missing in [
+        (20, 5, 3, 0.0),
+        (20, 2, 3, 0.5),
+        (20, 20, 3, 0.5),
+        (12, 5, 4, 0.5),
+        (200, 5, 2, 0.9),
+    ]:
+        codes = make_codes(rows, variables, levels, missing)
+        subsets = list(itertools.combinations(range(variables), order))
+        shape = [levels] * variables
+        ours, counts = timed(lambda: kernels.count(codes, None, shape, subsets, 1))  # noqa: B023
+        twin, same = timed(lambda: _numpy.count(codes, None, shape, subsets))  # noqa: B023
+        assert np.array_equal(counts, same)
+        what = f"{variables} variables, {levels} levels, order {order}, {missing:.0%} missing"
+        print(f"  {what:<48}{ours:8.3f} {twin:8.3f} {twin / ours:7.1f} x")
+
+
+def main() -> int:
+    ratio = race(rows=1_000_000, variables=20, levels=5, turns=3)
+    met = ratio >= TARGET
+    print(f"  target: {TARGET:g} times faster than bincount per triple: {ratio:.1f}", end=", ")
+    print("met" if met else "MISSED")
+    other_shapes()
+    return 0 if met or kernels.backend == "numpy" else 1
 
 
 if __name__ == "__main__":
