@@ -41,6 +41,7 @@ def test_demo_beats_the_simple_ways(ran):
 
 
 def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch, tmp_path):
+    monkeypatch.setattr(demo, "_recover", lambda *args: rj.datasets.asia())
     monkeypatch.setattr(demo, "_draw", lambda *args: None)
     result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path)])
     assert result.exit_code == 0
