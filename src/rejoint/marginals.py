@@ -231,8 +231,10 @@ class Marginals(TableStore):
         Examples
         --------
         >>> import warnings
-        >>> warnings.simplefilter("ignore")
-        >>> m = Marginals.from_tables({("a", "b"): [[3, 1], [3, 1]], ("b", "c"): [[1, 1], [1, 1]]})
+        >>> tables = {("a", "b"): [[3, 1], [3, 1]], ("b", "c"): [[1, 1], [1, 1]]}
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")  # the remark that names the worst
+        ...     m = Marginals.from_tables(tables)
         >>> m.disagreements()
         [Disagreement(first=('a', 'b'), second=('b', 'c'), shared=('b',), distance=0.25)]
         """
