@@ -13,8 +13,8 @@ import numpy as np
 from rejoint.factorization import grams
 from rejoint.factorization.moments import factor_pull, weights_pull
 from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
-from rejoint.factorization.simplex import project_columns
 from rejoint.factorization.updates import factor_update, weights_update
+from rejoint.kernels import project_columns
 from rejoint.solver import Limits
 
 

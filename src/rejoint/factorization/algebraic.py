@@ -27,7 +27,7 @@ from rejoint.factorization.groups import (
     virtual_tensor,
 )
 from rejoint.factorization.problem import Array, Problem, gram_stack, objective
-from rejoint.factorization.simplex import project_columns
+from rejoint.kernels import project_columns
 from rejoint.solver import Limits
 
 Known = dict[int, Array]

@@ -4,13 +4,13 @@ The unknowns are ``w`` (F,) and ``A`` (L, F), the factors of all variables one b
 other, ``L = sum I_n``. Everything a solver needs is a sum over tables ``S`` of the paper's
 objective ``1/2 sum_S omega_S || X_S - [w; A_n, n in S] ||^2`` (omega = 1 in the paper):
 
-* ``V_n = sum_S omega_S X_S x_{m != n} A_m``, a sum of MTTKRPs, here one GEMM: the tables that
-  contain ``n`` are unfolded along ``n`` and set side by side, ``(I_n x C_n) (C_n x F)``;
+* ``V_n = sum_S omega_S X_S x_{m != n} A_m``, a sum of MTTKRPs, here one stacked matrix product
+  (see ``unfolding``);
 * ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``grams``);
 * the residuals, computed directly: ``|X|^2/2 - v w + w G w/2`` loses all digits near 1e-8.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
@@ -19,12 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.factorization.grams import Family
+from rejoint.factorization.unfolding import Columns, Slabs, Unfolding
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
-
-#: Cells gathered at a time when residuals are computed: bounds memory at about 8 MB x F/20.
-CHUNK = 50_000
 
 
 @dataclass(frozen=True)
@@ -87,30 +85,9 @@ class Problem:
         return total or 1.0
 
     @cached_property
-    def unfoldings(self) -> tuple[tuple["Unfolding", ...], ...]:
+    def unfoldings(self) -> tuple[tuple[Unfolding, ...], ...]:
         """For each variable the tables that contain it, unfolded and set side by side."""
         return tuple(unfold(self, n) for n in range(len(self.levels)))
-
-
-@dataclass(frozen=True)
-class Unfolding:
-    """Tables of one order that contain variable ``n``, unfolded along it, side by side.
-
-    ``matrix`` is (I_n, C), ``columns`` (d-1, C) the stacked rows of the other variables that
-    each column stands for, ``weight`` (C,) the table's omega. The first ``owned`` columns belong
-    to tables whose first variable is ``n``: over all ``n`` these are each table exactly once.
-    """
-
-    matrix: Array
-    columns: Rows
-    weight: Array
-    owned: int
-
-    def blocks(self, owned: bool) -> Iterator[slice]:
-        """Column ranges of bounded size."""
-        stop = self.owned if owned else self.matrix.shape[1]
-        for start in range(0, stop, CHUNK):
-            yield slice(start, min(stop, start + CHUNK))
 
 
 def cell_rows(problem: Problem, subset: Sequence[int]) -> Rows:
@@ -121,49 +98,57 @@ def cell_rows(problem: Problem, subset: Sequence[int]) -> Rows:
 
 
 def unfold(problem: Problem, n: int) -> tuple[Unfolding, ...]:
-    """Set the tables that contain ``n`` side by side, one matrix per order."""
-    parts = []
-    for order in sorted({len(s) for s in problem.subsets}):
-        mine = [i for i, s in enumerate(problem.subsets) if len(s) == order and n in s]
-        mine.sort(key=lambda i: problem.subsets[i][0] != n)
-        if not mine:
-            continue
-        sides, rows, owned = [], [], 0
-        for i in mine:
-            subset = problem.subsets[i]
-            table = np.moveaxis(problem.tables[i], subset.index(n), 0)
-            sides.append(table.reshape(problem.levels[n], -1))
-            rows.append(cell_rows(problem, [m for m in subset if m != n]))
-            owned += sides[-1].shape[1] if subset[0] == n else 0
-        widths = [side.shape[1] for side in sides]
-        parts.append(
-            Unfolding(
-                np.ascontiguousarray(np.concatenate(sides, axis=1)),
-                np.ascontiguousarray(np.concatenate(rows, axis=1)),
-                np.repeat(problem.weight[mine], widths),
-                owned,
-            )
-        )
+    """Lay out the tables that contain ``n``, order by order."""
+    parts: list[Unfolding] = []
+    for family in problem.families:
+        mine = [i for i, s in enumerate(problem.subsets) if len(s) == family.order and n in s]
+        if family.order == 3 and family.complete and is_dense(problem):
+            parts.append(as_slabs(problem, n, mine, float(family.weight[0])))
+        elif mine:
+            parts.append(as_columns(problem, n, mine))
     return tuple(parts)
 
 
-def khatri_rao(factors: Array, columns: Rows) -> Array:
-    """Rows of the stacked Khatri-Rao product: ``prod_k A[columns[k]]``, (C, F)."""
-    if len(columns) == 0:
-        return np.ones((columns.shape[1], factors.shape[1]))
-    product: Array = factors[columns[0]]
-    for column in columns[1:]:
-        product *= factors[column]
-    return product
+def is_dense(problem: Problem) -> bool:
+    """Whether all triples pay as slabs: enough variables, and at most a gigabyte in all."""
+    return len(problem.levels) >= 8 and 8 * int(problem.offsets[-1]) ** 3 <= 2**30
+
+
+def as_columns(problem: Problem, n: int, tables: list[int]) -> Columns:
+    """Unfold tables along ``n`` and set them side by side, owned ones first."""
+    tables = sorted(tables, key=lambda i: problem.subsets[i][0] != n)
+    sides, rows, first = [], [], 0
+    for i in tables:
+        subset = problem.subsets[i]
+        table = np.moveaxis(problem.tables[i], subset.index(n), 0)
+        sides.append(table.reshape(problem.levels[n], -1))
+        rows.append(cell_rows(problem, [m for m in subset if m != n]))
+        first += sides[-1].shape[1] if subset[0] == n else 0
+    return Columns(
+        np.ascontiguousarray(np.concatenate(sides, axis=1)),
+        np.ascontiguousarray(np.concatenate(rows, axis=1)),
+        np.repeat(problem.weight[tables], [side.shape[1] for side in sides]),
+        first,
+    )
+
+
+def as_slabs(problem: Problem, n: int, tables: list[int], weight: float) -> Slabs:
+    """Set triples with ``n`` into one tensor over all pairs of the other variables."""
+    size = int(problem.offsets[-1])
+    tensor, mask = np.zeros((problem.levels[n], size, size)), np.zeros((size, size))
+    for i in tables:
+        subset = problem.subsets[i]
+        rows, columns = (problem.rows(m) for m in subset if m != n)
+        tensor[:, rows, columns] = np.moveaxis(problem.tables[i], subset.index(n), 0)
+        mask[rows, columns] = 1.0
+    return Slabs(tensor, mask, weight, int(problem.offsets[n + 1]))
 
 
 def mttkrp(problem: Problem, factors: Array, n: int, *, owned: bool = False) -> Array:
     """``V_n`` without the weights ``w``: (I_n, F). ``owned``: only tables that start with ``n``."""
     total = np.zeros((problem.levels[n], factors.shape[1]))
     for part in problem.unfoldings[n]:
-        for block in part.blocks(owned):
-            product = khatri_rao(factors, part.columns[:, block])
-            total += part.matrix[:, block] @ (product * part.weight[block, None])
+        total += part.contract(factors, owned)
     return total
 
 
@@ -174,29 +159,19 @@ def residual_mttkrp(
 
     Near a perfect fit ``V - G A`` is the difference of two large numbers; this is not.
     """
-    total = np.zeros((problem.levels[n], factors.shape[1]))
-    half_square = 0.0
-    mine = factors[problem.rows(n)] * weights
+    half, total = 0.0, np.zeros((problem.levels[n], factors.shape[1]))
+    scaled = factors[problem.rows(n)] * weights
     for part in problem.unfoldings[n]:
-        for block in part.blocks(owned):
-            product = khatri_rao(factors, part.columns[:, block])
-            residual = part.matrix[:, block] - mine @ product.T
-            weighted = residual * part.weight[block]
-            half_square += 0.5 * float(np.vdot(residual, weighted))
-            total += weighted @ product
-    return half_square, total
+        square, pulled = part.residual(scaled, factors, owned)
+        half, total = half + square, total + pulled
+    return half, total
 
 
 def objective(problem: Problem, weights: Array, factors: Array) -> float:
     """Half the weighted sum of squared residuals, computed from the residuals themselves."""
     total = 0.0
-    for n, parts in enumerate(problem.unfoldings):
-        mine = factors[problem.rows(n)] * weights
-        for part in parts:
-            for block in part.blocks(owned=True):
-                residual = part.matrix[:, block]
-                residual = residual - mine @ khatri_rao(factors, part.columns[:, block]).T
-                total += 0.5 * float(np.vdot(residual, residual * part.weight[block]))
+    for n in range(len(problem.levels)):
+        total += residual_mttkrp(problem, weights, factors, n, owned=True)[0]
     for moments in problem.moments:
         gap = moments.gaps(weights, factors)
         total += 0.5 * float(moments.family.weight @ gap**2)

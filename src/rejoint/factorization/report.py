@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rejoint.factorization.problem import Problem, cell_rows, khatri_rao
+from rejoint.factorization.problem import Problem, cell_rows
 from rejoint.factorization.search import SOLVED
+from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals import Marginals
 from rejoint.solver import Run
 

@@ -9,39 +9,31 @@ columns has one large eigenvalue and many small ones.
 
 import numpy as np
 
+from rejoint import kernels
 from rejoint.factorization.problem import Array
-from rejoint.factorization.simplex import project_columns
-
-
-def step_size(eigenvalues: Array) -> float:
-    """``rho``: geometric mean of the extreme eigenvalues, the smallest held above 1e-10."""
-    top = max(float(eigenvalues[-1]), np.finfo(float).tiny)
-    return float(np.sqrt(max(float(eigenvalues[0]), 1e-10 * top) * top))
 
 
 def factor_update(
     gram: Array, target: Array, factor: Array, dual: Array, steps: int
 ) -> tuple[Array, Array]:
     """Minimise ``tr(A G A^T)/2 - <A, V>`` over columns on the simplex, A and V being (I, F)."""
-    values, vectors = np.linalg.eigh(gram)
-    rho = step_size(values)
-    inverse = (vectors / (np.maximum(values, 0.0) + rho)) @ vectors.T
-    for _ in range(steps):
-        free = (target + rho * (factor + dual)) @ inverse
-        factor = project_columns(free - dual)
-        dual = dual + factor - free
-    return factor, dual
+    inverse, rho = damped_inverse(gram)
+    return kernels.admm_steps(inverse, target, factor, dual, rho, steps)
 
 
 def weights_update(
     gram: Array, target: Array, weights: Array, dual: Array, steps: int
 ) -> tuple[Array, Array]:
     """Minimise ``w G w/2 - v w`` over the simplex, which here runs along F."""
+    inverse, rho = damped_inverse(gram)
+    rows = (target[None], weights[None], dual[None])
+    found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
+    return found[0], dual[0]
+
+
+def damped_inverse(gram: Array) -> tuple[Array, float]:
+    """``(G + rho I)^-1`` and ``rho``; the smallest eigenvalue counts as 1e-10 of the largest."""
     values, vectors = np.linalg.eigh(gram)
-    rho = step_size(values)
-    inverse = (vectors / (np.maximum(values, 0.0) + rho)) @ vectors.T
-    for _ in range(steps):
-        free = inverse @ (target + rho * (weights + dual))
-        weights = project_columns((free - dual)[:, None])[:, 0]
-        dual = dual + weights - free
-    return weights, dual
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    rho = float(np.sqrt(max(float(values[0]), 1e-10 * top) * top))
+    return (vectors / (np.maximum(values, 0.0) + rho)) @ vectors.T, rho

@@ -95,6 +95,77 @@ def count(
     return out
 
 
+def project_columns(matrix: Array) -> Array:
+    """Return the nearest matrix whose columns are nonnegative and sum to one.
+
+    Parameters
+    ----------
+    matrix : (I, F) array
+        Any finite numbers.
+
+    Examples
+    --------
+    >>> project_columns(np.array([[0.9, 2.0], [0.3, -1.0]])).round(2)
+    array([[0.8, 1. ],
+           [0.2, 0. ]])
+    """
+    if _compiled is None:
+        return _numpy.project_columns(matrix)
+    projected = np.array(matrix, dtype=np.float64, order="C")
+    _compiled.project_columns(projected)
+    return projected
+
+
+def admm_steps(
+    inverse: Array,
+    target: Array,
+    factor: Array,
+    dual: Array,
+    rho: float,
+    steps: int,
+    *,
+    along_rows: bool = False,
+) -> tuple[Array, Array]:
+    """Take ADMM steps on ``min tr(A G A^T)/2 - <A, V>`` over a matrix A on the simplex.
+
+    Each step is ``Ahat = (V + rho (A + U)) (G + rho I)^-1``, ``A = P(Ahat - U)``,
+    ``U += A - Ahat``: the paper's appendix with the sign of its projection put right.
+
+    Parameters
+    ----------
+    inverse : (F, F) array
+        ``(G + rho I)^-1``.
+    target : (I, F) array
+        ``V``.
+    factor, dual : (I, F) arrays
+        ``A`` and ``U`` to begin with.
+    rho : float
+        The step size.
+    steps : int
+        How many steps to take.
+    along_rows : bool
+        Whether the simplex runs along the rows (the weights are one row of F) and not down
+        the columns.
+
+    Returns
+    -------
+    factor, dual : arrays
+        ``A`` and ``U`` after the last step.
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1))
+    >>> admm_steps(one / 2, one * 5, one, one * 0, 1.0, 1)[0]
+    array([[1.]])
+    """
+    if _compiled is None:
+        return _numpy.admm_steps(inverse, target, factor, dual, rho, steps, along_rows)
+    factor, dual = (np.array(x, dtype=np.float64, order="C") for x in (factor, dual))
+    inverse, target = (np.ascontiguousarray(x, dtype=np.float64) for x in (inverse, target))
+    _compiled.admm_steps(inverse, target, factor, dual, rho, steps, along_rows)
+    return factor, dual
+
+
 def _check(
     codes: Codes, levels: Sequence[int], sizes: NDArray[np.int64], members: NDArray[np.int64]
 ) -> None:

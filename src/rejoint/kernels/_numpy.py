@@ -77,3 +77,50 @@ def _observed(
     for n in prefix:
         cells = cells * levels[n] + columns[n][rows]
     return rows, cells
+
+
+def project_columns(matrix: Array) -> Array:
+    """Project onto the simplex by sorting; see :func:`rejoint.kernels.project_columns`.
+
+    With ``u`` sorted downwards the threshold is ``(u_1 + .. + u_k - 1) / k`` for the largest
+    ``k`` at which it still lies below ``u_k``.
+
+    Examples
+    --------
+    >>> project_columns(np.array([[0.9, 2.0], [0.3, -1.0]])).round(2)
+    array([[0.8, 1. ],
+           [0.2, 0. ]])
+    """
+    ordered = np.sort(matrix, axis=0)[::-1]
+    excess = np.cumsum(ordered, axis=0) - 1.0
+    sizes = np.arange(1.0, len(matrix) + 1.0)[:, None]
+    # At least one, also where a column is so large that 1 is lost in its rounding.
+    last = np.maximum((ordered * sizes > excess).sum(axis=0), 1)
+    threshold = excess[last - 1, np.arange(matrix.shape[1])] / last
+    projected: Array = np.maximum(matrix - threshold, 0.0)
+    return projected
+
+
+def admm_steps(
+    inverse: Array,
+    target: Array,
+    factor: Array,
+    dual: Array,
+    rho: float,
+    steps: int,
+    along_rows: bool,
+) -> tuple[Array, Array]:
+    """Alternate between least squares and simplex; see :func:`rejoint.kernels.admm_steps`.
+
+    Examples
+    --------
+    >>> one = np.ones((1, 1))
+    >>> admm_steps(one / 2, one * 5, one, one * 0, 1.0, 1, False)[0]
+    array([[1.]])
+    """
+    for _ in range(steps):
+        free = (target + rho * (factor + dual)) @ inverse
+        moved = free - dual
+        factor = project_columns(moved.T).T if along_rows else project_columns(moved)
+        dual = dual + factor - free
+    return factor, dual

@@ -6,5 +6,6 @@
 namespace rejoint {
 
 void register_count(nanobind::module_ &m);
+void register_simplex(nanobind::module_ &m);
 
 }  // namespace rejoint

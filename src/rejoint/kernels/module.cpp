@@ -4,4 +4,5 @@
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels; rejoint.kernels wraps them and holds their NumPy twins.";
     rejoint::register_count(m);
+    rejoint::register_simplex(m);
 }

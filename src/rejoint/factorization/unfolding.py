@@ -1,0 +1,117 @@
+"""Tables that contain one variable, laid out so that their MTTKRPs are matrix products.
+
+``Columns`` takes any tables of one order: unfolded along the variable and set side by side,
+times the rows of the stacked Khatri-Rao product. ``Slabs`` takes all triples of many variables:
+they fill half of a block tensor (I_n, L, L), and two products with the stacked factors need
+no Khatri-Rao product (eight times faster at N = 20, I = 5).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rows = NDArray[np.intp]
+
+#: Columns handled at a time: bounds memory at about 8 MB x F/20.
+CHUNK = 50_000
+
+
+class Unfolding(Protocol):
+    """Tables that contain variable ``n``; ``owned`` are those of which it is the first variable.
+
+    Over all variables the owned tables are each table exactly once.
+    """
+
+    def contract(self, factors: Array, owned: bool) -> Array:
+        """``sum_S omega_S X_S x_{m != n} A_m``, (I_n, F)."""
+        ...
+
+    def residual(self, scaled: Array, factors: Array, owned: bool) -> tuple[float, Array]:
+        """Half the weighted sum of squared residuals, and ``contract`` of the residuals.
+
+        ``scaled`` is ``A_n diag(w)``.
+        """
+        ...
+
+
+def khatri_rao(factors: Array, columns: Rows) -> Array:
+    """Rows of the stacked Khatri-Rao product: ``prod_k A[columns[k]]``, (C, F)."""
+    if len(columns) == 0:
+        return np.ones((columns.shape[1], factors.shape[1]))
+    product: Array = factors[columns[0]]
+    for column in columns[1:]:
+        product *= factors[column]
+    return product
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Any tables of one order: ``matrix`` (I_n, C), its columns being cells of the others.
+
+    ``rows`` (d-1, C) are the stacked rows that each column stands for, ``weight`` (C,) the
+    table's omega; the first ``first`` columns are the owned ones.
+    """
+
+    matrix: Array
+    rows: Rows
+    weight: Array
+    first: int
+
+    def blocks(self, owned: bool) -> Iterator[slice]:
+        """Column ranges of bounded size."""
+        stop = self.first if owned else self.matrix.shape[1]
+        for start in range(0, stop, CHUNK):
+            yield slice(start, min(stop, start + CHUNK))
+
+    def contract(self, factors: Array, owned: bool) -> Array:
+        """See ``Unfolding``."""
+        total = np.zeros((len(self.matrix), factors.shape[1]))
+        for block in self.blocks(owned):
+            product = khatri_rao(factors, self.rows[:, block])
+            total += self.matrix[:, block] @ (product * self.weight[block, None])
+        return total
+
+    def residual(self, scaled: Array, factors: Array, owned: bool) -> tuple[float, Array]:
+        """See ``Unfolding``."""
+        half, total = 0.0, np.zeros((len(self.matrix), factors.shape[1]))
+        for block in self.blocks(owned):
+            product = khatri_rao(factors, self.rows[:, block])
+            residual = self.matrix[:, block] - scaled @ product.T
+            weighted = residual * self.weight[block]
+            half += 0.5 * float(np.vdot(residual, weighted))
+            total += weighted @ product
+        return half, total
+
+
+@dataclass(frozen=True)
+class Slabs:
+    """All triples with variable ``n``: ``tensor`` (I_n, L, L), zero but for k < l, both not n.
+
+    ``mask`` (L, L) is one where there are tables; the owned ones are those beyond row ``end``.
+    """
+
+    tensor: Array
+    mask: Array
+    weight: float
+    end: int
+
+    def contract(self, factors: Array, owned: bool) -> Array:
+        """See ``Unfolding``."""
+        start = self.end if owned else 0
+        half = self.tensor[:, start:, start:] @ factors[start:]
+        total: Array = self.weight * np.einsum("ilf,lf->if", half, factors[start:])
+        return total
+
+    def residual(self, scaled: Array, factors: Array, owned: bool) -> tuple[float, Array]:
+        """See ``Unfolding``."""
+        start = self.end if owned else 0
+        rest = factors[start:]
+        residual = (rest * scaled[:, None, :]) @ rest.T
+        np.subtract(self.tensor[:, start:, start:], residual, out=residual)
+        residual *= self.mask[start:, start:]
+        half = 0.5 * self.weight * float(np.vdot(residual, residual))
+        return half, self.weight * np.einsum("ilf,lf->if", residual @ rest, rest)
