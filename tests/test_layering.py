@@ -1,6 +1,8 @@
-"""A module imports only from those before it in the list; the flow of data can be read off it."""
+"""The tree is the design: no other top-level names, imports point up the list, no cycles."""
 
 import ast
+from collections.abc import Container, Iterable, Iterator, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -8,8 +10,8 @@ import pytest
 import rejoint
 
 LAYERS = [
-    *("kernels", "domain", "records", "marginals", "queries", "language", "io", "pmf", "metrics"),
-    *("identifiability", "solver", "factorization", "estimation", "rank", "estimators"),
+    *("kernels", "remarks", "domain", "records", "marginals", "queries", "language", "io", "pmf"),
+    *("metrics", "identifiability", "solver", "factorization", "estimation", "rank", "estimators"),
     *("distributed", "datasets", "plots", "explorer", "cli"),
 ]
 ROOT = Path(rejoint.__file__).parent
@@ -20,70 +22,112 @@ def module_name(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-def imported(source: str, package: str) -> list[str]:
-    """Dotted names imported when a module is (not inside functions, not for types only)."""
-    found: list[str] = []
-    todo: list[ast.AST] = [ast.parse(source)]
+FILES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
+
+
+def imported(source: str, package: str, modules: Container[str]) -> set[str]:
+    """Modules of rejoint imported when a file is (not inside functions, not for types only)."""
+    return {module_of(name, modules) for name in names(ast.parse(source), package)} - {"rejoint"}
+
+
+def names(tree: ast.AST, package: str) -> Iterator[str]:
+    todo = [tree]
     while todo:
         node = todo.pop()
         if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             parents = package.split(".")
             base = parents[: len(parents) - node.level + 1] if node.level else []
             start = ".".join([*base, *([node.module] if node.module else [])])
-            found += [f"{start}.{alias.name}" for alias in node.names]
+            yield from (f"{start}.{alias.name}" for alias in node.names)
         elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not types_only(node):
             todo += ast.iter_child_nodes(node)
-    return [name for name in found if name.startswith("rejoint.")]
 
 
 def types_only(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
 
-def read(path: Path) -> list[str]:
-    name = module_name(path)
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
-    return imported(path.read_text(encoding="utf-8"), package)
+def module_of(name: str, modules: Container[str]) -> str:
+    """The module that holds a dotted name; rejoint for what is not of this package."""
+    if name.split(".")[0] != "rejoint":
+        return "rejoint"
+    while name not in modules:
+        name = name.rpartition(".")[0]
+    return name
 
 
-IMPORTS = {module_name(path): read(path) for path in sorted(ROOT.rglob("*.py"))}
-IMPORTS.pop("rejoint")
+def read(module: str) -> set[str]:
+    path = FILES[module]
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    return imported(path.read_text(encoding="utf-8"), package, FILES)
 
 
-def place(module: str) -> int:
-    """Position in the list; a module split off another one stands with its first importer."""
-    part = module.split(".")[1]
-    if part in LAYERS:
-        return LAYERS.index(part)
-    users = [
-        user
-        for user, names in IMPORTS.items()
-        if user.split(".")[1] != part and any(name.split(".")[1] == part for name in names)
-    ]
-    assert users, f"rejoint.{part} is neither in the list of modules nor imported by one"
-    return min(place(user) for user in users)
+IMPORTS = {module: read(module) for module in FILES if module != "rejoint"}
+
+
+def layer(module: str) -> str:
+    return module.split(".")[1]
+
+
+def strays(entries: Iterable[str]) -> set[str]:
+    return {entry.removesuffix(".py") for entry in entries} - {*LAYERS, "__init__"}
+
+
+def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        found: list[str] = error.args[1]
+        return found
+    return []
+
+
+def test_every_top_level_name_is_in_the_design():
+    entries = [path.name for path in ROOT.glob("*.py")]
+    entries += [path.parent.name for path in ROOT.glob("*/__init__.py")]
+    assert not strays(entries), "put it into the package of the layer it belongs to"
+
+
+def test_packages_are_flat():
+    deep = [module for module in FILES if module.count(".") > 2]
+    assert not deep, "rejoint/<layer>/<file>.py is as deep as it goes"
 
 
 @pytest.mark.parametrize("module", IMPORTS)
 def test_imports_point_up_the_list(module):
     for name in IMPORTS[module]:
-        assert place(name) <= place(module), (
-            f"{module} ({LAYERS[place(module)]}) imports {name} ({LAYERS[place(name)]}), "
-            "which comes after it: import it inside the function, with the reason, or move it"
+        assert LAYERS.index(layer(name)) <= LAYERS.index(layer(module)), (
+            f"{module} imports {name}, which comes after it: import it inside the function, with "
+            "the reason, or move it"
         )
+
+
+def test_no_import_cycles():
+    # Layers are in order, so that a cycle can only be within a package; a file of it that imports
+    # from its own front is part of one.
+    assert cycle(IMPORTS) == []
 
 
 def test_the_walk_sees_what_it_must():
     source = (
         "from typing import TYPE_CHECKING\nfrom .pmf import LowRankPMF\nimport rejoint.cli\n"
-        "from rejoint import io\n"
+        "from rejoint import io, __version__\nimport numpy as np\n"
+        "from rejoint.queries import modes\nfrom rejoint.domain import Domain\n"
         "if TYPE_CHECKING:\n    from rejoint.records import Records\n"
         "def later():\n    from rejoint.plots import factors\n"
     )
-    assert set(imported(source, "rejoint")) == {
-        "rejoint.pmf.LowRankPMF",
+    assert imported(source, "rejoint", {*FILES}) == {
+        "rejoint.pmf",
         "rejoint.cli",
         "rejoint.io",
+        "rejoint.queries.modes",
+        "rejoint.domain",
     }
+
+
+def test_the_checks_can_fail():
+    assert strays(["pmf", "io.py", "__init__.py", "_helpers.py"]) == {"_helpers"}
+    front = {"rejoint.pmf": {"rejoint.pmf.pmf"}, "rejoint.pmf.pmf": {"rejoint.pmf"}}
+    assert set(cycle(front)) == {"rejoint.pmf", "rejoint.pmf.pmf"}

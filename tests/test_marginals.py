@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint import counting, covers
-from rejoint.marginals import Marginals
-from rejoint.random_cover import random_cover
+from rejoint.marginals import Marginals, counting, covers
+from rejoint.marginals.random_cover import random_cover
 
 
 def make_records(rows=200, shape=(2, 3, 4, 2), missing=0.3, seed=0, weighted=False):

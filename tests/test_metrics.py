@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint import _distances, metrics
+from rejoint import metrics
+from rejoint.queries import distances
 
 
 def random_pmf(seed, shape=(3, 4, 2, 3), rank=3):
@@ -66,7 +67,7 @@ def test_tensor_error_without_a_tensor_is_that_of_the_tensor(seed, rank, other_r
     x, y = a.to_dense(), b.to_dense()
     expected = np.linalg.norm(x - y) / np.linalg.norm(x)
     assert metrics.tensor_error(a, b) == pytest.approx(expected, rel=1e-12)
-    d, n = _distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
+    d, n = distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
     assert d / n == pytest.approx(expected, rel=1e-12)
 
 
@@ -76,7 +77,7 @@ def test_tensor_error_of_nearly_equal_models_keeps_its_digits(size):
     b = nudged(a, size)
     x, y = a.to_dense(), b.to_dense()
     expected = np.linalg.norm(x - y) / np.linalg.norm(x)
-    d, n = _distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
+    d, n = distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
     # Rounding of the parameters and of the QR steps; the Gram form would be off by 1e-8.
     assert d / n == pytest.approx(expected, abs=1e-14)
 
@@ -98,9 +99,9 @@ def test_thousands_of_variables():
 
 def test_large_ranks_fall_back_on_gram_matrices(monkeypatch):
     a, b = random_pmf(0), random_pmf(1)
-    exact = _distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
-    monkeypatch.setattr(_distances, "_QR_RANK", 2)
-    gram = _distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
+    exact = distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
+    monkeypatch.setattr(distances, "_QR_RANK", 2)
+    gram = distances.difference_and_norm(a.weights, a.factors, b.weights, b.factors)
     assert gram[0] / gram[1] == pytest.approx(exact[0] / exact[1], rel=1e-7)
 
 

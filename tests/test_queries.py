@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import queries
-from rejoint._dense import join_classes, naive_bayes
-from rejoint._sampling import draw_codes
+from rejoint.pmf.dense import join_classes, naive_bayes
+from rejoint.queries.sampling import draw_codes
 
 # Sums of some hundred products of doubles: a few hundred roundings of 1e-16.
 ROUNDING = 1e-13
@@ -47,7 +47,7 @@ def test_joint_table_is_the_sum_of_outer_products(seed, shape):
 def test_joint_table_in_blocks_of_classes_is_the_same(monkeypatch):
     weights, factors = model(0, (3, 4, 5), rank=7)
     whole = queries.joint_table(weights, factors)
-    monkeypatch.setattr(queries, "_BLOCK", 40)
+    monkeypatch.setattr("rejoint.queries.tables._BLOCK", 40)
     np.testing.assert_allclose(queries.joint_table(weights, factors), whole, atol=ROUNDING)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.factorization import factorize
     from rejoint.marginals import Marginals
-    from rejoint.pmf import LowRankPMF, load
+    from rejoint.pmf import LowRankPMF, Mode, Reduction, load
     from rejoint.queries import ZeroEvidenceError
     from rejoint.records import Records
     from rejoint.solver import FitResult
@@ -29,7 +29,9 @@ _HOMES: dict[str, str | None] = {
     "FitResult": "solver",
     "LowRankPMF": "pmf",
     "Marginals": "marginals",
+    "Mode": "pmf",
     "Records": "records",
+    "Reduction": "pmf",
     "Remark": "domain",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
@@ -46,7 +48,9 @@ __all__ = [
     "FitResult",
     "LowRankPMF",
     "Marginals",
+    "Mode",
     "Records",
+    "Reduction",
     "Remark",
     "Variable",
     "ZeroEvidenceError",

@@ -1,0 +1,146 @@
+"""Where tables disagree on the variables they share."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import combinations
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.marginals.moments import Moment
+from rejoint.marginals.store import TableStore
+from rejoint.remarks import remark
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+#: Tables from elsewhere that differ by more than this share of the mass are remarked upon. Sums
+#: of rounded shares differ by less.
+THRESHOLD = 0.01
+
+
+class Disagreement(NamedTuple):
+    """Two tables that differ on what they share, and by how much of the mass.
+
+    Examples
+    --------
+    >>> Disagreement(("a", "b"), ("b", "c"), ("b",), 0.25).distance
+    0.25
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    shared: tuple[str, ...]
+    distance: float
+
+
+def disagreements(store: TableStore) -> list[Disagreement]:
+    """List where tables with records differ on what they share, worst first.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> domain = Domain.of({"a": 2, "b": 2})
+    >>> disagreements(TableStore(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
+    [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
+    """
+    full = [i for i in range(len(store)) if store.totals[i] > 0]
+    subsets = [store.index_subsets[i] for i in full]
+    found = furthest_apart(subsets, [store.shares(i) for i in full])
+    names = store.domain.names
+    return [
+        Disagreement(
+            store.subsets[full[i]], store.subsets[full[j]], tuple(names[n] for n in s), distance
+        )
+        for i, j, s, distance in found
+    ]
+
+
+def remark_on_disagreements(store: TableStore) -> None:
+    """Name the worst disagreement of tables, and moments that tables contradict.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> remark_on_disagreements(TableStore(Domain.of({"a": 2}), ((0,),), [3, 1]))
+    """
+    for worst in disagreements(store)[:1]:
+        if worst.distance > THRESHOLD:
+            remark(
+                f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
+                f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
+                "them; m.disagreements() lists all. A fit finds a compromise."
+            )
+    for moment in store.moments:
+        _remark_on_moment(store, moment)
+
+
+def _remark_on_moment(store: TableStore, moment: Moment) -> None:
+    if not any(set(moment.variables) <= set(s) for s in store.index_subsets):
+        return
+    names = [store.domain.names[n] for n in moment.variables]
+    found = moment.expectation(store.marginal(names))
+    low, high = moment.range
+    if abs(found - moment.value) > THRESHOLD * (high - low):
+        remark(
+            f"The {moment.label} is given as {moment.value:g}, but the table that holds "
+            f"{', '.join(names)} says {found:g}. A fit finds a compromise."
+        )
+
+
+def furthest_apart(
+    subsets: Sequence[Subset], tables: Sequence[Array]
+) -> list[tuple[int, int, Subset, float]]:
+    """Compare share tables on what they share; worst first.
+
+    For each set of variables that is exactly what some two tables share there is one entry:
+    the two tables that are furthest apart on it, and their total variation distance.
+
+    Examples
+    --------
+    >>> a, b = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.25, 0.0], [0.25, 0.5]])
+    >>> furthest_apart([(0, 1), (1, 2)], [a, b])
+    [(0, 1, (1,), 0.25)]
+    """
+    found = []
+    for shared, members in _holders(subsets).items():
+        worst = _worst(shared, members, subsets, tables)
+        if worst is not None:
+            found.append(worst)
+    return sorted(found, key=lambda entry: -entry[3])
+
+
+def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
+    """Every set of variables that two tables or more hold, and which tables those are."""
+    holders: dict[Subset, list[int]] = defaultdict(list)
+    for i, subset in enumerate(subsets):
+        for size in range(1, len(subset) + 1):
+            for shared in combinations(subset, size):
+                holders[shared].append(i)
+    return {shared: members for shared, members in holders.items() if len(members) > 1}
+
+
+def _worst(
+    shared: Subset, members: list[int], subsets: Sequence[Subset], tables: Sequence[Array]
+) -> tuple[int, int, Subset, float] | None:
+    from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
+
+    parts = np.stack([_down(subsets[i], tables[i], shared) for i in members])
+    distance = 0.5 * cdist(parts, parts, metric="cityblock")
+    # Pairs that share more than this set are compared on all they share, not here.
+    holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
+    for row, i in enumerate(members):
+        holds[row, list(subsets[i])] = 1
+    exactly = np.triu(holds @ holds.T == len(shared), k=1)
+    if not exactly.any():
+        return None
+    first, second = np.unravel_index(np.argmax(np.where(exactly, distance, -1.0)), distance.shape)
+    return members[first], members[second], shared, float(distance[first, second])
+
+
+def _down(subset: Subset, table: Array, shared: Subset) -> Array:
+    """Sum a table down to some of its variables, flattened."""
+    rest = tuple(axis for axis, n in enumerate(subset) if n not in shared)
+    flat: Array = table.sum(axis=rest).ravel()
+    return flat

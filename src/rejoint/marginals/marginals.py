@@ -1,0 +1,247 @@
+"""Marginals: small tables of many subsets of variables, which add up over records."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+from typing import Any, Literal, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+from rejoint.marginals import counting, covers
+from rejoint.marginals.agreement import Disagreement, disagreements, remark_on_disagreements
+from rejoint.marginals.moments import read_moments
+from rejoint.marginals.reading import check_covered, read_tables, weights_of_tables
+from rejoint.marginals.store import TableStore, add
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+
+class Projectable(Protocol):
+    """Anything with a domain and share tables: LowRankPMF, Records, Marginals."""
+
+    @property
+    def domain(self) -> Domain:
+        """The variables."""
+        ...
+
+    def marginal(self, names: Any) -> Array:
+        """Share table of some variables, axes in the order asked."""
+        ...
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Marginals(TableStore):
+    """Tables of counts (or shares) over subsets of the variables of a domain.
+
+    Make them by :meth:`count`, :meth:`from_tables` or :meth:`from_pmf`.
+
+    Parameters
+    ----------
+    domain : Domain
+        The variables, in order.
+    index_subsets : tuple of tuples of int
+        The variables of each table, increasing.
+    flat : array
+        The tables one after another, each in C order.
+    table_weight : array, optional
+        How much each table counts in a fit; ones by default.
+    moments : tuple of Moment
+        Known means, covariances, ... of numeric levels.
+    counted : array of bool, optional
+        False where a table was given as shares, so that its total says nothing of how many
+        records are behind it; true by default.
+
+    Examples
+    --------
+    >>> rows = [{"smoke": "yes", "cough": "yes"}, {"smoke": "no", "cough": None}]
+    >>> m = Marginals.count(rows, order=1)
+    >>> m["smoke"], m.total("cough")
+    (array([1., 1.]), 1.0)
+    """
+
+    @classmethod
+    def count(
+        cls,
+        data: Any,
+        order: int | Sequence[int] | None = None,
+        *,
+        subsets: Sequence[str | Sequence[str]] | None = None,
+        sample: int | None = None,
+        domain: Domain | None = None,
+        sample_weight: Any = None,
+        memory_limit: float | None = None,
+        threads: int | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> "Marginals":
+        """Count records into tables; each uses the records that hold all of its variables.
+
+        Such available-case tables are unbiased only where cells are missing completely at
+        random: whether a cell is empty must not depend on any value.
+
+        Parameters
+        ----------
+        data : Records, frame, array, list of dicts, or iterator of such chunks
+            See :meth:`Records.of`. Chunks that are not Records need ``domain``. Counts add up:
+            chunks give exactly what the whole gives.
+        order : int or sequence of int, optional
+            Count all subsets of this many variables; 3 by default (or all variables, if fewer).
+        subsets : sequence of tuples of names, optional
+            Count these instead; orders may be mixed.
+        sample : int, optional
+            Count a random choice of so many subsets of ``order``, which covers every variable
+            and as many pairs of variables as it can.
+        domain : Domain, optional
+            Variables and levels, where the data should not define them.
+        sample_weight : array, optional
+            Weight of each record.
+        memory_limit : float, optional
+            Bytes that the tables may take; 4 GiB, or half of the machine's memory, by default.
+            What would take more is refused before anything is allocated.
+        threads : int, optional
+            Threads of the compiled kernel; all processors by default. The result is the same.
+        random_state : int or Generator, optional
+            Source of randomness of ``sample``.
+
+        Examples
+        --------
+        >>> rows = [{"a": 0, "b": 1, "c": 0}, {"a": 1, "b": 1, "c": None}]
+        >>> m = Marginals.count(rows, order=2)
+        >>> m.subsets
+        (('a', 'b'), ('a', 'c'), ('b', 'c'))
+        >>> m.totals
+        array([2., 1., 1.])
+        """
+        chunks = counting.as_chunks(data, domain, sample_weight)
+        first = next(chunks)
+        chosen = covers.choose(first.domain, order, subsets, sample, memory_limit, random_state)
+        flat = counting.count_all(chain([first], chunks), chosen, threads)
+        return cls(first.domain, chosen, flat)
+
+    @classmethod
+    def from_tables(
+        cls,
+        tables: Mapping[Any, Any],
+        *,
+        domain: Domain | None = None,
+        kind: Literal["auto", "counts", "shares"] = "auto",
+        table_weight: Mapping[Any, float] | float | None = None,
+        moments: Mapping[Any, float] | None = None,
+        central: bool = True,
+    ) -> "Marginals":
+        """Take tables from elsewhere: published, counted by a database, exact.
+
+        Parameters
+        ----------
+        tables : mapping from tuples of names to tables
+            Each in any of these forms: a frame (pandas, polars, pyarrow) with one column for
+            each variable and one with the numbers; a pandas cross-tabulation, with labels in
+            index and columns; a pandas Series with labels in its index; an array with its axes
+            in the order of the key; a mapping ``{("yes", "male"): 12}``. Cells that a form
+            with labels leaves out are zero.
+        domain : Domain, optional
+            Variables and levels. By default both are in the order of their first appearance;
+            plain arrays have the labels that other tables show, or 0, 1, 2, ...
+        kind : {"auto", "counts", "shares"}
+            What the numbers are. "auto" goes, table by table, by the name of the column
+            ("count", "n", "share", "prob", ...); then integers are counts, a sum of 1 within
+            1 % means shares, a sum of 100 with fractions percentages, anything else counts (a
+            sum below 1 is an error). Shares are scaled to add up to 1 exactly.
+        table_weight : mapping from tuples of names to numbers, or a number, optional
+            How much each table counts in a fit; 1 where none is given.
+        moments : mapping from tuples of names to numbers, optional
+            ``("a",)``: mean; ``("a", "b")``: covariance, ``("a", "a")``: variance, and so on
+            for three names or more; levels must be numbers. Where only moments are given,
+            ``domain`` says the levels.
+        central : bool
+            Whether moments of two names and more are about the means (given, or taken from a
+            table) or raw, ``E[a b]``.
+
+        Examples
+        --------
+        >>> m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]], ("b",): [0.4, 0.6]})
+        >>> m.totals, m["b", "a"]
+        (array([100.,   1.]), array([[10., 30.],
+               [20., 40.]]))
+        """
+        read = read_tables(tables, domain, kind)
+        flat = [table.ravel() for table in read.tables]
+        weight = weights_of_tables(table_weight, read)
+        made = cls(
+            read.domain,
+            read.subsets,
+            np.concatenate([*flat, np.empty(0)]),
+            weight,
+            counted=np.array(read.counted, dtype=bool),
+        )
+        if moments:
+            found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
+            made = replace(made, moments=found)
+        check_covered(made.domain, [*made.index_subsets, *(m.variables for m in made.moments)])
+        remark_on_disagreements(made)
+        return made
+
+    @classmethod
+    def from_pmf(
+        cls,
+        pmf: Projectable,
+        order: int | Sequence[int] | None = None,
+        *,
+        subsets: Sequence[str | Sequence[str]] | None = None,
+        sample: int | None = None,
+        memory_limit: float | None = None,
+        random_state: int | np.random.Generator | None = None,
+    ) -> "Marginals":
+        """Take the exact tables of anything that has ``domain`` and ``marginal(names)``.
+
+        Parameters
+        ----------
+        pmf : LowRankPMF, or any with a domain and a method ``marginal``
+            The distribution.
+        order, subsets, sample, memory_limit, random_state
+            As for :meth:`count`.
+
+        Examples
+        --------
+        >>> m = Marginals.from_tables({("a", "b"): [[0.1, 0.2], [0.3, 0.4]]})
+        >>> Marginals.from_pmf(m, order=1)["b"]
+        array([0.4, 0.6])
+        """
+        domain = pmf.domain
+        chosen = covers.choose(domain, order, subsets, sample, memory_limit, random_state)
+        tables = [pmf.marginal([domain.names[n] for n in s]).ravel() for s in chosen]
+        shares = np.zeros(len(chosen), dtype=bool)
+        return cls(domain, chosen, np.concatenate(tables), counted=shares)
+
+    def __add__(self, other: object) -> "Marginals":
+        """Add the counts of tables that both have, and keep those that only one has."""
+        if not isinstance(other, Marginals):
+            return NotImplemented
+        return add(self, other)
+
+    def disagreements(self) -> list[Disagreement]:
+        """List where tables differ on variables that they share, worst first.
+
+        There is one entry for each set of variables that some two tables share: the two that
+        are furthest apart on it, and the total variation distance of their shares.
+
+        Examples
+        --------
+        >>> import warnings
+        >>> tables = {("a", "b"): [[3, 1], [3, 1]], ("b", "c"): [[1, 1], [1, 1]]}
+        >>> with warnings.catch_warnings():
+        ...     warnings.simplefilter("ignore")  # the remark that names the worst
+        ...     m = Marginals.from_tables(tables)
+        >>> m.disagreements()
+        [Disagreement(first=('a', 'b'), second=('b', 'c'), shared=('b',), distance=0.25)]
+        """
+        return disagreements(self)
+
+    def _mean(self, name: str) -> float | None:
+        """Mean of a variable from its best table; None where there is none."""
+        n = self.domain.index(name)
+        if not any(n in s for s in self.index_subsets):
+            return None
+        return float(self.marginal([name]) @ self.domain[n].numeric)

@@ -1,0 +1,17 @@
+"""LowRankPMF: the joint of many discrete variables as one small immutable object.
+
+pmf             LowRankPMF: from and to dense, parts of it, save, load
+mixture         its state: weights, factors, domain; validated once
+evidence        names and levels into classes and factors
+answers         questions by name and level: marginal, prob, expect, mode, table
+record_answers  questions about whole records: log_prob, classes, sample
+labelled        answers with labels: Mode, frames
+dense           any dense joint as an exact mixture; exact joining of classes
+reduction       a smaller model for the same joint
+"""
+
+from rejoint.pmf.labelled import Mode
+from rejoint.pmf.pmf import LowRankPMF, load
+from rejoint.pmf.reduction import Reduction
+
+__all__ = ["LowRankPMF", "Mode", "Reduction", "load"]

@@ -1,0 +1,122 @@
+"""From names and levels to classes and factors: what evidence does to a model."""
+
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import queries
+from rejoint.domain import Bin, Domain
+from rejoint.pmf.mixture import Mixture
+
+__all__ = ["Given", "likelihoods", "positions", "posterior"]
+
+FloatArray = NDArray[np.float64]
+
+Given = Mapping[str, Any] | None
+"""By variable: a level, a list of levels (any of them), or an array of likelihoods."""
+
+
+def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...]:
+    """Positions of the variables asked for; one that is asked for twice is an error.
+
+    Examples
+    --------
+    >>> positions(Domain.of({"a": 2, "b": 3}), ["b", "a"])
+    (1, 0)
+    >>> positions(Domain.of({"a": 2, "b": 3}), ["b", "b"])
+    Traceback (most recent call last):
+    ...
+    ValueError: Variable 'b' is asked for twice: name each one once.
+    """
+    asked = domain.indices(names)
+    seen: set[int] = set()
+    for n in asked:
+        if n in seen:
+            raise ValueError(
+                f"Variable {domain.names[n]!r} is asked for twice: name each one once."
+            )
+        seen.add(n)
+    return asked
+
+
+def likelihoods(domain: Domain, evidence: Given) -> dict[int, FloatArray]:
+    """Likelihood of each level, by position of the variable.
+
+    Examples
+    --------
+    >>> likelihoods(Domain.of({"a": 2, "b": 3}), {"b": [0, 2]})
+    {1: array([1., 0., 1.])}
+    """
+    if evidence is None:
+        return {}
+    if not isinstance(evidence, Mapping):
+        raise TypeError(
+            f"Evidence must be a dict such as {{{domain.names[0]!r}: "
+            f"{domain[0].levels[0]!r}}}; got {type(evidence).__name__}."
+        )
+    return {
+        domain.index(name): domain.variables[domain.index(name)].likelihood(value)
+        for name, value in evidence.items()
+    }
+
+
+def posterior(
+    model: Mixture, given: Given, asked: Collection[int] | None = None
+) -> tuple[FloatArray, Sequence[FloatArray]]:
+    """Class posterior and factors of a model, both given the evidence.
+
+    Parameters
+    ----------
+    model : Mixture
+    given : mapping, optional
+        Evidence by variable.
+    asked : collection of int, optional
+        The variables whose factors will be read; all by default. Others are left as they are.
+
+    Raises
+    ------
+    ZeroEvidenceError
+        If the evidence has probability zero; it names a smallest set that contradicts itself.
+
+    Examples
+    --------
+    >>> m = Mixture([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
+    >>> posterior(m, {"x0": 1})[0].round(3)
+    array([0.111, 0.889])
+    """
+    by_position = likelihoods(model.domain, given)
+    if not by_position:
+        return model.weights, model.factors
+    logs = queries.log_class_weights(model.weights, model.factors, by_position)
+    if np.isneginf(logs.max()):
+        raise queries.ZeroEvidenceError(_why_impossible(model, given or {}, by_position))
+    factors = list(model.factors)
+    read = by_position if asked is None else by_position.keys() & set(asked)
+    for n in read:
+        likelihood = by_position[n]
+        factors[n] = queries.conditional_factor(factors[n], likelihood)
+    return queries.class_posterior(logs), factors
+
+
+def _why_impossible(
+    model: Mixture, given: Mapping[str, Any], by_position: Mapping[int, FloatArray]
+) -> str:
+    culprits = queries.contradiction(model.weights, model.factors, by_position)
+    texts = {model.domain.index(name): f"{name} = {_show(value)}" for name, value in given.items()}
+    named = [texts[n] for n in culprits]
+    way_out = "or fit with a prior that keeps every level possible."
+    if len(named) == 1:
+        return (
+            f"{named[0]} has probability zero under this model, so nothing follows from it: "
+            f"leave it out, {way_out}"
+        )
+    return (
+        f"{', '.join(named[:-1])} and {named[-1]} are possible by themselves but not together: "
+        f"jointly they have probability zero under this model. Leave one out, {way_out}"
+    )
+
+
+def _show(value: Any) -> str:
+    return str(value) if isinstance(value, Bin) else repr(value)

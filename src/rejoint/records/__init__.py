@@ -1,0 +1,16 @@
+"""Records: rows of codes over a domain, from any table of data and back to it.
+
+records    Records: codes, domain, weights
+frames     any frame, array, list or dict taken apart into named columns
+wishes     what the user said about columns
+inference  the variable behind a column, where nobody declared it
+reading    all together: every column read, its variable found, its cells encoded
+checks     weights and codes as they must be
+tallies    rows counted and merged
+export     back to frames, and to text
+"""
+
+from rejoint.records.export import Backend
+from rejoint.records.records import Records
+
+__all__ = ["Backend", "Records"]
