@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.marginals import Marginals, counting, covers
+from rejoint.marginals import Marginals, covers
 from rejoint.marginals.random_cover import random_cover
+from rejoint.records.tallies import merge_rows
 
 
 def make_records(rows=200, shape=(2, 3, 4, 2), missing=0.3, seed=0, weighted=False):
@@ -142,7 +143,7 @@ def test_weights_are_summed():
 @pytest.mark.parametrize("weighted", [False, True])
 def test_merging_identical_records_changes_nothing(weighted):
     records = make_records(5000, shape=(2, 3, 2), weighted=weighted)
-    codes, weight = counting.merged(records.codes, records.sample_weight, records.domain.shape)
+    codes, weight = merge_rows(records.codes, records.domain.shape, records.sample_weight)
     assert len(codes) <= 3 * 4 * 3
     assert len(np.unique(codes, axis=0)) == len(codes)
     subsets = covers.choose(records.domain, [1, 2, 3])

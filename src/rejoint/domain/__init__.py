@@ -1,6 +1,7 @@
 """Variables and domains: names, levels, kinds; labels into codes and back.
 
 domain    Domain: all variables of a problem, by name and in order
+order     where variables and levels asked for lie in a domain
 variable  Variable: one of them, its levels, encode and decode
 levels    the labels that a variable is declared with
 labels    what a cell may hold, what is missing, the order of levels
@@ -12,8 +13,9 @@ encoding  these forms into the codes of given levels
 """
 
 from rejoint.domain.bins import Bin
-from rejoint.domain.domain import Domain, level_order, refuse_duplicates
+from rejoint.domain.domain import Domain, refuse_duplicates
 from rejoint.domain.labels import Level
+from rejoint.domain.order import level_order, positions
 from rejoint.domain.variable import HandleUnknown, Kind, Variable
 from rejoint.remarks import Remark, remark
 
@@ -26,6 +28,7 @@ __all__ = [
     "Remark",
     "Variable",
     "level_order",
+    "positions",
     "refuse_duplicates",
     "remark",
 ]

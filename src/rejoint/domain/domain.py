@@ -6,14 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from rejoint.domain.bins import Bin
 from rejoint.domain.labels import Level, nearest, show
 from rejoint.domain.variable import Variable
 
-__all__ = ["Domain", "level_order", "refuse_duplicates"]
+__all__ = ["Domain", "refuse_duplicates"]
 
 
 @dataclass(frozen=True)
@@ -200,35 +197,6 @@ compared as text).
             f"Two or more variables are called {show(twice)}: "
             "each needs a name of its own (names are compared as text)."
         )
-
-
-def level_order(domain: Domain, wanted: Domain) -> list[NDArray[np.intp]]:
-    """Positions of the levels of each wanted variable in `domain`; an error if they differ.
-
-    Examples
-    --------
-    >>> level_order(Domain.of({"a": ["x", "y"], "b": 2}), Domain.of({"b": 2, "a": ["y", "x"]}))
-    [array([0, 1]), array([1, 0])]
-    """
-    if set(domain.names) != set(wanted.names):
-        odd = sorted(set(domain.names) ^ set(wanted.names))
-        raise ValueError(
-            f"The two have different variables: {', '.join(map(repr, odd[:5]))} "
-            f"{'is' if len(odd) == 1 else 'are'} in one only. Project both on what they share."
-        )
-    orders = []
-    for variable in wanted:
-        levels = domain[variable.name].levels
-        if set(levels) != set(variable.levels):
-            both = set(levels) & set(variable.levels)
-            lone = [level for level in (*levels, *variable.levels) if level not in both]
-            raise ValueError(
-                f"Variable {variable.name!r} has different levels in the two: {lone[0]!r} is in "
-                "one only. Declare the same levels in both domains."
-            )
-        place = {level: i for i, level in enumerate(levels)}
-        orders.append(np.array([place[level] for level in variable.levels]))
-    return orders
 
 
 def _listed(name: object, levels: Any) -> tuple[Level, ...]:

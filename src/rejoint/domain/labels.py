@@ -131,3 +131,14 @@ def show(levels: Sequence[object], most: int = 6) -> str:
     """
     text = ", ".join(str(x) if isinstance(x, Bin) else repr(x) for x in levels[:most])
     return text if len(levels) <= most else f"{text}, ... ({len(levels)} in all)"
+
+
+def plural(number: int, noun: str) -> str:
+    """Write a number of things for people.
+
+    Examples
+    --------
+    >>> plural(1, "table"), plural(1140, "table")
+    ('1 table', '1,140 tables')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

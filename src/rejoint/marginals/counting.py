@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain import Domain
 from rejoint.records import Records
+from rejoint.records.tallies import merge_rows
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -76,33 +77,5 @@ def _count_one(records: Records, subsets: tuple[Subset, ...], threads: int) -> A
     levels = records.domain.shape
     codes, weight = records.codes, records.sample_weight
     if len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= len(codes):
-        codes, weight = merged(codes, weight, levels)
+        codes, weight = merge_rows(codes, levels, weight)
     return kernels.count(codes, weight, levels, subsets, threads)
-
-
-def merged(
-    codes: NDArray[Any], weight: Array | None, levels: tuple[int, ...]
-) -> tuple[NDArray[Any], Array]:
-    """Merge identical records; the weight of each is their number, or the sum of their weights.
-
-    Meant for few possible records: it counts into one cell for each.
-
-    Examples
-    --------
-    >>> merged(np.array([[0, 1], [0, -1], [0, 1]], dtype=np.int16), None, (2, 2))
-    (array([[ 0, -1],
-           [ 0,  1]], dtype=int16), array([1., 2.]))
-    """
-    index = np.zeros(len(codes), dtype=np.int64)
-    for n, size in enumerate(levels):
-        index *= size + 1
-        index += codes[:, n] + 1
-    counts = np.bincount(index, weight)
-    # A record seen only with weight zero is dropped: it adds nothing to any table.
-    kept = np.flatnonzero(counts)
-    distinct = np.empty((len(kept), len(levels)), dtype=codes.dtype)
-    rest = kept
-    for n in reversed(range(len(levels))):
-        rest, code = np.divmod(rest, levels[n] + 1)
-        distinct[:, n] = code - 1
-    return distinct, counts[kept].astype(np.float64)

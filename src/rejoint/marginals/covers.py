@@ -12,6 +12,7 @@ from math import comb, prod
 import numpy as np
 
 from rejoint.domain import Domain
+from rejoint.domain.labels import plural
 from rejoint.marginals.random_cover import random_cover
 
 Subset = tuple[int, ...]
@@ -121,17 +122,6 @@ def in_words(size: float) -> str:
             return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
         size /= 1024
     return f"{size:,.1f} TiB"
-
-
-def plural(number: int, noun: str) -> str:
-    """Write a number of things for people.
-
-    Examples
-    --------
-    >>> plural(1, "table"), plural(1140, "table")
-    ('1 table', '1,140 tables')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def subsets_of_order(

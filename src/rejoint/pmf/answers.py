@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import queries
-from rejoint.domain import Variable, remark
-from rejoint.pmf.evidence import Given, likelihoods, positions, posterior
+from rejoint.domain import Variable, positions, remark
+from rejoint.pmf.evidence import Given, likelihoods, posterior
 from rejoint.pmf.labelled import Mode, labelled
 from rejoint.pmf.mixture import Mixture
 from rejoint.queries.modes import most_probable, single_modes

@@ -1,44 +1,22 @@
 """From names and levels to classes and factors: what evidence does to a model."""
 
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import queries
-from rejoint.domain import Bin, Domain
+from rejoint.domain import Domain
+from rejoint.domain.labels import show
 from rejoint.pmf.mixture import Mixture
 
-__all__ = ["Given", "likelihoods", "positions", "posterior"]
+__all__ = ["Given", "likelihoods", "posterior"]
 
 FloatArray = NDArray[np.float64]
 
 Given = Mapping[str, Any] | None
 """By variable: a level, a list of levels (any of them), or an array of likelihoods."""
-
-
-def positions(domain: Domain, names: str | Iterable[Hashable]) -> tuple[int, ...]:
-    """Positions of the variables asked for; one that is asked for twice is an error.
-
-    Examples
-    --------
-    >>> positions(Domain.of({"a": 2, "b": 3}), ["b", "a"])
-    (1, 0)
-    >>> positions(Domain.of({"a": 2, "b": 3}), ["b", "b"])
-    Traceback (most recent call last):
-    ...
-    ValueError: Variable 'b' is asked for twice: name each one once.
-    """
-    asked = domain.indices(names)
-    seen: set[int] = set()
-    for n in asked:
-        if n in seen:
-            raise ValueError(
-                f"Variable {domain.names[n]!r} is asked for twice: name each one once."
-            )
-        seen.add(n)
-    return asked
 
 
 def likelihoods(domain: Domain, evidence: Given) -> dict[int, FloatArray]:
@@ -104,7 +82,7 @@ def _why_impossible(
     model: Mixture, given: Mapping[str, Any], by_position: Mapping[int, FloatArray]
 ) -> str:
     culprits = queries.contradiction(model.weights, model.factors, by_position)
-    texts = {model.domain.index(name): f"{name} = {_show(value)}" for name, value in given.items()}
+    texts = {model.domain.index(name): f"{name} = {show([value])}" for name, value in given.items()}
     named = [texts[n] for n in culprits]
     way_out = "or fit with a prior that keeps every level possible."
     if len(named) == 1:
@@ -116,7 +94,3 @@ def _why_impossible(
         f"{', '.join(named[:-1])} and {named[-1]} are possible by themselves but not together: "
         f"jointly they have probability zero under this model. Leave one out, {way_out}"
     )
-
-
-def _show(value: Any) -> str:
-    return str(value) if isinstance(value, Bin) else repr(value)

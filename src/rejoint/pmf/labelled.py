@@ -1,15 +1,15 @@
 """Answers with labels: the mode as a mapping, tables as frames."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain import Bin, Level, Variable
+from rejoint.domain.labels import show
 from rejoint.queries.modes import Found
-from rejoint.records.export import Backend
+from rejoint.records.export import Backend, choose_backend
 
 __all__ = ["Mode", "labelled"]
 
@@ -77,15 +77,11 @@ class Mode(Mapping[str, Level]):
         return Mode, (self._levels, self.log_prob, bound, self.exact)
 
     def __repr__(self) -> str:
-        cells = ", ".join(f"{name}={_text(level)}" for name, level in list(self.items())[:12])
+        cells = ", ".join(f"{name}={show([level])}" for name, level in list(self.items())[:12])
         more = ", ..." if len(self) > 12 else ""
         doubt = "not the joint mode for certain: some may have up to"
         tail = "" if self.exact else f"; {doubt} {self.bound:.4g}"
         return f"Mode({cells}{more}; probability {self.prob:.4g}{tail})"
-
-
-def _text(level: Level) -> str:
-    return str(level) if isinstance(level, Bin) else repr(level)
 
 
 def labelled(table: FloatArray, variables: Sequence[Variable], backend: Backend | None) -> Any:
@@ -100,14 +96,7 @@ def labelled(table: FloatArray, variables: Sequence[Variable], backend: Backend 
     y    0.7
     Name: prob, dtype: float64
     """
-    if backend is None:
-        backend = next((b for b in ("pandas", "polars", "pyarrow") if find_spec(b)), None)
-        if backend is None:
-            raise ImportError(
-                "A labelled table needs pandas, polars or pyarrow: none is installed."
-            )
-    if backend not in ("pandas", "polars", "pyarrow"):
-        raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', not {backend!r}.")
+    backend = choose_backend(backend)
     if backend == "pandas":
         return _pandas(table, variables)
     columns = _long(table, variables)

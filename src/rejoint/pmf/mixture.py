@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain import Domain
+from rejoint.domain.labels import plural
 
 __all__ = ["Mixture"]
 
@@ -123,7 +124,7 @@ class Mixture:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])
         names = ", ".join(f"{v.name} ({len(v)})" for v in list(self.domain)[:6])
         return (
-            f"{type(self).__name__}(rank {self.rank}, {count} variable{'s' * (count > 1)}: {names}"
+            f"{type(self).__name__}(rank {self.rank}, {plural(count, 'variable')}: {names}"
             f"{', ...' * (count > 6)}; weights {top}{', ...' * (self.rank > 5)})"
         )
 

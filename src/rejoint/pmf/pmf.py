@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint import io, queries
-from rejoint.domain import Domain, level_order
+from rejoint.domain import Domain, level_order, positions
 from rejoint.pmf.answers import Answers
 from rejoint.pmf.dense import naive_bayes
-from rejoint.pmf.evidence import Given, likelihoods, positions, posterior
+from rejoint.pmf.evidence import Given, likelihoods, posterior
 from rejoint.pmf.record_answers import RecordAnswers
 from rejoint.pmf.reduction import Reduction, smaller
 

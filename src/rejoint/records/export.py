@@ -1,15 +1,16 @@
 """Export: records back to frames of any library, and to text."""
 
 from importlib.util import find_spec
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain import Domain, Variable
 from rejoint.domain.columns import Codes
+from rejoint.domain.labels import plural
 
-__all__ = ["Backend", "head", "make_frame"]
+__all__ = ["Backend", "choose_backend", "head", "make_frame"]
 
 Backend = Literal["pandas", "polars", "pyarrow"]
 _ROWS, _COLUMNS = 5, 8
@@ -31,13 +32,25 @@ def make_frame(domain: Domain, codes: Codes, backend: str | None, representative
     [{'a': 'y'}, {'a': None}]
     """
     makers = {"pandas": _pandas, "polars": _polars, "pyarrow": _pyarrow}
+    return makers[choose_backend(backend)](domain, codes, representatives)
+
+
+def choose_backend(backend: str | None) -> Backend:
+    """Return the library asked for, or the first that is installed.
+
+    Examples
+    --------
+    >>> choose_backend("polars")
+    'polars'
+    """
+    backends = get_args(Backend)
     if backend is None:
-        backend = next((name for name in makers if find_spec(name)), None)
+        backend = next((name for name in backends if find_spec(name)), None)
         if backend is None:
             raise ImportError("A frame needs pandas, polars or pyarrow: none is installed.")
-    if backend not in makers:
+    if backend not in backends:
         raise ValueError(f"backend must be 'pandas', 'polars' or 'pyarrow', not {backend!r}.")
-    return makers[backend](domain, codes, representatives)
+    return cast(Backend, backend)
 
 
 def _texts(variable: Variable, representatives: bool) -> list[str] | None:
@@ -53,6 +66,17 @@ def _values(variable: Variable, codes: Codes) -> NDArray[Any]:
     labels = np.array(variable.representatives or variable.decode(range(len(variable))))
     values: NDArray[Any] = labels[codes]
     return values
+
+
+def _uniform(
+    variable: Variable, codes: Codes, representatives: bool
+) -> tuple[list[str] | None, NDArray[Any]]:
+    """Return text and the codes into it, or None and values of one type."""
+    texts = _texts(variable, representatives)
+    values = codes if texts is not None else _values(variable, codes)
+    if values.dtype == object:
+        return [str(level) for level in variable.levels], codes
+    return texts, values
 
 
 def _pandas(domain: Domain, codes: Codes, representatives: bool) -> Any:
@@ -81,10 +105,7 @@ def _polars(domain: Domain, codes: Codes, representatives: bool) -> Any:
     import polars as pl
 
     def series(v: Variable, column: Codes) -> Any:
-        texts, gone = _texts(v, representatives), column < 0
-        values = column if texts is not None else _values(v, column)
-        if values.dtype == object:
-            texts, values = [str(level) for level in v.levels], column
+        (texts, values), gone = _uniform(v, column, representatives), column < 0
         if texts is None:
             return pl.Series(v.name, values).set(pl.Series(gone), None)
         places = pl.Series(np.where(gone, 0, values).astype(np.uint32)).set(pl.Series(gone), None)
@@ -98,10 +119,7 @@ def _pyarrow(domain: Domain, codes: Codes, representatives: bool) -> Any:
     import pyarrow as pa
 
     def array(v: Variable, column: Codes) -> Any:
-        texts, gone = _texts(v, representatives), column < 0
-        values = column if texts is not None else _values(v, column)
-        if values.dtype == object:
-            texts, values = [str(level) for level in v.levels], column
+        (texts, values), gone = _uniform(v, column, representatives), column < 0
         if texts is None:
             return pa.array(values, mask=gone)
         cells = pa.array(values.astype(np.int32), mask=gone)
@@ -124,7 +142,7 @@ def head(domain: Domain, codes: Codes, weight: NDArray[np.float64] | None) -> st
     """
     rows, width = codes.shape
     share = f"{np.mean(codes < 0):.0%}".replace("%", " %") if codes.size else "0 %"
-    title = f"Records: {rows:,} row{'s' * (rows != 1)}, {width:,} variable{'s' * (width != 1)}"
+    title = f"Records: {plural(rows, 'row')}, {plural(width, 'variable')}"
     title += f", {share} of the cells missing" + (", weighted" if weight is not None else "")
     columns = []
     for n, v in enumerate(domain.variables[:_COLUMNS]):

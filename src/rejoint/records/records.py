@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Domain, HandleUnknown, Kind, Level
+from rejoint.domain import Domain, HandleUnknown, Kind, Level, positions
 from rejoint.domain.columns import Coded, Codes
 from rejoint.records.checks import checked_codes, checked_weight, take_weight
 from rejoint.records.export import Backend, head, make_frame
@@ -172,9 +172,7 @@ class Records:
         array([[0.5, 0.5],
                [0. , 0. ]])
         """
-        chosen = list(self.domain.indices(names))
-        if len(set(chosen)) < len(chosen):
-            raise ValueError(f"A marginal needs each variable once, not {names!r}.")
+        chosen = list(positions(self.domain, names))
         shape = [self.domain.shape[n] for n in chosen]
         table = count_table(self.codes[:, chosen], shape, self.sample_weight)
         total = table.sum()

@@ -12,6 +12,8 @@ __all__ = ["count_table", "merge_rows"]
 Codes = NDArray[np.signedinteger[Any]]
 Floats = NDArray[np.float64]
 
+_FEW = 4  # possible keys per row up to which a table of them is cheaper than sorting
+
 
 def count_table(codes: Codes, shape: Sequence[int], weight: Floats | None) -> Floats:
     """Count the rows without a hole into a table of the given shape.
@@ -43,12 +45,28 @@ def merge_rows(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tup
     (array([[ 0, -1],
            [ 1,  0]]), array([1., 2.]))
     """
-    if codes.shape[1] and len(codes):
-        keys, size = _row_keys(codes, shape)
-        first, where = _number(keys, size)
-        total = np.bincount(where, weights=weight, minlength=len(first)).astype(np.float64)
-        return np.ascontiguousarray(codes[first]), total
-    return codes, np.ones(len(codes)) if weight is None else weight.copy()
+    if not codes.size:
+        return codes, np.ones(len(codes)) if weight is None else weight.copy()
+    if math.prod(levels + 1 for levels in shape) <= _FEW * len(codes):
+        return _merge_few(codes, shape, weight)
+    keys, size = _row_keys(codes, shape)
+    first, where = _number(keys, size)
+    total = np.bincount(where, weights=weight, minlength=len(first)).astype(np.float64)
+    return np.ascontiguousarray(codes[first]), total
+
+
+def _merge_few(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tuple[Codes, Floats]:
+    """Merge where few different rows are possible: a cell for each, nothing is sorted."""
+    keys, _ = _row_keys(codes, shape)
+    count = np.bincount(keys)
+    kept = np.flatnonzero(count)
+    total = count if weight is None else np.bincount(keys, weights=weight)
+    distinct = np.empty((len(kept), len(shape)), dtype=codes.dtype)
+    rest = kept
+    for n in reversed(range(len(shape))):
+        rest, code = np.divmod(rest, shape[n] + 1)
+        distinct[:, n] = code - 1
+    return distinct, total[kept].astype(np.float64)
 
 
 def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], int]:
@@ -59,15 +77,16 @@ def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], in
             # The product of levels no longer fits: ranks of the keys so far take their place.
             first, keys = _number(keys, bound)
             bound = len(first)
-        keys = keys * (levels + 1) + (codes[:, n] + 1)
+        keys *= levels + 1
+        keys += codes[:, n]
+        keys += 1
         bound *= levels + 1
     return keys, bound
 
 
 def _number(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
     """Return a row of each distinct key, in order of the keys, and the rank of every key."""
-    if bound <= 4 * len(keys):
-        # Few possible keys: a table of them is cheaper than sorting.
+    if bound <= _FEW * len(keys):
         row = np.full(bound, -1, dtype=np.intp)
         row[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
         used = row >= 0
