@@ -207,9 +207,9 @@ def solve_one(subtables: Subtables, known: Known, weights: Array, n: int) -> tup
     """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []
-    for subset in problem.subsets:
+    for subset in (problem.subsets[i] for i in problem.tables_with[n]):
         others = [m for m in subset if m in known]
-        if n in subset and others:
+        if others:
             sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
             designs.append(product_of(known, others) * weights)
     if not designs:

@@ -66,7 +66,7 @@ class Newton:
     True
     """
 
-    dense_limit: int = 3000
+    dense_limit: int = 1500
     limits: Limits = field(default=Limits(max_steps=300, progress=1e-6, window=8))
     name: str = field(default="newton", init=False)
 

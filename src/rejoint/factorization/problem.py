@@ -85,6 +85,15 @@ class Problem:
         return total or 1.0
 
     @cached_property
+    def tables_with(self) -> tuple[tuple[int, ...], ...]:
+        """For each variable, which tables contain it."""
+        found: list[list[int]] = [[] for _ in self.levels]
+        for i, subset in enumerate(self.subsets):
+            for n in subset:
+                found[n].append(i)
+        return tuple(map(tuple, found))
+
+    @cached_property
     def unfoldings(self) -> tuple[tuple[Unfolding, ...], ...]:
         """For each variable the tables that contain it, unfolded and set side by side."""
         return tuple(unfold(self, n) for n in range(len(self.levels)))
@@ -101,7 +110,7 @@ def unfold(problem: Problem, n: int) -> tuple[Unfolding, ...]:
     """Lay out the tables that contain ``n``, order by order."""
     parts: list[Unfolding] = []
     for family in problem.families:
-        mine = [i for i, s in enumerate(problem.subsets) if len(s) == family.order and n in s]
+        mine = [i for i in problem.tables_with[n] if len(problem.subsets[i]) == family.order]
         if family.order == 3 and family.complete and is_dense(problem):
             parts.append(as_slabs(problem, n, mine, float(family.weight[0])))
         elif mine:

@@ -26,14 +26,27 @@ def words(runs: Sequence[Run], best: Run, problem: Problem, rank: int) -> str:
     steps = sum(record.step > 0 for run in runs for record in run.records)
     effort = f"{steps} steps from {len(runs)} start{'s' if len(runs) > 1 else ''}"
     if best.error <= SOLVED:
-        return f"The tables are met exactly: relative error {best.error:.1e} after {effort}."
+        met = f"The tables are met exactly: relative error {best.error:.1e} after {effort}."
+        return met + open_directions(problem, rank)
     text = (
         f"The tables are met to a relative error of {best.error:.2g} after {effort}; "
         f"{reason} (residual {best.residual:.1e})."
     )
     if interrupted or best.reason == "steps":
         return text
-    return f"{text} What is left is sampling noise, tables that disagree, or a rank above {rank}."
+    text += f" What is left is sampling noise, tables that disagree, or a rank above {rank}."
+    return text + open_directions(problem, rank)
+
+
+def open_directions(problem: Problem, rank: int) -> str:
+    """Say that pairs leave the joint open: an orthogonal mixing of classes keeps them."""
+    if rank == 1 or len(problem.levels) < 3 or max(map(len, problem.subsets), default=0) > 2:
+        return ""
+    return (
+        f" Tables of two variables leave at least {rank * (rank - 1) // 2} directions of a rank "
+        f"{rank} joint open: many other joints meet them as well, this is one. Add tables of "
+        "three variables."
+    )
 
 
 def misfits(problem: Problem, marginals: Marginals, best: Run) -> dict[tuple[str, ...], float]:

@@ -45,12 +45,12 @@ class Auto:
     Examples
     --------
     >>> Auto().explore.limits.max_steps
-    50
+    30
     """
 
-    explore: Admm = field(default=Admm(limits=Limits(max_steps=50, progress=1e-4)))
-    polish: Newton = field(default=Newton())
-    finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-5)))
+    explore: Admm = field(default=Admm(limits=Limits(max_steps=30, progress=3e-2)))
+    polish: Newton = field(default=Newton(limits=Limits(max_steps=200, progress=1e-3, window=5)))
+    finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-4, window=20)))
 
     @property
     def stages(self) -> tuple[AnySolver, ...]:

@@ -51,9 +51,15 @@ def check_tables(marginals: Marginals) -> None:
 
 
 def count_weight(marginals: Marginals) -> Array:
-    """Weights in proportion to the records behind each table, one on average."""
+    """Weights in proportion to the records behind each table, one on average.
+
+    A table given as shares does not say how many there are: it counts as an average one.
+    """
     totals = np.asarray(marginals.totals, dtype=np.float64)
-    return np.asarray(totals / totals.mean())
+    counted = np.asarray(marginals.counted, dtype=bool)
+    if not counted.any():
+        return np.ones_like(totals)
+    return np.where(counted, totals / totals[counted].mean(), 1.0)
 
 
 def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
