@@ -7,13 +7,14 @@ polynomial of the ``G_m``, which a recursion gives in O(N F^2); over a list of s
 summed as it stands.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -42,6 +43,17 @@ class Family:
             rest = rest[rest != n].reshape(len(mine), self.order - 1)
             found[int(n)] = (rest, self.weight[mine])
         return found
+
+    def parts(self, size: int, width: int) -> Iterator[tuple[int, Rows, csr_array]]:
+        """Slot by slot: some subsets, and the matrix that adds their weighted values up.
+
+        The latter is (N, S): it sums over the subsets that have a variable in that slot.
+        """
+        for slot in range(self.order):
+            for part in chunks(len(self.members), width):
+                members, weight = self.members[part], self.weight[part]
+                place = (members[:, slot], np.arange(len(members)))
+                yield slot, members, csr_array((weight, place), shape=(size, len(members)))
 
 
 def symmetric(grams: Sequence[Array] | Array, order: int) -> list[Array]:
@@ -73,18 +85,28 @@ def exclude(terms: Sequence[Array], gram: Array) -> list[Array]:
     return left
 
 
+def product(grams: Array, members: Rows, left_out: Collection[int] = ()) -> Array:
+    """``prod_k G_{members[s, k]}`` over all slots k but some, for each subset s, (S, F, F)."""
+    result = np.ones((len(members), *grams.shape[1:]))
+    for slot, column in enumerate(members.T):
+        if slot not in left_out:
+            result *= grams[column]
+    return result
+
+
 def product_sum(grams: Array, members: Rows, weight: Array) -> Array:
     """``sum_s weight_s prod_k G_{members[s, k]}`` for a list of subsets, in bounded memory."""
-    rank = grams.shape[-1]
-    total = np.zeros((rank, rank))
-    step = max(1, 2_000_000 // (rank * rank))
-    for start in range(0, len(members), step):
-        part = members[start : start + step]
-        product = np.ones((len(part), rank, rank))
-        for column in part.T:
-            product *= grams[column]
-        total += np.tensordot(weight[start : start + step], product, axes=1)
+    total = np.zeros(grams.shape[1:])
+    for part in chunks(len(members), total.size):
+        total += np.tensordot(weight[part], product(grams, members[part]), axes=1)
     return total
+
+
+def chunks(count: int, size: int) -> Iterator[slice]:
+    """Ranges of subsets whose (F, F) matrices take at most 16 MB together."""
+    step = max(1, 2_000_000 // size)
+    for start in range(0, count, step):
+        yield slice(start, start + step)
 
 
 def whole(families: Sequence[Family], grams: Array) -> Array:
@@ -119,9 +141,14 @@ def without_each(families: Sequence[Family], grams: Array) -> Array:
             terms = symmetric(grams, degree)
             total += family.weight[0] * exclude(terms, grams)[degree]
         else:
-            for n, (rest, weight) in family.others.items():
-                total[n] += product_sum(grams, rest, weight)
+            for slot, members, onto in family.parts(len(grams), grams[0].size):
+                add_onto(total, onto, product(grams, members, {slot}))
     return total
+
+
+def add_onto(total: Array, onto: csr_array, values: Array) -> None:
+    """``total += onto @ values`` for matrices (F, F) in place of numbers."""
+    total.reshape(len(total), -1)[:] += onto @ values.reshape(len(values), -1)
 
 
 def without_pairs(families: Sequence[Family], grams: Array) -> Array:
@@ -142,30 +169,24 @@ def without_pairs(families: Sequence[Family], grams: Array) -> Array:
 
 def add_pairs(total: Array, family: Family, grams: Array) -> None:
     """Add the pair sums of a list of subsets to ``total``."""
-    for first in range(family.order):
-        for second in range(first + 1, family.order):
-            product = np.broadcast_to(
-                family.weight[:, None, None], (len(family.weight), *grams.shape[1:])
-            ).copy()
-            for slot in range(family.order):
-                if slot not in (first, second):
-                    product *= grams[family.members[:, slot]]
-            a, b = family.members[:, first], family.members[:, second]
-            np.add.at(total, (a, b), product)
-            np.add.at(total, (b, a), product)
+    for first, second in combinations(range(family.order), 2):
+        rest = family.weight[:, None, None] * product(grams, family.members, {first, second})
+        a, b = family.members[:, first], family.members[:, second]
+        np.add.at(total, (a, b), rest)
+        np.add.at(total, (b, a), rest)
 
 
 def without_each_along(families: Sequence[Family], grams: Array, turns: Array) -> Array:
     """Derivative of ``without_each`` when each ``G_n`` moves along ``turns[n]``, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:
-        if family.order < 2:
-            continue
-        if family.complete:
+        if family.complete and family.order > 1:
             total += family.weight[0] * symmetric_along(grams, turns, family.order - 1)
-        else:
-            for n, (rest, weight) in family.others.items():
-                total[n] += product_sum_along(grams, turns, rest, weight)
+        elif not family.complete:
+            for slot, members, onto in family.parts(len(grams), grams[0].size):
+                for turned in set(range(family.order)) - {slot}:
+                    rest = product(grams, members, {slot, turned})
+                    add_onto(total, onto, turns[members[:, turned]] * rest)
     return total
 
 
@@ -181,18 +202,3 @@ def symmetric_along(grams: Array, turns: Array, degree: int) -> Array:
     for d in range(1, degree + 1):
         left, bent = terms[d] - grams * left, slopes[d] - turns * left - grams * bent
     return bent
-
-
-def product_sum_along(grams: Array, turns: Array, members: Rows, weight: Array) -> Array:
-    """Derivative of ``product_sum``."""
-    total = np.zeros(grams.shape[1:])
-    step = max(1, 2_000_000 // total.size)
-    for start in range(0, len(members), step):
-        part = members[start : start + step]
-        for turned in range(part.shape[1]):
-            product = turns[part[:, turned]]
-            for slot in range(part.shape[1]):
-                if slot != turned:
-                    product = product * grams[part[:, slot]]
-            total += np.tensordot(weight[start : start + step], product, axes=1)
-    return total
