@@ -1,0 +1,151 @@
+"""MTTKRPs, residuals and the objective against sums over tables, spelled out."""
+
+import numpy as np
+import pytest
+from small_models import all_subsets, blocks, model_table, random_model, random_problem
+
+from rejoint.factorization.problem import (
+    cell_rows,
+    gram_stack,
+    mttkrp,
+    objective,
+    residual_mttkrp,
+)
+
+CASES = {
+    "all triples, few variables": ((3, 4, 2, 5), all_subsets(4, 3), True),
+    # From eight variables on all triples are laid out as one block tensor.
+    "all triples, many variables": ((2, 3, 2, 4, 1, 3, 2, 2, 5), all_subsets(9, 3), True),
+    "all triples, many variables, weighted": ((2, 3, 2, 2, 3, 2, 2, 2), all_subsets(8, 3), False),
+    "all triples and pairs, many variables": ((2, 3, 2, 2, 3, 2, 2, 2), all_subsets(8, 2, 3), True),
+    "all of orders 1 to 4": ((3, 2, 4, 2, 3), all_subsets(5, 1, 2, 3, 4), True),
+    "mixed, in no order": (
+        (2, 12, 3, 7, 1, 5),
+        ((1, 3), (0, 1, 2), (5,), (2, 3, 4, 5), (0, 5), (0, 4, 5)),
+        False,
+    ),
+    "one table of all": ((3, 4, 2), ((0, 1, 2),), False),
+    "one variable": ((4,), ((0,),), True),
+}
+# Sums of some hundred products of shares: rounding of numbers below one.
+CLOSE = {"rtol": 1e-11, "atol": 1e-14}
+
+
+def contract(problem, factors, tables, n, owned):
+    """``sum_S omega_S X_S x_{m != n} A_m`` by one einsum for each table."""
+    total = np.zeros((problem.levels[n], factors.shape[1]))
+    for subset, table, weight in zip(problem.subsets, tables, problem.weight, strict=True):
+        if n not in subset or (owned and subset[0] != n):
+            continue
+        letters = "abcdef"[: len(subset)]
+        mine = letters[subset.index(n)]
+        others = [m for m in subset if m != n]
+        sides = [letters[subset.index(m)] + "z" for m in others]
+        factor = [blocks(problem, factors)[m] for m in others]
+        # The rank has an axis of its own also where a table has no other variable.
+        formula = f"{letters},{','.join([*sides, 'z'])}->{mine}z"
+        total += weight * np.einsum(formula, table, *factor, np.ones(factors.shape[1]))
+    return total
+
+
+@pytest.fixture(params=CASES, name="case")
+def _case(request):
+    levels, subsets, even = CASES[request.param]
+    problem = random_problem(7, levels, subsets, even)
+    return problem, *random_model(8, levels, 3)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_mttkrp(case, owned):
+    problem, _, factors = case
+    for n in range(len(problem.levels)):
+        wanted = contract(problem, factors, problem.tables, n, owned)
+        np.testing.assert_allclose(mttkrp(problem, factors, n, owned=owned), wanted, **CLOSE)
+
+
+@pytest.mark.parametrize("owned", [False, True])
+def test_residual_mttkrp(case, owned):
+    problem, weights, factors = case
+    residuals = [
+        table - model_table(problem, weights, factors, subset)
+        for subset, table in zip(problem.subsets, problem.tables, strict=True)
+    ]
+    for n in range(len(problem.levels)):
+        half, pulled = residual_mttkrp(problem, weights, factors, n, owned=owned)
+        wanted = contract(problem, factors, residuals, n, owned)
+        np.testing.assert_allclose(pulled, wanted, **CLOSE)
+        mine = [
+            0.5 * w * np.sum(r**2)
+            for s, w, r in zip(problem.subsets, problem.weight, residuals, strict=True)
+            if (s[0] == n if owned else n in s)
+        ]
+        assert half == pytest.approx(sum(mine), rel=1e-11)
+
+
+def test_objective_counts_every_table_once(case):
+    problem, weights, factors = case
+    wanted = 0.0
+    for subset, table, weight in zip(problem.subsets, problem.tables, problem.weight, strict=True):
+        wanted += (
+            0.5 * weight * np.sum((table - model_table(problem, weights, factors, subset)) ** 2)
+        )
+    assert objective(problem, weights, factors) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_objective_of_moments():
+    problem = random_problem(1, (3, 2, 4), ((0, 1),), moments=[(1, 2), (2, 3), (3, 2)])
+    weights, factors = random_model(2, problem.levels, 2)
+    gaps = np.ravel(problem.tables[0] - model_table(problem, weights, factors, (0, 1)))
+    wanted = 0.5 * gaps @ gaps
+    for moments in problem.moments:
+        for k, subset in enumerate(moments.family.members.tolist()):
+            value = model_table(problem, weights, factors, subset)
+            for slot, n in enumerate(subset):
+                value = np.tensordot(moments.vectors[k, slot, problem.rows(n)], value, (0, 0))
+            wanted += 0.5 * moments.family.weight[k] * (moments.value[k] - value) ** 2
+    assert objective(problem, weights, factors) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("levels", [(3, 4, 2, 5), (2, 3, 2, 2, 3, 2, 2, 2)])
+def test_the_objective_near_zero_keeps_its_digits(levels):
+    # |X|^2/2 - v w + w G w/2 would be off by about 1e-17 and say anything at all.
+    subsets = all_subsets(len(levels), 3)
+    weights, factors = random_model(3, levels, 2)
+    exact = random_problem(4, levels, subsets)
+    tables = [model_table(exact, weights, factors, s) for s in subsets]
+    tables[0] = tables[0] + 1e-10
+    problem = type(exact)(exact.levels, exact.subsets, tuple(tables), exact.weight)
+    # The residual 1e-10 is the difference of numbers near 0.1, known to 1e-17: 7 digits.
+    wanted = 0.5 * tables[0].size * 1e-20
+    assert objective(problem, weights, factors) == pytest.approx(wanted, rel=1e-5)
+
+
+def test_scale_is_what_errors_are_measured_by():
+    problem = random_problem(5, (2, 3, 2), ((0, 1), (1, 2)), even=False, moments=[(2, 2)])
+    tables = sum(w * np.sum(t**2) for w, t in zip(problem.weight, problem.tables, strict=True))
+    moments = problem.moments[0]
+    wanted = tables + moments.family.weight @ moments.value**2
+    assert problem.scale == pytest.approx(wanted, rel=1e-14)
+
+
+def test_families_tell_complete_from_partial():
+    complete = random_problem(0, (2, 3, 2, 2), all_subsets(4, 2, 3))
+    assert [(f.order, f.complete) for f in complete.families] == [(2, True), (3, True)]
+    partial = random_problem(0, (2, 3, 2, 2), all_subsets(4, 2, 3)[1:])
+    assert [(f.order, f.complete) for f in partial.families] == [(2, False), (3, True)]
+    # Elementary symmetric polynomials know one weight only.
+    uneven = random_problem(0, (2, 3, 2, 2), all_subsets(4, 3), even=False)
+    assert [f.complete for f in uneven.families] == [False]
+
+
+def test_rows_and_cells():
+    problem = random_problem(0, (2, 3, 2), ((0, 2),))
+    assert [problem.rows(n) for n in range(3)] == [slice(0, 2), slice(2, 5), slice(5, 7)]
+    assert cell_rows(problem, (0, 2)).tolist() == [[0, 0, 1, 1], [5, 6, 5, 6]]
+
+
+def test_gram_stack():
+    problem = random_problem(0, (2, 3), ((0, 1),))
+    _, factors = random_model(0, (2, 3), 2)
+    wanted = [a.T @ a for a in blocks(problem, factors)]
+    np.testing.assert_allclose(gram_stack(problem, factors), wanted, rtol=1e-14)
