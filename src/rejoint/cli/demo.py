@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 RECORDS = 5_000
 MISSING = 0.3
 ORDER = 3
-RANK = 5  # not tuned: examples/plot_asia.py prints the error of the joint for each of 3 to 8
+RANK = 5  # one choice among several tried: examples/plot_asia.py prints the error for 3 to 8
 QUESTIONS = (
     ({"lung": "yes"}, {"smoke": "yes", "dysp": "yes"}),
     ({"lung": "yes"}, {"smoke": "yes", "xray": "yes"}),
