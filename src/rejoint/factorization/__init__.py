@@ -88,7 +88,8 @@ def factorize(
             f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
             "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
         )
-    rank, chosen = check_rank(rank), as_solver(solver)
+    rank, n_init = whole("rank", rank), whole("n_init", n_init)
+    chosen = as_solver(solver)
     problem = make_problem(marginals, weighting)
     rng = np.random.default_rng(random_state)
     with Progress(progress) as report:
@@ -106,30 +107,33 @@ def factorize(
     )
 
 
-def check_rank(rank: Any) -> int:
+def whole(name: str, value: Any) -> int:
     """A whole number of at least one."""
-    if isinstance(rank, bool) or not isinstance(rank, int | np.integer) or rank < 1:
-        raise ValueError(f"rank must be a whole number of at least 1, got {rank!r}.")
-    return int(rank)
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
 
 
-def as_solver(solver: str | AnySolver | Auto) -> AnySolver | Auto:
+def as_solver(solver: Any) -> AnySolver | Auto:
     """A solver object, made from its name if need be."""
-    if isinstance(solver, str):
-        if solver not in _SOLVERS:
-            known = ", ".join(map(repr, _SOLVERS))
-            raise ValueError(f"solver={solver!r} is not known; give one of {known}, or an object.")
-        made: AnySolver | Auto = _SOLVERS[solver]()
-        return made
-    return solver
+    known = isinstance(solver, str) and solver in _SOLVERS
+    made: Any = _SOLVERS[solver]() if known else solver
+    steps = all(callable(getattr(made, name, None)) for name in ("init", "step"))
+    if isinstance(made, type | str) or not (steps or isinstance(made, Auto)):
+        raise ValueError(
+            f"solver={solver!r} is not known; give one of {', '.join(map(repr, _SOLVERS))}, or a "
+            "solver object such as rejoint.factorization.Admm()."
+        )
+    solver_object: AnySolver | Auto = made
+    return solver_object
 
 
 def as_start(
     start: LowRankPMF | str | None, marginals: Marginals, rank: int
 ) -> tuple[Array, Array] | str | None:
     """Weights and stacked factors of a given model; a word or None as it is."""
-    if start is None or start in ("random", "algebraic"):
-        return start if start is None else str(start)
+    if start is None or (isinstance(start, str) and start in ("random", "algebraic")):
+        return start
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
     start = start.align(marginals.domain)

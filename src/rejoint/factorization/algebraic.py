@@ -23,7 +23,6 @@ from rejoint.factorization.groups import (
     Subtables,
     carried_rank,
     draw_groups,
-    largest_rank,
     virtual_tensor,
 )
 from rejoint.factorization.problem import Array, Problem, gram_stack, objective
@@ -84,13 +83,14 @@ class Algebraic:
     def step(self, problem: Problem, state: AlgebraicState) -> AlgebraicState:
         """Solve for one random partition; keep the model if it fits better."""
         rank = len(state.weights)
-        pairs = largest_rank(state.subtables, pairs=False) < rank
+        pairs = state.subtables.largest_rank(pairs=False) < rank
         groups = draw_groups(state.subtables, rank, state.rng, pairs=pairs)
-        if carried_rank(problem.levels, groups) >= rank:
-            for weights, factors in self.solve(state.subtables, groups, rank, state.rng):
-                value = objective(problem, weights, factors)
-                if value < state.objective:
-                    state = replace(state, weights=weights, factors=factors, objective=value)
+        if carried_rank(problem.levels, groups) < rank:
+            groups = state.subtables.best_groups(pairs=pairs)
+        for weights, factors in self.solve(state.subtables, groups, rank, state.rng):
+            value = objective(problem, weights, factors)
+            if value < state.objective:
+                state = replace(state, weights=weights, factors=factors, objective=value)
         return replace(state)
 
     def solve(
@@ -111,7 +111,7 @@ class Algebraic:
 
 def check_rank(subtables: Subtables, rank: int) -> None:
     """Refuse a rank that no partition can carry, and name the largest that one can."""
-    best = max(largest_rank(subtables, pairs=False), largest_rank(subtables, pairs=True))
+    best = max(subtables.largest_rank(pairs=False), subtables.largest_rank(pairs=True))
     if best == 0:
         raise ValueError(
             "solver='algebraic' needs tables of at least three variables with two levels or more; "
@@ -120,9 +120,9 @@ def check_rank(subtables: Subtables, rank: int) -> None:
     if rank > best:
         raise ValueError(
             f"solver='algebraic' can do rank {best} at the most with these tables, got rank "
-            f"{rank}: no partition of the variables into three groups has two groups whose "
-            "stacked factors can have full column rank. Use solver='auto' or 'admm', a lower "
-            "rank, or tables of more variables."
+            f"{rank}: it found no partition of the variables into three groups of which two have "
+            "stacked factors that can have full column rank. Use solver='auto' or 'admm', a "
+            "lower rank, or tables of more variables."
         )
 
 
@@ -208,7 +208,8 @@ def solve_one(subtables: Subtables, known: Known, weights: Array, n: int) -> tup
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []
     for subset in (problem.subsets[i] for i in problem.tables_with[n]):
-        others = [m for m in subset if m in known]
+        # Three known ones are enough to tell classes apart, and bound the size of a table.
+        others = [m for m in subset if m in known][:3]
         if others:
             sides.append(subtables.table([n, *others]).reshape(problem.levels[n], -1))
             designs.append(product_of(known, others) * weights)

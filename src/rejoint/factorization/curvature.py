@@ -139,4 +139,6 @@ class Product:
         sums = np.add.reduceat(factors**2, self.problem.offsets[:-1])
         spread = 1.0 - 2.0 * factors + np.repeat(sums, self.problem.levels, axis=0)
         head = weights**2 * np.einsum("ff->f", self.whole)
-        return np.concatenate([head, (factors**2 * spread * square).ravel()])
+        tables = np.concatenate([head, (factors**2 * spread * square).ravel()])
+        moments: Array = np.einsum("kp,kp->p", self.rows, self.rows)
+        return tables + moments

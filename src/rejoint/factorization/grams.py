@@ -65,7 +65,7 @@ def symmetric(grams: Sequence[Array] | Array, order: int) -> list[Array]:
     >>> [e.item() for e in symmetric([np.full((1, 1), x) for x in (2.0, 3.0, 5.0)], 3)]
     [1.0, 10.0, 31.0, 30.0]
     """
-    one = np.ones_like(grams[0])
+    one = np.ones(np.shape(grams)[1:])
     terms = [one] + [np.zeros_like(one) for _ in range(order)]
     for gram in grams:
         terms = include(terms, gram)

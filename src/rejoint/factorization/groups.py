@@ -36,7 +36,7 @@ class Subtables:
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
-        self.ranks: dict[bool, int] = {}
+        self.best: dict[bool, Groups | None] = {}
         self.owner: dict[frozenset[int], int] = {}
         for i, subset in enumerate(problem.subsets):
             for order in range(1, min(len(subset), 4) + 1):
@@ -54,6 +54,21 @@ class Subtables:
         summed = self.problem.tables[index].sum(axis=gone)
         left = [n for n in subset if n in variables]
         return np.transpose(summed, [left.index(n) for n in variables])
+
+    def best_groups(self, *, pairs: bool) -> Groups:
+        """The partition that carries the largest rank, of all that were tried."""
+        if pairs not in self.best:
+            self.best[pairs] = search_groups(self, pairs)
+        found = self.best[pairs]
+        assert found is not None
+        return found
+
+    def largest_rank(self, *, pairs: bool) -> int:
+        """Largest rank that a partition carries; 0 if there is no table for one."""
+        size, levels = (4 if pairs else 3), self.problem.levels
+        if not any(len(s) == size and all(levels[n] > 1 for n in s) for s in self.owner):
+            return 0
+        return carried_rank(levels, self.best_groups(pairs=pairs))
 
 
 def stacked_rank(levels: Sequence[int], variables: Sequence[int], pairs: bool) -> int:
@@ -75,6 +90,20 @@ def draw_groups(
     levels = subtables.problem.levels
     order = [int(n) for n in rng.permutation(len(levels)) if levels[n] > 1]
     slack = float(rng.choice([1.0, 1.5, np.inf]))
+    return grow_groups(subtables, rank, order, slack, pairs=pairs, limit=limit)
+
+
+def grow_groups(
+    subtables: Subtables,
+    rank: int,
+    order: Sequence[int],
+    slack: float,
+    *,
+    pairs: bool,
+    limit: int = 120,
+) -> Groups:
+    """Put variables, in order, into the weaker of the first two groups, else into the third."""
+    levels = subtables.problem.levels
     groups = find_seed(subtables, order, pairs)
     first, second, third = groups
     for n in order:
@@ -127,22 +156,21 @@ def carried_rank(levels: Sequence[int], groups: Groups) -> int:
     return min(stacked_rank(levels, first, pairs), stacked_rank(levels, second, False))
 
 
-def largest_rank(subtables: Subtables, *, pairs: bool) -> int:
-    """Largest rank that one of many random partitions carries; 0 if there is no table for one."""
-    if pairs not in subtables.ranks:
-        subtables.ranks[pairs] = _largest_rank(subtables, pairs)
-    return subtables.ranks[pairs]
-
-
-def _largest_rank(subtables: Subtables, pairs: bool) -> int:
-    size = 4 if pairs else 3
+def search_groups(subtables: Subtables, pairs: bool) -> Groups:
+    """Try many partitions, orderly and random ones, for the largest rank."""
     levels = subtables.problem.levels
-    if not any(len(s) == size and all(levels[n] > 1 for n in s) for s in subtables.owner):
-        return 0
     rng = np.random.default_rng(0)
+    usable = [n for n in range(len(levels)) if levels[n] > 1]
+    down = sorted(usable, key=lambda n: -levels[n])
+    orders = [rng.permutation(usable).tolist() for _ in range(100 if len(usable) < 20 else 20)]
+    for third in down[:50]:
+        # Large variables first into the weaker side balance the two; pairs need few of them.
+        rest = [n for n in down if n != third]
+        ahead = [*rest[-2:], rest[0]] if pairs else rest[:2]
+        orders.append([*ahead, third, *(n for n in rest if n not in ahead)])
     everything = sum(levels) ** 2
-    drawn = (draw_groups(subtables, everything, rng, pairs=pairs) for _ in range(20))
-    return max(carried_rank(levels, groups) for groups in drawn)
+    drawn = [grow_groups(subtables, everything, order, np.inf, pairs=pairs) for order in orders]
+    return max(drawn, key=lambda groups: carried_rank(levels, groups))
 
 
 def virtual_tensor(subtables: Subtables, groups: Groups) -> Array:

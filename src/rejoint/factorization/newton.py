@@ -116,12 +116,13 @@ def equations(
 def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
     """By a Cholesky factor; a damping too small for one is raised."""
     size = len(matrix)
+    least = 1e-14 * float(np.trace(matrix)) or 1.0
     while True:
         try:
             factor = cho_factor(matrix + damping * np.eye(size), check_finite=False)
             break
         except LinAlgError:
-            damping *= 10
+            damping = max(10 * damping, least)
     move = -cho_solve(factor, slope, check_finite=False)
     return move, -float(slope @ move + 0.5 * move @ (matrix @ move))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic
-from rejoint.factorization.groups import Subtables, largest_rank
+from rejoint.factorization.groups import Subtables
 from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import Array, Problem
 from rejoint.factorization.starts import inward, random_model
@@ -41,6 +41,9 @@ class Auto:
         Second stage.
     finish : Admm
         Last stage, for models with zeros.
+    polish_limit : int
+        Parameters beyond which the second stage is left out: a Newton step then costs more
+        than many sweeps.
 
     Examples
     --------
@@ -52,10 +55,22 @@ class Auto:
     polish: Newton = field(default=Newton(limits=Limits(max_steps=200, progress=1e-3, window=5)))
     finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-4, window=20)))
 
-    @property
-    def stages(self) -> tuple[AnySolver, ...]:
-        """The solvers, in order."""
+    polish_limit: int = 5000
+
+    def stages(self, problem: Problem, rank: int) -> tuple[AnySolver, ...]:
+        """The solvers for a problem, in order."""
+        if (1 + sum(problem.levels)) * rank > self.polish_limit:
+            return self.explore, self.finish
         return self.explore, self.polish, self.finish
+
+
+@dataclass(frozen=True)
+class Task:
+    """One start: a model, perhaps improved algebraically, and the solvers to run from it."""
+
+    model: Model
+    stages: Sequence[AnySolver]
+    prelude: Algebraic | None = None
 
 
 def search(
@@ -69,10 +84,15 @@ def search(
 ) -> list[Run]:
     """Run starts until one fits exactly, two agree on the best, or all are done."""
     runs: list[Run] = []
-    for stages, model in plan(problem, rank, solver, start, n_init, rng):
-        runs.append(chain(stages, problem, model, len(runs), report))
-        if finished(runs):
-            break
+    try:
+        for task in plan(problem, rank, solver, start, n_init, rng):
+            runs.append(carry_out(task, problem, len(runs), report))
+            if finished(runs):
+                break
+    except KeyboardInterrupt:
+        if not runs:
+            raise
+        runs[-1] = replace(runs[-1], reason="interrupted")
     return runs
 
 
@@ -83,34 +103,27 @@ def plan(
     start: Model | str | None,
     n_init: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[Sequence[AnySolver], Model]]:
+) -> Iterator[Task]:
     """What to run from where: a given model alone, else an algebraic start and random ones."""
-    stages = solver.stages if isinstance(solver, Auto) else (solver,)
+    stages = solver.stages(problem, rank) if isinstance(solver, Auto) else (solver,)
     if isinstance(start, tuple):
-        yield stages[-2:], start
-        return
-    algebraic = Algebraic(seed=int(rng.integers(2**31)))
-    if isinstance(solver, Algebraic):
-        yield stages, random_model(problem, rank, rng)
+        yield Task(start, stages[1:] or stages)
         return
     able = start == "algebraic" or (start is None and isinstance(solver, Auto))
     if able and carries(problem, rank):
-        first = run(algebraic, problem, *random_model(problem, rank, rng))
-        if first.error <= SOLVED:
-            yield (algebraic, *stages[1:2]), (first.weights, first.factors)
-            return
-        yield stages[-2:], inward(problem, first.weights, first.factors)
+        prelude = Algebraic(seed=int(rng.integers(2**31)))
+        yield Task(random_model(problem, rank, rng), stages[1:] or stages, prelude)
         n_init -= 1
-    for _ in range(n_init):
-        yield stages, random_model(problem, rank, rng)
+    for _ in range(1 if isinstance(solver, Algebraic) else n_init):
+        yield Task(random_model(problem, rank, rng), stages)
 
 
 def carries(problem: Problem, rank: int) -> bool:
     """Whether the algebraic solver can do this rank with these tables."""
-    if not problem.subsets or problem.moments or max(map(len, problem.subsets)) < 3:
+    if problem.moments or max(map(len, problem.subsets), default=0) < 3:
         return False
     subtables = Subtables(problem)
-    return any(largest_rank(subtables, pairs=pairs) >= rank for pairs in (False, True))
+    return any(subtables.largest_rank(pairs=pairs) >= rank for pairs in (False, True))
 
 
 def finished(runs: Sequence[Run]) -> bool:
@@ -121,14 +134,17 @@ def finished(runs: Sequence[Run]) -> bool:
     return solved or alike >= 2 or runs[-1].reason == "interrupted"
 
 
-def chain(
-    stages: Sequence[AnySolver], problem: Problem, model: Model, number: int, report: Report
-) -> Run:
-    """Run solvers one after another, each from where the last one stopped."""
+def carry_out(task: Task, problem: Problem, number: int, report: Report) -> Run:
+    """Run the solvers of a task one after another, each from where the last one stopped."""
     done: Run | None = None
-    for stage in stages:
-        start = model if done is None else (done.weights, done.factors)
-        after = run(stage, problem, *start, start=number, report=report)
+    model = task.model
+    for stage in (*([task.prelude] if task.prelude else []), *task.stages):
+        try:
+            after = run(stage, problem, *model, start=number, report=report)
+        except KeyboardInterrupt:
+            if done is None:
+                raise
+            return replace(done, reason="interrupted")
         records = (*(done.records if done else ()), *after.records)
         if done is not None and done.objective < after.objective:
             # Newton begins by lifting zeros, so that it may end above where it was given.
@@ -136,5 +152,8 @@ def chain(
         done = replace(after, records=records)
         if done.reason in ("exact", "interrupted"):
             break
+        model = done.weights, done.factors
+        if stage is task.prelude and done.error > SOLVED:
+            model = inward(problem, *model)
     assert done is not None
     return done
