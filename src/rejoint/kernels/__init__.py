@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.kernels import _numpy
+from rejoint.kernels import _numpy, _numpy_classes
 
 Codes = NDArray[np.signedinteger[Any]]  # int16 or int32
 Array = NDArray[np.float64]
@@ -83,7 +83,8 @@ def count(
     """
     sizes = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
     members = np.fromiter((n for s in subsets for n in s), dtype=np.int64, count=int(sizes.sum()))
-    _check(codes, levels, sizes, members)
+    _check(codes, levels)
+    _check_subsets(levels, sizes, members)
     if _compiled is None:
         return _numpy.count(codes, weight, levels, subsets)
     out = np.zeros(int(_numpy.table_sizes(levels, subsets).sum()))
@@ -166,14 +167,103 @@ def admm_steps(
     return factor, dual
 
 
-def _check(
-    codes: Codes, levels: Sequence[int], sizes: NDArray[np.int64], members: NDArray[np.int64]
+def class_pass(
+    codes: Codes,
+    weight: Array | None,
+    weights: Array,
+    factors: Array,
+    levels: Sequence[int],
+    threads: int = 1,
+) -> tuple[float, Array, Array]:
+    """Sum the posterior of the hidden class over all records: one step E of EM.
+
+    With ``r_f`` the product of ``weights[f]`` and, over the observed variables of a record, of
+    ``factors[start of the variable + level, f]``, and ``p`` the sum of ``r``, a record adds
+    its weight times ``log p`` to the log-likelihood and its weight times ``r / p`` to the counts.
+
+    Parameters
+    ----------
+    codes : (M, N) array of int16 or int32
+        Level of each variable in each record; -1 where it is missing.
+    weight : (M,) array of float, optional
+        Weight of each record, not negative; one each by default.
+    weights : (F,) array of float
+        Weight of each class, not negative; need not sum to one.
+    factors : (L, F) array of float
+        ``P(level | class)`` of all variables, stacked; columns need not sum to one.
+    levels : sequence of N int
+        Number of levels of each variable; their sum is L.
+    threads : int
+        Threads of the compiled kernel. The result does not depend on it.
+
+    Returns
+    -------
+    log_likelihood : float
+        Sum of weighted ``log p``. It is ``-inf`` if a record of positive weight is possible in
+        no class; such a record adds nothing to the counts.
+    class_counts : (F,) array
+        Expected number of records of each class.
+    level_counts : (L, F) array
+        Expected number of records of each class at each level.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> log_likelihood, classes, counts = class_pass(codes, None, np.array([0.5, 0.5]), A, [2])
+    >>> round(log_likelihood, 3), classes.round(3)
+    (-0.598, array([1.318, 0.682]))
+    >>> counts.round(3)
+    array([[0.818, 0.182],
+           [0.   , 0.   ]])
+    """
+    weight, weights, factors = _check_classes(codes, weight, weights, factors, levels)
+    _check(codes, levels)
+    return _numpy_classes.class_pass(codes, weight, weights, factors, levels)
+
+
+def _check_classes(
+    codes: Codes,
+    weight: Array | None,
+    weights: Array,
+    factors: Array,
+    levels: Sequence[int],
+) -> tuple[Array | None, Array, Array]:
+    """Refuse arrays that do not fit together, or numbers that are no weights."""
+    weights = np.ascontiguousarray(weights, dtype=np.float64)
+    factors = np.ascontiguousarray(factors, dtype=np.float64)
+    if weights.ndim != 1 or not len(weights):
+        raise ValueError(f"weights have shape {weights.shape}; one number per class is needed.")
+    if factors.shape != (sum(levels), len(weights)):
+        raise ValueError(
+            f"factors have shape {factors.shape}, but {sum(levels)} levels and "
+            f"{len(weights)} weights need {(sum(levels), len(weights))}."
+        )
+    for name, array in (("weights", weights), ("factors", factors)):
+        if not (np.isfinite(array).all() and array.min(initial=0.0) >= 0.0):
+            raise ValueError(f"{name} must be finite and not negative.")
+    if weight is None:
+        return None, weights, factors
+    weight = np.ascontiguousarray(weight, dtype=np.float64)
+    if weight.shape != (len(codes),):
+        raise ValueError(f"weight has shape {weight.shape}, but there are {len(codes)} records.")
+    if not (np.isfinite(weight).all() and weight.min(initial=0.0) >= 0.0):
+        raise ValueError("weight must be finite and not negative.")
+    return weight, weights, factors
+
+
+def _check_subsets(
+    levels: Sequence[int], sizes: NDArray[np.int64], members: NDArray[np.int64]
 ) -> None:
-    """Refuse what is out of range: compiled code would write past the end of a table."""
-    if codes.ndim != 2 or codes.shape[1] != len(levels):
-        raise ValueError(f"codes have shape {codes.shape}, but there are {len(levels)} variables.")
+    """Refuse variables that do not exist."""
     if len(sizes) and not (sizes.min() > 0 and 0 <= members.min() <= members.max() < len(levels)):
         raise ValueError(f"subsets must name variables among 0..{len(levels) - 1}, at least one.")
+
+
+def _check(codes: Codes, levels: Sequence[int]) -> None:
+    """Refuse what is out of range: compiled code would read or write past the end of a table."""
+    if codes.ndim != 2 or codes.shape[1] != len(levels):
+        raise ValueError(f"codes have shape {codes.shape}, but there are {len(levels)} variables.")
     if not codes.size:
         return
     fits = codes.max() < min(levels) or bool(np.all(codes.max(axis=0) < np.asarray(levels)))
