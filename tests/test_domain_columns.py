@@ -121,7 +121,7 @@ class TestQuantiles:
 class TestLabels:
     def test_missing(self):
         pd = pytest.importorskip("pandas")
-        empty = [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT")]
+        empty = [None, math.nan, np.float32("nan"), pd.NA, pd.NaT, np.datetime64("NaT", "s")]
         assert all(is_missing(v) for v in [*empty, np.ma.masked])
         assert not any(is_missing(v) for v in ["", "nan", 0, False, math.inf, ()])
 

@@ -76,10 +76,10 @@ def _of_floats(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Number
     if array.dtype.itemsize > 8:
         array = array.astype(np.float64)
     nan = np.isnan(array)
-    gone = nan if missing is None else nan | missing
-    if not gone.any():
-        gone = None
-    else:
+    gone: NDArray[np.bool_] | None = None
+    empty = nan if missing is None else nan | missing
+    if empty.any():
+        gone = empty
         array = np.where(gone, array.dtype.type(0), array)
     with np.errstate(invalid="ignore"):
         whole = bool(np.all((np.rint(array) == array) & (np.abs(array) < EXACT)))

@@ -123,6 +123,7 @@ def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> 
     >>> quantile_edges(np.array([0.0, 0, 0, 0, 0, 0, 1, 2]), 4)
     array([-inf,   1.,  inf])
     """
+    mass: NDArray[Any]
     if weight is None or not weight.any():
         distinct, mass = np.unique(values, return_counts=True)
     else:
