@@ -55,7 +55,7 @@ def factorize(
     start : LowRankPMF, "random" or "algebraic", optional
         Where to begin; a model is the only start then. By default the solver chooses.
     n_init : int
-        Starts at the most; fewer are run once one fits exactly or two agree.
+        Starts at the most; fewer are run once one fits exactly or several agree.
     weighting : {"equal", "count"}
         Whether tables count the same, as in the paper, or by their number of records, which
         is better where cells are missing unevenly. Multiplies ``marginals.table_weight``.

@@ -22,8 +22,9 @@ Model = tuple[Array, Array]
 #: spared: far below what noise or a wrong rank leaves.
 SOLVED = 1e-10
 
-#: Two starts whose objectives agree this closely have most likely found the same, best, model.
-AGREEMENT = 1e-2
+#: So many starts whose objectives agree this closely, of at least so many, have most likely
+#: found the best model; two alike are often the same local minimum.
+AGREEMENT, ALIKE, LEAST = 1e-3, 3, 5
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Auto:
     """
 
     explore: Admm = field(default=Admm(limits=Limits(max_steps=30, progress=3e-2)))
-    polish: Newton = field(default=Newton(limits=Limits(max_steps=200, progress=1e-3, window=5)))
+    polish: Newton = field(default=Newton(limits=Limits(max_steps=200, progress=1e-4, window=8)))
     finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-4, window=20)))
 
     polish_limit: int = 5000
@@ -82,7 +83,7 @@ def search(
     rng: np.random.Generator,
     report: Report,
 ) -> list[Run]:
-    """Run starts until one fits exactly, two agree on the best, or all are done."""
+    """Run starts until one fits exactly, several agree on the best, or all are done."""
     runs: list[Run] = []
     try:
         for task in plan(problem, rank, solver, start, n_init, rng):
@@ -131,7 +132,8 @@ def finished(runs: Sequence[Run]) -> bool:
     best = min(run.objective for run in runs)
     alike = sum(run.objective <= (1.0 + AGREEMENT) * best for run in runs)
     solved = min(run.error for run in runs) <= SOLVED
-    return solved or alike >= 2 or runs[-1].reason == "interrupted"
+    agreed = alike >= ALIKE and len(runs) >= LEAST
+    return solved or agreed or runs[-1].reason == "interrupted"
 
 
 def carry_out(task: Task, problem: Problem, number: int, report: Report) -> Run:
