@@ -5,6 +5,7 @@
 
 namespace rejoint {
 
+void register_classes(nanobind::module_ &m);
 void register_count(nanobind::module_ &m);
 void register_simplex(nanobind::module_ &m);
 

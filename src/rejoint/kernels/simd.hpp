@@ -12,6 +12,12 @@
 #define REJOINT_CLONES
 #endif
 
+// A function compiled for AVX2 alone, to be called where has_avx2() says so. For code whose vectors
+// have a fixed width: the clones above would lower wide ones badly for narrow hardware.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define REJOINT_AVX2 __attribute__((target("avx2")))
+#endif
+
 #if defined(_MSC_VER)
 #include <intrin.h>
 #define REJOINT_INLINE __forceinline
@@ -33,5 +39,68 @@ REJOINT_INLINE unsigned lowest_bit(std::uint64_t bits) {
     return static_cast<unsigned>(__builtin_ctzll(bits));
 #endif
 }
+
+inline bool has_avx2() {
+#if defined(REJOINT_AVX2)
+    return __builtin_cpu_supports("avx2");
+#else
+    return false;
+#endif
+}
+
+// WIDTH doubles that are worked on at once: two anywhere, four with AVX2.
+#if defined(__GNUC__)
+template <int WIDTH>
+struct Lanes;
+template <>
+struct Lanes<2> {
+    typedef double Vector __attribute__((vector_size(16)));
+    typedef double Unaligned __attribute__((vector_size(16), aligned(8), may_alias));
+    Vector x;
+};
+template <>
+struct Lanes<4> {
+    typedef double Vector __attribute__((vector_size(32)));
+    typedef double Unaligned __attribute__((vector_size(32), aligned(8), may_alias));
+    Vector x;
+};
+template <int WIDTH>
+REJOINT_INLINE void load(Lanes<WIDTH> &lanes, const double *from) {
+    lanes.x = *reinterpret_cast<const typename Lanes<WIDTH>::Unaligned *>(from);
+}
+template <int WIDTH>
+REJOINT_INLINE void store(const Lanes<WIDTH> &lanes, double *to) {
+    *reinterpret_cast<typename Lanes<WIDTH>::Unaligned *>(to) = lanes.x;
+}
+template <int WIDTH>
+REJOINT_INLINE void multiply(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &by) {
+    lanes.x *= by.x;
+}
+template <int WIDTH>
+REJOINT_INLINE void add(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &more) {
+    lanes.x += more.x;
+}
+#else
+template <int WIDTH>
+struct Lanes {
+    double x[WIDTH];
+};
+template <int WIDTH>
+REJOINT_INLINE void load(Lanes<WIDTH> &lanes, const double *from) {
+    for (int i = 0; i < WIDTH; ++i) lanes.x[i] = from[i];
+}
+template <int WIDTH>
+REJOINT_INLINE void store(const Lanes<WIDTH> &lanes, double *to) {
+    for (int i = 0; i < WIDTH; ++i) to[i] = lanes.x[i];
+}
+template <int WIDTH>
+REJOINT_INLINE void multiply(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &by) {
+    for (int i = 0; i < WIDTH; ++i) lanes.x[i] *= by.x[i];
+}
+template <int WIDTH>
+REJOINT_INLINE void add(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &more) {
+    for (int i = 0; i < WIDTH; ++i) lanes.x[i] += more.x[i];
+}
+#endif
 
 }  // namespace rejoint

@@ -1,0 +1,170 @@
+// A model of hidden classes, laid out for passes over records.
+//
+// Neighbouring variables are gathered into groups. A group has one row for each cell of its
+// variables, missing being a level (number 0) of each: the product of their factors, one number
+// per class. A record is then a product of one row per group, and of row 0, the weights. Sums over
+// records go into rows of the same layout, which are folded down to the levels in the end.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <mutex>
+#include <stdexcept>
+#include <vector>
+
+namespace rejoint {
+
+constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows: they stay in an L2
+constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
+constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go by blocks of
+constexpr std::size_t BLOCK = 16;
+constexpr double FLOOR = 0x1p-1000;  // less counts as nothing in products (not in logarithms)
+
+// Doubles from the start of a cache line on.
+class Aligned {
+  public:
+    explicit Aligned(std::size_t size = 0) : store_(size + 8) {}
+    double *data() { return store_.data() + shift(); }
+    const double *data() const { return store_.data() + shift(); }
+    std::size_t size() const { return store_.size() - 8; }
+
+  private:
+    std::size_t shift() const {
+        return (64 - reinterpret_cast<std::uintptr_t>(store_.data()) % 64) % 64 / sizeof(double);
+    }
+    std::vector<double> store_;
+};
+
+struct Group {
+    std::size_t first, last;  // variables
+    std::size_t row, cells;   // its rows
+    std::uint32_t offset;     // of the first of them
+};
+
+class Model {
+  public:
+    // `records` share the work of making the rows: the fewer there are, the fewer rows.
+    Model(const double *weights, std::size_t rank, const double *factors,
+          const std::int64_t *levels, std::size_t n, std::size_t records)
+        : n(n), rank(rank),
+          width(rank > WIDE ? (rank + BLOCK - 1) / BLOCK * BLOCK : (rank + 3) / 4 * 4),
+          levels(levels, levels + n), starts(n + 1), strides(n) {
+        for (std::size_t v = 0; v < n; ++v) starts[v + 1] = starts[v] + this->levels[v];
+        gather(std::min(TABLE / (width * sizeof(double)), records / 8));
+        if (rows > std::numeric_limits<std::uint32_t>::max() / width)
+            throw std::length_error("Too many levels times classes for the compiled kernels.");
+        scale(weights, factors);
+        table = Aligned(rows * width);
+        logs_ = Aligned(rows * width);  // here, since threads that ask for them must not throw
+        for_cells([&](double *row, std::size_t f, double level) { row[f] *= level; }, table, 1.0);
+        double *row = table.data();
+        for (std::size_t i = 0; i < rows * width; ++i) row[i] = row[i] < FLOOR ? 0.0 : row[i];
+    }
+
+    // Rows as logarithms, for records whose product underflows; filled when first asked for.
+    const double *logarithms() const {
+        std::call_once(asked_, [this] {
+            for_cells([](double *row, std::size_t f, double x) { row[f] += std::log(x); }, logs_,
+                      0.0);
+            std::fill(logs_.data() + rank, logs_.data() + width, std::log(0.0));
+        });
+        return logs_.data();
+    }
+
+    // Add rows of sums up to one row per level, and one for the classes: (1 + levels, rank).
+    void fold(const double *sums, double *counts) const {
+        for (std::size_t f = 0; f < rank; ++f) counts[f] += sums[f];
+        for (const Group &group : groups)
+            for (std::size_t cell = 0; cell < group.cells; ++cell) {
+                const double *row = sums + (group.row + cell) * width;
+                for (std::size_t v = group.first; v < group.last; ++v)
+                    if (const std::size_t level = digit(cell, v)) {
+                        double *to = counts + (starts[v] + level) * rank;
+                        for (std::size_t f = 0; f < rank; ++f) to[f] += row[f];
+                    }
+            }
+    }
+
+    const std::size_t n, rank, width;    // width: rank, padded
+    std::vector<std::uint32_t> levels;
+    std::vector<std::size_t> starts;     // first level of each variable
+    std::vector<std::uint32_t> strides;  // of each variable within its group, times width
+    std::vector<Group> groups;
+    std::size_t rows = 1;
+    Aligned table;
+    std::vector<int> exponents;  // of two, taken out of the weights and of each level's factors
+    bool scaled = false;         // whether any is not zero
+
+  private:
+    // Level of variable v in a cell of its group; 0 is missing.
+    std::size_t digit(std::size_t cell, std::size_t v) const {
+        return cell / (strides[v] / width) % (levels[v] + 1);
+    }
+
+    // Join neighbours into groups as large as the number of all rows allows.
+    void gather(std::size_t most) {
+        for (std::size_t cells = LARGEST; cells; cells /= 2) {
+            groups.clear();
+            rows = 1;
+            for (std::size_t v = 0; v < n; ++v) {
+                const std::size_t size = std::size_t{levels[v]} + 1;
+                if (!groups.empty() && groups.back().cells * size <= cells) {
+                    groups.back().cells *= size;
+                    ++groups.back().last;
+                } else
+                    groups.push_back({v, v + 1, 0, size, 0});
+            }
+            for (Group &group : groups) {
+                group.row = rows;
+                group.offset = static_cast<std::uint32_t>(rows * width);
+                rows += group.cells;
+            }
+            if (rows <= most || groups.size() == n) break;
+        }
+        for (const Group &group : groups) {
+            std::size_t stride = width;
+            for (std::size_t v = group.last; v-- > group.first; stride *= levels[v] + 1)
+                strides[v] = static_cast<std::uint32_t>(stride);
+        }
+    }
+
+    // Copy weights and factors, rows with numbers above one divided by powers of two: products
+    // then only ever get smaller.
+    void scale(const double *weights, const double *factors) {
+        scaled_.resize((1 + starts[n]) * rank);
+        exponents.resize(1 + starts[n]);
+        for (std::size_t i = 0; i <= starts[n]; ++i) {
+            const double *from = i ? factors + (i - 1) * rank : weights;
+            const double top = *std::max_element(from, from + rank);
+            exponents[i] = top > 1.0 ? std::ilogb(top) + 1 : 0;
+            scaled |= exponents[i] != 0;
+            for (std::size_t f = 0; f < rank; ++f)
+                scaled_[i * rank + f] = std::ldexp(from[f], -exponents[i]);
+        }
+    }
+
+    // Set all rows to a value, then join to each, class by class, what it is made of.
+    template <typename Join>
+    void for_cells(Join join, Aligned &to, double value) const {
+        std::fill(to.data(), to.data() + to.size(), value);
+        for (std::size_t f = 0; f < rank; ++f) join(to.data(), f, scaled_[f]);
+        std::fill(to.data() + rank, to.data() + width, 0.0);
+        for (const Group &group : groups)
+            for (std::size_t cell = 0; cell < group.cells; ++cell)
+                for (std::size_t v = group.first; v < group.last; ++v)
+                    if (const std::size_t level = digit(cell, v)) {
+                        double *row = to.data() + (group.row + cell) * width;
+                        const double *factor = scaled_.data() + (starts[v] + level) * rank;
+                        for (std::size_t f = 0; f < rank; ++f) join(row, f, factor[f]);
+                    }
+    }
+
+    std::vector<double> scaled_;  // (1 + levels, rank)
+    mutable std::once_flag asked_;
+    mutable Aligned logs_;
+};
+
+}  // namespace rejoint

@@ -1,0 +1,103 @@
+// The two loops that passes over records spend their time in: products of rows, and sums of them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "simd.hpp"
+
+namespace rejoint {
+
+// Some records, each a list of offsets of rows in a table; rows have `width` numbers.
+struct Lists {
+    const std::uint32_t *offsets;  // lists begin `stride` apart
+    const std::uint32_t *sizes;
+    std::size_t stride, count, width;
+};
+
+// joint[i] = product (LOG: sum) of the rows that record i lists; prob[i] = sum of the numbers in
+// joint[i]. Four running sums whatever the width of the hardware: the same result everywhere.
+template <int WIDTH, int QUADS, bool LOG>
+REJOINT_INLINE void join_lists(const double *REJOINT_RESTRICT table, const Lists &lists,
+                               double *REJOINT_RESTRICT joint, double *REJOINT_RESTRICT prob) {
+    constexpr int N = 4 * QUADS / WIDTH, SUMS = 4 / WIDTH;
+    for (std::size_t i = 0; i < lists.count; ++i) {
+        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + i * lists.stride;
+        const std::uint32_t size = lists.sizes[i];
+        Lanes<WIDTH> x[N], row, sums[SUMS] = {};
+        for (std::size_t f = 0; f < lists.width; f += 4 * QUADS) {
+            for (int k = 0; k < N; ++k) load(x[k], table + list[0] + f + k * WIDTH);
+            for (std::uint32_t j = 1; j < size; ++j)
+                for (int k = 0; k < N; ++k) {
+                    load(row, table + list[j] + f + k * WIDTH);
+                    if constexpr (LOG)
+                        add(x[k], row);
+                    else
+                        multiply(x[k], row);
+                }
+            for (int k = 0; k < N; ++k) store(x[k], joint + i * lists.width + f + k * WIDTH);
+            for (int k = 0; k < N; ++k) add(sums[k % SUMS], x[k]);
+        }
+        double sum[4];
+        for (int k = 0; k < SUMS; ++k) store(sums[k], sum + k * WIDTH);
+        prob[i] = (sum[0] + sum[1]) + (sum[2] + sum[3]);
+    }
+}
+
+// Add scale[i] * joint[i] to each of the rows that record i lists.
+template <int WIDTH, int QUADS>
+REJOINT_INLINE void add_to_lists(const double *REJOINT_RESTRICT joint,
+                                 const double *REJOINT_RESTRICT scale, const Lists &lists,
+                                 double *REJOINT_RESTRICT sums) {
+    constexpr int N = 4 * QUADS / WIDTH;
+    for (std::size_t i = 0; i < lists.count; ++i) {
+        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + i * lists.stride;
+        const std::uint32_t size = lists.sizes[i];
+        const double factors[4] = {scale[i], scale[i], scale[i], scale[i]};
+        Lanes<WIDTH> x[N], row, factor;
+        load(factor, factors);
+        for (std::size_t f = 0; f < lists.width; f += 4 * QUADS) {
+            for (int k = 0; k < N; ++k) load(x[k], joint + i * lists.width + f + k * WIDTH);
+            for (int k = 0; k < N; ++k) multiply(x[k], factor);
+            for (std::uint32_t j = 0; j < size; ++j)
+                for (int k = 0; k < N; ++k) {
+                    load(row, sums + list[j] + f + k * WIDTH);
+                    add(row, x[k]);
+                    store(row, sums + list[j] + f + k * WIDTH);
+                }
+        }
+    }
+}
+
+template <int WIDTH, int QUADS>
+REJOINT_INLINE void join_lists(bool log, const double *table, const Lists &lists, double *joint,
+                               double *prob) {
+    if (log)
+        join_lists<WIDTH, QUADS, true>(table, lists, joint, prob);
+    else
+        join_lists<WIDTH, QUADS, false>(table, lists, joint, prob);
+}
+
+// Call a template for the number of quads in `width`; wide rows go by blocks of four quads.
+#define REJOINT_BY_QUADS(function, WIDTH, width, ...)          \
+    switch ((width) / 4) {                                     \
+        case 1: return function<WIDTH, 1>(__VA_ARGS__);        \
+        case 2: return function<WIDTH, 2>(__VA_ARGS__);        \
+        case 3: return function<WIDTH, 3>(__VA_ARGS__);        \
+        case 5: return function<WIDTH, 5>(__VA_ARGS__);        \
+        case 6: return function<WIDTH, 6>(__VA_ARGS__);        \
+        case 7: return function<WIDTH, 7>(__VA_ARGS__);        \
+        case 8: return function<WIDTH, 8>(__VA_ARGS__);        \
+        default: return function<WIDTH, 4>(__VA_ARGS__);       \
+    }
+
+// steps[i] = (codes[i] + 1) * strides[v] for `records` of n variables each, v being that of code i;
+// whether all codes lie between -1 and levels[v] - 1.
+bool look_up(const std::int16_t *codes, std::size_t records, std::size_t n,
+             const std::uint32_t *levels, const std::uint32_t *strides, std::uint32_t *steps);
+bool look_up(const std::int32_t *codes, std::size_t records, std::size_t n,
+             const std::uint32_t *levels, const std::uint32_t *strides, std::uint32_t *steps);
+void join_rows(bool log, const double *table, const Lists &lists, double *joint, double *prob);
+void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums);
+
+}  // namespace rejoint
