@@ -29,13 +29,16 @@ def all_subsets(n, *orders):
 
 
 def random_problem(seed, levels, subsets, even=True, moments=()):
-    """Tables of random shares that agree with no model, so that no residual is zero."""
+    """Tables of random shares that agree with no model, so that no residual is zero.
+
+    ``even`` is the weight of each table; False stands for a different one for each.
+    """
     rng = np.random.default_rng(seed)
     tables = []
     for subset in subsets:
         table = rng.random([levels[n] for n in subset])
         tables.append(table / table.sum())
-    weight = np.ones(len(subsets)) if even else rng.uniform(0.2, 3.0, len(subsets))
+    weight = np.full(len(subsets), float(even)) if even else rng.uniform(0.2, 3.0, len(subsets))
     found = tuple(random_moments(rng, levels, order, number) for order, number in moments)
     return Problem(tuple(levels), tuple(subsets), tuple(tables), weight, found)
 

@@ -9,7 +9,7 @@ from rejoint.factorization.newton import gradient, softmax
 from rejoint.factorization.problem import objective
 
 CASES = {
-    "all triples": ((3, 2, 4, 2), all_subsets(4, 3), True, ()),
+    "all triples": ((3, 2, 4, 2), all_subsets(4, 3), 2.5, ()),
     "all triples of many variables": ((2, 3, 2, 2, 1, 2, 2, 2), all_subsets(8, 3), True, ()),
     "orders 1 to 4": ((3, 2, 2, 3), all_subsets(4, 1, 2, 3, 4), True, ()),
     "mixed, partial, weighted": (

@@ -133,6 +133,16 @@ def test_auto_takes_stages_of_one_s_own(noisy):
     assert [r.solver for r in result.history] == ["admm"] * 3 + ["newton"] * 3 + ["admm"] * 3
 
 
+def test_auto_leaves_newton_out_where_it_is_too_large(noisy):
+    limits = Limits(max_steps=2, progress=0.0)
+    size = (1 + 3 + 4 + 3 + 2) * 2  # parameters
+    for limit, wanted in ((size, ["admm", "newton"]), (size - 1, ["admm"])):
+        polish = Newton(limits=limits)
+        auto = Auto(Admm(limits=limits), polish, Admm(limits=limits), polish_limit=limit)
+        result = rj.factorize(noisy, 2, solver=auto, start="random", n_init=1, random_state=0)
+        assert solvers(result) == wanted
+
+
 # --- weights of tables --------------------------------------------------------------------------
 
 

@@ -13,9 +13,10 @@ from rejoint.factorization.problem import (
 )
 
 CASES = {
-    "all triples, few variables": ((3, 4, 2, 5), all_subsets(4, 3), True),
+    "all triples, few variables": ((3, 4, 2, 5), all_subsets(4, 3), 0.3),
     # From eight variables on all triples are laid out as one block tensor.
     "all triples, many variables": ((2, 3, 2, 4, 1, 3, 2, 2, 5), all_subsets(9, 3), True),
+    "all triples, many variables, one weight": ((2, 3, 2, 2, 3, 2, 2, 2), all_subsets(8, 3), 2.5),
     "all triples, many variables, weighted": ((2, 3, 2, 2, 3, 2, 2, 2), all_subsets(8, 3), False),
     "all triples and pairs, many variables": ((2, 3, 2, 2, 3, 2, 2, 2), all_subsets(8, 2, 3), True),
     "all of orders 1 to 4": ((3, 2, 4, 2, 3), all_subsets(5, 1, 2, 3, 4), True),
