@@ -13,9 +13,19 @@ import numpy as np
 from rejoint.kernels import _numpy
 from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
-from rejoint.kernels.classes import class_pass
+from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
 
-__all__ = ["admm_steps", "available_threads", "backend", "class_pass", "count", "project_columns"]
+__all__ = [
+    "admm_steps",
+    "available_threads",
+    "backend",
+    "class_draws",
+    "class_log_prob",
+    "class_pass",
+    "class_posterior",
+    "count",
+    "project_columns",
+]
 
 
 def available_threads() -> int:

@@ -1,6 +1,9 @@
-"""Passes over records with a hidden class, in plain NumPy: twins of classes.cpp."""
+"""Passes over records with a hidden class, in plain NumPy: twins of classes.cpp.
 
-from collections.abc import Iterator, Sequence
+Logarithms are summed, so nothing underflows.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -95,6 +98,44 @@ def blocks(
         yield rows, cells, top + np.log(np.where(possible, sums, 1.0)), joint
 
 
+def sum_records(
+    codes: NDArray[Any],
+    weight: Array | None,
+    weights: Array,
+    factors: Array,
+    levels: Sequence[int],
+    assign: Callable[[Array, Array, int], Array],
+) -> tuple[float, Array, Array]:
+    """Count records by class and level, each assigned to classes by its posterior.
+
+    ``assign`` gets posteriors, weights of records and the number of the first one; it returns
+    how much of each record is of each class.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> rounded = lambda posterior, mass, first: posterior.round()
+    >>> sum_records(codes, None, np.array([0.6, 0.4]), A, [2], rounded)[2]
+    array([[1., 0.],
+           [0., 0.]])
+    """
+    rank = len(weights)
+    groups = Grouped(factors, levels, len(codes))
+    total, class_counts, level_counts = 0.0, np.zeros(rank), np.zeros(factors.shape)
+    sums = [np.zeros((rank, len(table))) for table in groups.tables]
+    for rows, cells, log_prob, posterior in blocks(codes, weights, groups):
+        mass = np.ones(len(log_prob)) if weight is None else weight[rows]
+        total += float(np.dot(mass[mass > 0], log_prob[mass > 0]))
+        columns = np.ascontiguousarray(assign(posterior, mass, rows.start).T)
+        class_counts += columns.sum(axis=1)
+        for table, index in zip(sums, cells, strict=True):
+            for f in range(rank):
+                table[f] += np.bincount(index, columns[f], minlength=table.shape[1])
+    groups.fold([table.T for table in sums], level_counts)
+    return total, class_counts, level_counts
+
+
 def class_pass(
     codes: NDArray[Any],
     weight: Array | None,
@@ -104,8 +145,6 @@ def class_pass(
 ) -> tuple[float, Array, Array]:
     """Sum posteriors of the class over records; see :func:`rejoint.kernels.class_pass`.
 
-    Logarithms are summed, so nothing underflows.
-
     Examples
     --------
     >>> codes = np.array([[0], [-1]], dtype=np.int16)
@@ -113,21 +152,46 @@ def class_pass(
     >>> class_pass(codes, None, np.array([0.5, 0.5]), A, [2])[1].round(3)
     array([1.318, 0.682])
     """
-    rank = len(weights)
+
+    def assign(posterior: Array, mass: Array, first: int) -> Array:
+        posterior *= mass[:, None]
+        return posterior
+
+    return sum_records(codes, weight, weights, factors, levels, assign)
+
+
+def class_posterior(
+    codes: NDArray[Any], weights: Array, factors: Array, levels: Sequence[int]
+) -> tuple[Array, Array]:
+    """Give each record's posterior; see :func:`rejoint.kernels.class_posterior`.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> class_posterior(codes, np.array([0.5, 0.5]), A, [2])[1].round(3)
+    array([[0.818, 0.182],
+           [0.5  , 0.5  ]])
+    """
+    log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
     groups = Grouped(factors, levels, len(codes))
-    total, class_counts, level_counts = 0.0, np.zeros(rank), np.zeros(factors.shape)
-    sums = [np.zeros((rank, len(table))) for table in groups.tables]
-    for rows, cells, log_prob, posterior in blocks(codes, weights, groups):
-        if weight is None:
-            total += float(log_prob.sum())
-        else:
-            mass = weight[rows]
-            total += float(np.dot(mass[mass > 0], log_prob[mass > 0]))
-            posterior *= mass[:, None]
-        columns = np.ascontiguousarray(posterior.T)
-        class_counts += columns.sum(axis=1)
-        for table, index in zip(sums, cells, strict=True):
-            for f in range(rank):
-                table[f] += np.bincount(index, columns[f], minlength=table.shape[1])
-    groups.fold([table.T for table in sums], level_counts)
-    return total, class_counts, level_counts
+    for rows, _, logs, block in blocks(codes, weights, groups):
+        log_prob[rows], posterior[rows] = logs, block
+    return log_prob, posterior
+
+
+def class_log_prob(
+    codes: NDArray[Any], weights: Array, factors: Array, levels: Sequence[int]
+) -> Array:
+    """Give each record's log-probability; see :func:`rejoint.kernels.class_log_prob`.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
+    array([0.55, 1.  ])
+    """
+    groups = Grouped(factors, levels, len(codes))
+    parts = [log_prob for _, _, log_prob, _ in blocks(codes, weights, groups)]
+    return np.concatenate([np.empty(0), *parts])

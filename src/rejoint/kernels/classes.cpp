@@ -1,4 +1,4 @@
-// Passes over records with a hidden class: threads, sums, and the face towards Python.
+// Passes over records with a hidden class: chunks, threads, and the face towards Python.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
@@ -6,7 +6,7 @@
 #include <memory>
 #include <optional>
 
-#include "classes_block.hpp"
+#include "classes_sums.hpp"
 #include "kernels.hpp"
 #include "threads.hpp"
 
@@ -15,8 +15,8 @@ namespace nb = nanobind;
 namespace rejoint {
 namespace {
 
-constexpr std::size_t CHUNKS = 64;       // at most; each has sums of its own, added up in order
-constexpr std::size_t SHORTEST = 4096;   // records of a chunk, at least
+constexpr std::size_t CHUNKS = 64;      // at most; each has sums of its own, added up in order
+constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
 
 template <typename Code>
@@ -25,95 +25,57 @@ using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
+using Outputs = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // How records are split: by their number and the size of the sums, never by that of threads.
 struct Chunks {
     std::size_t records, count;
     Chunks(std::size_t records, std::size_t bytes) : records(records) {
-        const std::size_t most = std::clamp<std::size_t>(SPARE / std::max<std::size_t>(bytes, 1),
-                                                         1, CHUNKS);
-        count = std::clamp<std::size_t>(records / SHORTEST, 1, most);
+        const std::size_t most = SPARE / std::max<std::size_t>(bytes, 1);
+        count = std::clamp<std::size_t>(std::min(most, records / SHORTEST), 1, CHUNKS);
     }
     std::size_t begin(std::size_t chunk) const { return records * chunk / count; }
+    std::size_t length() const { return records / count; }
 };
 
 // Hand all blocks of all chunks to the workers, one per thread; false if a code is out of range.
 template <typename Code, typename Worker>
-bool go_through(const Model &model, const Code *codes, const Chunks &chunks,
+bool go_through(const Model &model, const Codes<Code> &codes, const Chunks &chunks,
                 std::vector<Worker> &workers) {
     std::atomic<std::size_t> next{0};
     std::atomic<bool> good{true};
     std::vector<std::unique_ptr<Block<Code>>> blocks;
     for (std::size_t t = 0; t < workers.size(); ++t)
-        blocks.push_back(std::make_unique<Block<Code>>(model, codes));
+        blocks.push_back(std::make_unique<Block<Code>>(model, codes.data()));
     in_parallel(workers.size(), [&](std::size_t t) {
         Block<Code> &block = *blocks[t];
         for (std::size_t chunk; good && (chunk = next++) < chunks.count;) {
             block.forget();
             const std::size_t end = chunks.begin(chunk + 1);
-            for (std::size_t row = chunks.begin(chunk); row < end; row += RECORDS) {
-                if (!block.read(row, std::min(row + RECORDS, end))) {
+            for (std::size_t row = chunks.begin(chunk); good && row < end; row += RECORDS)
+                if (block.read(row, std::min(row + RECORDS, end)))
+                    workers[t].take(block, row);
+                else
                     good = false;
-                    return;
-                }
-                workers[t].take(block, row);
-            }
             workers[t].finish(chunk);
         }
     });
     return good;
 }
 
-// What is summed up of a chunk.
-struct Sums {
-    double log_likelihood;
-    std::vector<double> counts;  // of the classes and of the levels, (1 + levels, rank)
-};
-
-// Adds the posterior of each record, times its weight, to the rows it is made of.
-class Adder {
-  public:
-    Adder(const Model &model, const double *weight, std::vector<Sums> &sums)
-        : model_(model), weight_(weight), out_(sums), rows_(model.rows * model.width) {}
-
-    template <typename Code>
-    void take(const Block<Code> &block, std::size_t row) {
-        for (std::size_t i = 0; i < block.size(); ++i) {
-            const double weight = weight_ ? weight_[row + i] : 1.0;
-            scale_[i] = block.sum(i) > 0.0 ? weight / block.sum(i) : 0.0;
-            if (weight > 0.0) log_likelihood_ += weight * block.log_prob(i);
-        }
-        add_rows(block.joint(0), scale_.data(), block.lists(), rows_.data());
-    }
-
-    void finish(std::size_t chunk) {
-        out_[chunk].log_likelihood = log_likelihood_;
-        model_.fold(rows_.data(), out_[chunk].counts.data());
-        std::fill(rows_.data(), rows_.data() + rows_.size(), 0.0);
-        log_likelihood_ = 0.0;
-    }
-
-  private:
-    const Model &model_;
-    const double *weight_;
-    std::vector<Sums> &out_;
-    Aligned rows_;  // sums, laid out as the rows of the model
-    std::array<double, RECORDS> scale_;
-    double log_likelihood_ = 0.0;
-};
-
-template <typename Code>
-std::optional<double> class_pass(const Codes<Code> &codes, const std::optional<Vector> &weight,
-                                 const Vector &weights, const Matrix &factors,
-                                 const Integers &levels, Output &counts, std::size_t threads) {
+// Count all records; `make` makes one of the classes of classes_sums.hpp.
+template <typename Code, typename Make>
+std::optional<double> count_classes(const Codes<Code> &codes, const Vector &weights,
+                                    const Matrix &factors, const Integers &levels, Output &counts,
+                                    std::size_t threads, Make make) {
     nb::gil_scoped_release release;
     const Chunks chunks(codes.shape(0), counts.size() * sizeof(double));
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
-                      levels.shape(0), codes.shape(0) / chunks.count);
+                      levels.shape(0), chunks.length());
     std::vector<Sums> sums(chunks.count, {0.0, std::vector<double>(counts.size())});
-    threads = std::clamp<std::size_t>(threads, 1, chunks.count);
-    std::vector<Adder> adders(threads, Adder(model, weight ? weight->data() : nullptr, sums));
-    if (!go_through(model, codes.data(), chunks, adders)) return std::nullopt;
+    const std::size_t n = std::clamp<std::size_t>(threads, 1, chunks.count);
+    std::vector<decltype(make(model, sums))> workers(n, make(model, sums));
+    if (!go_through(model, codes, chunks, workers)) return std::nullopt;
     double log_likelihood = 0.0;
     for (const Sums &part : sums) {
         log_likelihood += part.log_likelihood;
@@ -122,11 +84,69 @@ std::optional<double> class_pass(const Codes<Code> &codes, const std::optional<V
     return log_likelihood;
 }
 
+template <typename Code>
+std::optional<double> class_pass(const Codes<Code> &codes, const std::optional<Vector> &weight,
+                                 const Vector &weights, const Matrix &factors,
+                                 const Integers &levels, Output &counts, std::size_t threads) {
+    const double *mass = weight ? weight->data() : nullptr;
+    return count_classes(codes, weights, factors, levels, counts, threads,
+                         [&](const Model &m, std::vector<Sums> &s) { return Expected(m, mass, s); });
+}
+
+template <typename Code>
+std::optional<double> class_draws(const Codes<Code> &codes, const std::optional<Vector> &weight,
+                                  const Vector &weights, const Matrix &factors,
+                                  const Integers &levels, Output &counts, std::uint64_t seed,
+                                  std::size_t threads) {
+    const double *mass = weight ? weight->data() : nullptr;
+    return count_classes(
+        codes, weights, factors, levels, counts, threads,
+        [&](const Model &m, std::vector<Sums> &s) { return Drawn(m, mass, seed, s); });
+}
+
+// Writes the posterior of each record, where there is room for it, and its log-probability.
+struct Writer {
+    const Model &model;
+    double *log_prob, *posterior;
+
+    template <typename Code>
+    void take(const Block<Code> &block, std::size_t first) {
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            log_prob[first + i] = block.log_prob(i);
+            if (!posterior) continue;
+            const double scale = block.sum(i) > 0.0 ? 1.0 / block.sum(i) : 0.0;
+            double *to = posterior + (first + i) * model.rank;
+            for (std::size_t f = 0; f < model.rank; ++f) to[f] = block.joint(i)[f] * scale;
+        }
+    }
+    void finish(std::size_t) {}
+};
+
+template <typename Code>
+bool class_posterior(const Codes<Code> &codes, const Vector &weights, const Matrix &factors,
+                     const Integers &levels, Outputs &log_prob, std::optional<Output> &posterior,
+                     std::size_t threads) {
+    nb::gil_scoped_release release;
+    const Chunks chunks(codes.shape(0), 1);
+    const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
+                      levels.shape(0), codes.shape(0));
+    std::vector<Writer> writers(std::clamp<std::size_t>(threads, 1, chunks.count),
+                                {model, log_prob.data(), posterior ? posterior->data() : nullptr});
+    return go_through(model, codes, chunks, writers);
+}
+
+template <typename Code>
+void register_for(nb::module_ &m) {
+    m.def("class_pass", &class_pass<Code>);
+    m.def("class_draws", &class_draws<Code>);
+    m.def("class_posterior", &class_posterior<Code>);
+}
+
 }  // namespace
 
 void register_classes(nb::module_ &m) {
-    m.def("class_pass", &class_pass<std::int16_t>);
-    m.def("class_pass", &class_pass<std::int32_t>);
+    register_for<std::int16_t>(m);
+    register_for<std::int32_t>(m);
 }
 
 }  // namespace rejoint

@@ -36,11 +36,11 @@ class Block {
             join_rows(false, model_.table.data(), lists(), joint_.data(), prob_.data());
         std::size_t joined = 0;
         for (std::size_t i = 0; i < count_; ++i) {
-            shift_[i] = 0.0;
             if (by_logarithms_ || !(prob_[i] >= TINY)) {
                 join_logarithms(i);
                 ++joined;
-            }
+            } else
+                shift_[i] = model_.scaled ? LN2 * exponent(i) : 0.0;
         }
         by_logarithms_ = 2 * joined > count_;
         return true;
@@ -57,11 +57,7 @@ class Block {
     // if the record is possible in no class.
     const double *joint(std::size_t i) const { return joint_.data() + i * model_.width; }
     double sum(std::size_t i) const { return prob_[i]; }
-    double log_prob(std::size_t i) const {
-        double log = std::log(prob_[i]) + shift_[i];
-        if (model_.scaled) log += LN2 * exponent(i);
-        return log;
-    }
+    double log_prob(std::size_t i) const { return std::log(prob_[i]) + shift_[i]; }
 
   private:
     // List the row of each group; where most groups are wholly missing, only those of the rest.
@@ -115,7 +111,8 @@ class Block {
     std::size_t first_ = 0, count_ = 0;
     std::vector<std::uint32_t> steps_;  // (records, variables): level times stride
     Aligned joint_;                     // (records, classes)
-    std::array<double, RECORDS> prob_, shift_;
+    std::array<double, RECORDS> prob_;  // their sums
+    std::array<double, RECORDS> shift_;  // logarithms of what was divided out of them
     std::size_t stride_;
     std::vector<std::uint32_t> offsets_;  // (records, at most one per group and one)
     std::array<std::uint32_t, RECORDS> sizes_;

@@ -56,19 +56,19 @@ class Model {
         gather(std::min(TABLE / (width * sizeof(double)), records / 8));
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
-        scale(weights, factors);
+        levels_.assign(weights, weights + rank);
+        levels_.insert(levels_.end(), factors, factors + starts[n] * rank);
         table = Aligned(rows * width);
         logs_ = Aligned(rows * width);  // here, since threads that ask for them must not throw
-        for_cells([&](double *row, std::size_t f, double level) { row[f] *= level; }, table, 1.0);
-        double *row = table.data();
-        for (std::size_t i = 0; i < rows * width; ++i) row[i] = row[i] < FLOOR ? 0.0 : row[i];
+        for_cells([](double &x, double factor) { x *= factor; }, scale_down(), table, 1.0);
+        for (std::size_t i = 0; i < rows * width; ++i)
+            if (table.data()[i] < FLOOR) table.data()[i] = 0.0;
     }
 
     // Rows as logarithms, for records whose product underflows; filled when first asked for.
     const double *logarithms() const {
         std::call_once(asked_, [this] {
-            for_cells([](double *row, std::size_t f, double x) { row[f] += std::log(x); }, logs_,
-                      0.0);
+            for_cells([](double &x, double factor) { x += std::log(factor); }, levels_, logs_, 0.0);
             std::fill(logs_.data() + rank, logs_.data() + width, std::log(0.0));
         });
         return logs_.data();
@@ -95,7 +95,7 @@ class Model {
     std::vector<Group> groups;
     std::size_t rows = 1;
     Aligned table;
-    std::vector<int> exponents;  // of two, taken out of the weights and of each level's factors
+    std::vector<int> exponents;  // of two, taken out of the weights and of each level in the table
     bool scaled = false;         // whether any is not zero
 
   private:
@@ -131,38 +131,39 @@ class Model {
         }
     }
 
-    // Copy weights and factors, rows with numbers above one divided by powers of two: products
-    // then only ever get smaller.
-    void scale(const double *weights, const double *factors) {
-        scaled_.resize((1 + starts[n]) * rank);
+    // Weights and factors, rows with numbers above one divided by powers of two: products then
+    // only ever get smaller.
+    std::vector<double> scale_down() {
+        std::vector<double> numbers = levels_;
         exponents.resize(1 + starts[n]);
-        for (std::size_t i = 0; i <= starts[n]; ++i) {
-            const double *from = i ? factors + (i - 1) * rank : weights;
-            const double top = *std::max_element(from, from + rank);
-            exponents[i] = top > 1.0 ? std::ilogb(top) + 1 : 0;
-            scaled |= exponents[i] != 0;
-            for (std::size_t f = 0; f < rank; ++f)
-                scaled_[i * rank + f] = std::ldexp(from[f], -exponents[i]);
+        for (std::size_t i = 0; i < exponents.size(); ++i) {
+            double *row = numbers.data() + i * rank;
+            const double top = *std::max_element(row, row + rank);
+            if (!(top > 1.0)) continue;
+            exponents[i] = std::ilogb(top) + 1;
+            scaled = true;
+            for (std::size_t f = 0; f < rank; ++f) row[f] = std::ldexp(row[f], -exponents[i]);
         }
+        return numbers;
     }
 
     // Set all rows to a value, then join to each, class by class, what it is made of.
     template <typename Join>
-    void for_cells(Join join, Aligned &to, double value) const {
+    void for_cells(Join join, const std::vector<double> &numbers, Aligned &to, double value) const {
         std::fill(to.data(), to.data() + to.size(), value);
-        for (std::size_t f = 0; f < rank; ++f) join(to.data(), f, scaled_[f]);
+        for (std::size_t f = 0; f < rank; ++f) join(to.data()[f], numbers[f]);
         std::fill(to.data() + rank, to.data() + width, 0.0);
         for (const Group &group : groups)
             for (std::size_t cell = 0; cell < group.cells; ++cell)
                 for (std::size_t v = group.first; v < group.last; ++v)
                     if (const std::size_t level = digit(cell, v)) {
                         double *row = to.data() + (group.row + cell) * width;
-                        const double *factor = scaled_.data() + (starts[v] + level) * rank;
-                        for (std::size_t f = 0; f < rank; ++f) join(row, f, factor[f]);
+                        const double *factor = numbers.data() + (starts[v] + level) * rank;
+                        for (std::size_t f = 0; f < rank; ++f) join(row[f], factor[f]);
                     }
     }
 
-    std::vector<double> scaled_;  // (1 + levels, rank)
+    std::vector<double> levels_;  // weights and factors, (1 + levels, rank)
     mutable std::once_flag asked_;
     mutable Aligned logs_;
 };

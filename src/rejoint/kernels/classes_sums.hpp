@@ -1,0 +1,140 @@
+// What is done with each block of records: posteriors added up, or classes drawn and counted.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "classes_block.hpp"
+#include "draws.hpp"
+
+namespace rejoint {
+
+// What is summed up of a chunk.
+struct Sums {
+    double log_likelihood;
+    std::vector<double> counts;  // of the classes and of the levels, (1 + levels, rank)
+};
+
+// What both ways of counting share: weights of records, and sums in the layout of the model.
+class Tally {
+  public:
+    Tally(const Model &model, const double *weight, std::vector<Sums> &out)
+        : model_(model), rows_(model.rows * model.width), weight_(weight), out_(out) {}
+
+    // Hand over what was summed up since the last time.
+    void finish(std::size_t chunk) {
+        out_[chunk].log_likelihood = log_likelihood_;
+        model_.fold(rows_.data(), out_[chunk].counts.data());
+        std::fill(rows_.data(), rows_.data() + rows_.size(), 0.0);
+        log_likelihood_ = 0.0;
+    }
+
+  protected:
+    double weight(std::size_t record) const { return weight_ ? weight_[record] : 1.0; }
+
+    // A record without weight may be impossible.
+    template <typename Code>
+    void add_log(const Block<Code> &block, std::size_t i, double weight) {
+        if (weight > 0.0) log_likelihood_ += weight * block.log_prob(i);
+    }
+
+    const Model &model_;
+    Aligned rows_;
+
+  private:
+    const double *weight_;
+    std::vector<Sums> &out_;
+    double log_likelihood_ = 0.0;
+};
+
+// Adds the posterior of each record, times its weight, to the rows it is made of.
+class Expected : public Tally {
+  public:
+    using Tally::Tally;
+
+    template <typename Code>
+    void take(const Block<Code> &block, std::size_t first) {
+        std::array<double, RECORDS> scale;
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            const double mass = weight(first + i), sum = block.sum(i);
+            scale[i] = sum > 0.0 ? mass / sum : 0.0;
+            add_log(block, i, mass);
+        }
+        add_rows(block.joint(0), scale.data(), block.lists(), rows_.data());
+    }
+};
+
+// Draws a class for each record, or for each of the many that its weight stands for.
+class Drawn : public Tally {
+  public:
+    Drawn(const Model &model, const double *weight, std::uint64_t seed, std::vector<Sums> &out)
+        : Tally(model, weight, out), seed_(seed), cumulative_(model.rank), drawn_(model.rank) {}
+
+    template <typename Code>
+    void take(const Block<Code> &block, std::size_t first) {
+        for (std::size_t i = 0; i < block.size(); ++i) {
+            const double mass = weight(first + i);
+            add_log(block, i, mass);
+            if (!(mass > 0.0 && block.sum(i) > 0.0)) continue;
+            Stream stream(seed_, first + i);
+            const Lists lists = block.lists();
+            const std::uint32_t *list = lists.offsets + i * lists.stride;
+            if (mass == 1.0) {
+                accumulate(block.joint(i));
+                count(list, lists.sizes[i], draw(block.joint(i), stream), 1.0);
+                continue;
+            }
+            draw_many(block.joint(i), mass, stream);
+            for (std::size_t f = 0; f < model_.rank; ++f)
+                if (drawn_[f] > 0.0) count(list, lists.sizes[i], f, drawn_[f]);
+        }
+    }
+
+  private:
+    static constexpr double HEAVY = 256.0;  // more draws than this many go class by class
+
+    void count(const std::uint32_t *list, std::uint32_t size, std::size_t f, double number) {
+        for (std::uint32_t j = 0; j < size; ++j) rows_.data()[list[j] + f] += number;
+    }
+
+    void accumulate(const double *joint) {
+        double sum = 0.0;
+        for (std::size_t f = 0; f < model_.rank; ++f) cumulative_[f] = sum += joint[f];
+    }
+
+    // The first class below which more than a share u of the probability lies.
+    std::size_t draw(const double *joint, Stream &stream) const {
+        const double target = stream.next() * cumulative_.back();
+        std::size_t f = 0;
+        for (std::size_t g = 0; g < model_.rank; ++g) f += cumulative_[g] <= target;
+        if (f == model_.rank) --f;  // by rounding alone
+        while (f && joint[f] == 0.0) --f;
+        return f;
+    }
+
+    void draw_many(const double *joint, double number, Stream &stream) {
+        std::fill(drawn_.begin(), drawn_.end(), 0.0);
+        if (number <= HEAVY) {
+            accumulate(joint);
+            for (double k = 0.0; k < number; ++k) ++drawn_[draw(joint, stream)];
+            return;
+        }
+        // Of those not yet of a class, a binomial number are of this one. What is left of the
+        // probability is summed from the last class up, and so equals that of the last one there.
+        double sum = 0.0;
+        for (std::size_t f = model_.rank; f-- > 0;) cumulative_[f] = sum += joint[f];
+        for (std::size_t f = 0; f < model_.rank && number > 0.0; ++f) {
+            if (!(joint[f] > 0.0)) continue;
+            drawn_[f] = binomial(number, joint[f] / cumulative_[f], stream);
+            number -= drawn_[f];
+        }
+    }
+
+    std::uint64_t seed_;
+    std::vector<double> cumulative_, drawn_;
+};
+
+}  // namespace rejoint

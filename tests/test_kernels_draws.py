@@ -1,0 +1,145 @@
+"""Classes drawn for records: the same from both backends, and as often as they should be."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from rejoint import kernels
+from rejoint.kernels import _numpy_draws
+
+compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
+
+
+def twin(codes, weight, weights, factors, levels, seed, threads=1):
+    return _numpy_draws.class_draws(codes, weight, weights, factors, levels, seed)
+
+
+DRAWS = [
+    pytest.param(twin, id="numpy"),
+    pytest.param(kernels.class_draws, id="native", marks=compiled),
+]
+
+
+def random_problem(seed, rows, levels, rank, missing=0.4):
+    rng = np.random.default_rng(seed)
+    codes = np.stack([rng.integers(0, n, size=rows) for n in levels], axis=1).astype(np.int16)
+    codes[rng.random(codes.shape) < missing] = -1
+    factors = np.concatenate([rng.dirichlet(np.ones(n), size=rank).T for n in levels])
+    return codes, rng.dirichlet(np.ones(rank)), factors, levels
+
+
+def assert_equal(found, truth):
+    # Logarithms of records are exact to rounding, counts are whole numbers.
+    assert found[0] == pytest.approx(truth[0], rel=1e-12)
+    np.testing.assert_array_equal(found[1], truth[1])
+    np.testing.assert_array_equal(found[2], truth[2])
+
+
+@compiled
+@pytest.mark.parametrize("rank", [1, 2, 5, 40])
+@pytest.mark.parametrize("most", [1, 5, 3_000])
+def test_compiled_equals_twin(rank, most):
+    # A draw differs if a uniform number falls into a gap of 1e-16: not with these seeds.
+    codes, weights, factors, levels = random_problem(rank, 9_000 // most + 20, [3, 2, 4, 3], rank)
+    weight = np.random.default_rng(1).integers(0, most + 1, size=len(codes)).astype(float)
+    for mass in (None, weight):
+        truth = twin(codes, mass, weights, factors, levels, 2**64 - 1)
+        found = kernels.class_draws(codes, mass, weights, factors, levels, 2**64 - 1, 2)
+        assert_equal(found, truth)
+
+
+@compiled
+def test_threads_do_not_change_a_draw():
+    codes, weights, factors, levels = random_problem(0, 50_000, [3] * 6, 5)
+    one = kernels.class_draws(codes, None, weights, factors, levels, 3, 1)
+    for threads in (2, 5, 64):
+        other = kernels.class_draws(codes, None, weights, factors, levels, 3, threads)
+        assert other[0] == one[0]
+        assert_equal(other, one)
+    other = kernels.class_draws(codes, None, weights, factors, levels, 4, 1)
+    assert (other[1] != one[1]).any()
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+def test_whole_counts_that_add_up(class_draws):
+    codes, weights, factors, levels = random_problem(1, 3_000, [3, 5, 2], 4)
+    weight = np.random.default_rng(2).integers(0, 600, size=3_000).astype(float)[:200]
+    total, classes, counts = class_draws(codes[:200], weight, weights, factors, levels, 9)
+    assert classes.sum() == weight.sum()
+    seen = [[weight[codes[:200, n] == c].sum() for c in range(k)] for n, k in enumerate(levels)]
+    np.testing.assert_array_equal(counts.sum(axis=1), np.concatenate(seen))
+    np.testing.assert_array_equal(counts, counts.round())
+    expected = kernels.class_pass(codes[:200], weight, weights, factors, levels)
+    assert total == pytest.approx(expected[0], rel=1e-12)  # the same sum in another order
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+@pytest.mark.parametrize("merged", [1, 200, 500, 100_000])
+def test_classes_come_as_often_as_their_posterior_says(class_draws, merged):
+    # 100,000 draws of one record, one by one or merged; the chi-square of five classes stays
+    # below its 99.9 % quantile for 19 of 20 seeds (0.1 % of failures a seed are expected).
+    joint = np.array([0.4, 0.3, 0.2, 0.0999, 0.0001])
+    rows = 100_000 // merged
+    codes, weight = np.zeros((rows, 1), dtype=np.int16), np.full(rows, float(merged))
+    limit, beyond = stats.chi2(4).ppf(0.999), 0
+    for seed in range(20 if merged > 200 or class_draws is not twin else 4):
+        _, classes, _ = class_draws(codes, weight, np.ones(5), joint[None, :], [1], seed)
+        beyond += (((classes - 1e5 * joint) ** 2) / (1e5 * joint)).sum() > limit
+    assert beyond <= 1
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+def test_draws_of_different_records_and_seeds_are_independent(class_draws):
+    # Runs of one record after another: the pairs of neighbours' classes are all equally frequent.
+    rows = 20_000
+    codes = np.arange(rows, dtype=np.int32)[:, None]
+    factors = np.ones((rows, 2))
+    drawn = [class_draws(codes, None, np.ones(2), factors, [rows], s)[2][:, 1] for s in range(3)]
+    for a, b in [(drawn[0][:-1], drawn[0][1:]), (drawn[0], drawn[1]), (drawn[1], drawn[2])]:
+        # A correlation of independent coins has standard deviation 0.007.
+        assert abs(np.corrcoef(a, b)[0, 1]) < 0.025
+
+
+@pytest.mark.parametrize(
+    ("n", "p"), [(500, 0.001), (300, 0.9), (400, 0.5), (10**6, 0.3), (2**50, 1e-3)]
+)
+def test_binomial_numbers(n, p):
+    stream = _numpy_draws.Stream(n, 0)
+    draws = np.array([_numpy_draws.binomial(float(n), p, stream) for _ in range(4_000)])
+    spread = np.sqrt(n * p * (1 - p))
+    # The mean of 4,000 has a standard deviation of 0.016 spreads, their variance one of 2.3 %.
+    assert abs(draws.mean() - n * p) < 0.06 * spread
+    assert 0.9 < draws.var() / spread**2 < 1.11
+    # Quantiles: the Kolmogorov distance of 4,000 stays below 0.031 with probability 99.9 %;
+    # taken between steps, where the distribution is discrete.
+    steps = np.unique(np.floor(n * p + spread * np.linspace(-3, 3, 25)))
+    shares = (draws[:, None] <= steps).mean(axis=0)
+    assert np.abs(shares - stats.binom(n, p).cdf(steps)).max() < 0.031
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+def test_impossible_records_are_in_no_class(class_draws):
+    codes = np.array([[0], [1], [1]], dtype=np.int16)
+    factors = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 0.0]])
+    weight = np.array([400.0, 500.0, 2.0])
+    total, classes, counts = class_draws(codes, weight, np.ones(3), factors, [2], 0)
+    assert total == -np.inf
+    np.testing.assert_array_equal(classes, [0.0, 400.0, 0.0])
+    np.testing.assert_array_equal(counts, [[0.0, 400.0, 0.0], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+def test_thousands_of_variables_do_not_underflow(class_draws):
+    codes, weights, factors, levels = random_problem(2, 40, [4] * 3_000, 3)
+    total, classes, _ = class_draws(codes, None, weights, factors, levels, 0)
+    assert np.isfinite(total)
+    assert classes.sum() == 40
+
+
+def test_what_cannot_be_drawn_is_refused():
+    codes, weights, factors, levels = random_problem(3, 4, [2, 2], 2)
+    with pytest.raises(ValueError, match="must be whole numbers: each is a number of draws"):
+        kernels.class_draws(codes, np.array([1.0, 2.0, 0.5, 1.0]), weights, factors, levels, 0)
+    for seed in (-1, 2**64):
+        with pytest.raises(ValueError, match=f"between 0 and 2\\*\\*64 - 1, got {seed}"):
+            kernels.class_draws(codes, None, weights, factors, levels, seed)
