@@ -273,7 +273,7 @@ def test_a_weighting_that_is_none(tables):
 
 def test_a_variable_in_no_table(truth):
     tables = rj.Marginals.from_pmf(truth, subsets=[("x0", "x2")])
-    words = "No table contains 'x1', 'x3'; give a table that does, or leave the variable out"
+    words = "No table of weight above zero contains 'x1', 'x3'; give a table that does, or leave"
     with pytest.raises(ValueError, match=words):
         rj.factorize(tables, 2)
 
@@ -283,4 +283,27 @@ def test_a_table_that_no_record_fills():
     tables = rj.Marginals.count(rows, order=2)
     words = r"Table \('b', 'c'\) is empty \(1 such\): no record holds all of its variables at once"
     with pytest.raises(ValueError, match=words):
+        rj.factorize(tables, 2)
+
+
+def test_a_table_of_weight_zero_does_not_count():
+    given = {
+        ("a", "b"): [[1, 2], [3, 4]],
+        ("b", "c"): [[1, 3], [2, 4]],
+        ("a", "c"): [[9, 0], [0, 1]],
+    }
+    weighed = rj.Marginals.from_tables(given, table_weight={("a", "c"): 0.0})
+    left = rj.Marginals.from_tables({k: given[k] for k in (("a", "b"), ("b", "c"))})
+    for solver in ("admm", "newton"):
+        fit = rj.factorize(weighed, 2, solver=solver, random_state=0)
+        other = rj.factorize(left, 2, solver=solver, random_state=0)
+        assert fit.error <= 1e-9
+        assert other.error <= 1e-9
+        assert ("a", "c") in fit.misfits
+
+
+def test_a_variable_only_in_tables_of_weight_zero_is_refused():
+    given = {("a", "b"): [[1, 2], [3, 4]], ("c",): [1, 1]}
+    tables = rj.Marginals.from_tables(given, table_weight={("c",): 0.0})
+    with pytest.raises(ValueError, match="No table of weight above zero contains 'c'"):
         rj.factorize(tables, 2)

@@ -15,7 +15,7 @@ from rejoint.factorization.moments import factor_pull, weights_pull
 from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
 from rejoint.factorization.updates import factor_update, weights_update
 from rejoint.kernels import project_columns
-from rejoint.solver import Limits
+from rejoint.solver import Limits, relative_error
 
 
 @dataclass(frozen=True)
@@ -70,8 +70,10 @@ class Admm:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
         value = objective(problem, swept.weights, swept.factors)
-        moved = stack(swept) - stack(state)
-        residual = float(np.linalg.norm(moved) / np.linalg.norm(stack(state)))
+        moved = np.linalg.norm(stack(swept) - stack(state)) / np.linalg.norm(stack(state))
+        # Moves are small because little is left as well as because they lead nowhere.
+        left = relative_error(problem, state.objective)
+        residual = float(moved / left) if left > 0 else 0.0
         if value > state.objective:
             # Inexact inner steps are not monotone: keep the model, but also the new duals,
             # from which the same update comes out better next time.

@@ -40,21 +40,22 @@ def words(runs: Sequence[Run], best: Run, problem: Problem, rank: int) -> str:
 
 def open_directions(problem: Problem, rank: int) -> str:
     """Say that pairs leave the joint open: an orthogonal mixing of classes keeps them."""
-    if rank == 1 or len(problem.levels) < 3 or max(map(len, problem.subsets), default=0) > 2:
+    orders = [*map(len, problem.subsets), *(m.family.order for m in problem.moments)]
+    if rank == 1 or len(problem.levels) < 3 or max(orders) > 2:
         return ""
+    free = rank * (rank - 1) // 2
     return (
-        f" Tables of two variables leave at least {rank * (rank - 1) // 2} directions of a rank "
-        f"{rank} joint open: many other joints meet them as well, this is one. Add tables of "
-        "three variables."
+        f" Tables of two variables leave at least {free} direction{'s' if free > 1 else ''} of a "
+        f"rank {rank} joint open: many other joints meet them as well, this is one. Add tables "
+        "of three variables."
     )
 
 
 def misfits(problem: Problem, marginals: Marginals, best: Run) -> dict[tuple[str, ...], float]:
     """Total variation distance between each table and the model's, worst first."""
     found = {}
-    for names, subset, table in zip(
-        marginals.subsets, problem.subsets, problem.tables, strict=True
-    ):
-        model = khatri_rao(best.factors, cell_rows(problem, subset)) @ best.weights
-        found[names] = 0.5 * float(np.abs(table.ravel() - model).sum())
+    for i, names in enumerate(marginals.subsets):
+        rows = cell_rows(problem, marginals.index_subsets[i])
+        model = khatri_rao(best.factors, rows) @ best.weights
+        found[names] = 0.5 * float(np.abs(marginals.shares(i).ravel() - model).sum())
     return dict(sorted(found.items(), key=lambda item: -item[1]))

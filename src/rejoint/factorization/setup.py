@@ -1,5 +1,7 @@
 """From Marginals to the least-squares problem."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rejoint.factorization.grams import Family
@@ -20,28 +22,34 @@ def make_problem(marginals: Marginals, weighting: str) -> Problem:
             f"weighting={weighting!r} is not known; give 'equal' (each table counts the same, as "
             "in the paper) or 'count' (by its number of records)."
         )
+    used = np.flatnonzero(weight > 0)
+    check_reached(marginals, [subsets[i] for i in used])
     problem = Problem(
         tuple(marginals.domain.shape),
-        tuple(subsets),
-        tuple(np.ascontiguousarray(marginals.shares(i)) for i in range(len(subsets))),
-        weight,
+        tuple(subsets[i] for i in used),
+        tuple(np.ascontiguousarray(marginals.shares(int(i))) for i in used),
+        weight[used],
         read_moments(marginals),
     )
     remark_on_islands(marginals)
     return problem
 
 
-def check_tables(marginals: Marginals) -> None:
-    """Every variable must occur, and every table must rest on something."""
-    reached = {n for s in marginals.index_subsets for n in s}
+def check_reached(marginals: Marginals, subsets: Sequence[tuple[int, ...]]) -> None:
+    """Every variable must be in a table that counts, or in a moment."""
+    reached = {n for s in subsets for n in s}
     reached |= {n for m in marginals.moments for n in m.variables}
     names = marginals.domain.names
     absent = [names[n] for n in range(len(names)) if n not in reached]
     if absent:
         raise ValueError(
-            f"No table contains {', '.join(map(repr, absent))}; give a table that does, or leave "
-            "the variable out of the domain."
+            f"No table of weight above zero contains {', '.join(map(repr, absent))}; give a table "
+            "that does, or leave the variable out of the domain."
         )
+
+
+def check_tables(marginals: Marginals) -> None:
+    """Every table must rest on something."""
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
         raise ValueError(
