@@ -248,6 +248,16 @@ def test_codes_out_of_range_are_refused(bad):
             call()
 
 
+@pytest.mark.parametrize("bad", [-2, -32_768])
+def test_more_levels_than_codes_can_tell(bad):
+    factors = np.ones((40_000, 1))
+    codes = np.array([[32_767], [0]], dtype=np.int16)
+    assert kernels.class_pass(codes, None, np.ones(1), factors, [40_000])[2][32_767, 0] == 1
+    codes[1] = bad
+    with pytest.raises(ValueError, match="between -1"):
+        kernels.class_pass(codes, None, np.ones(1), factors, [40_000])
+
+
 def test_what_does_not_fit_together_is_refused():
     codes = np.zeros((4, 2), dtype=np.int16)
     weights, factors = np.ones(2), np.ones((5, 2))

@@ -50,9 +50,10 @@ bool go_through(const Model &model, const Codes<Code> &codes, const Chunks &chun
     in_parallel(workers.size(), [&](std::size_t t) {
         Block<Code> &block = *blocks[t];
         for (std::size_t chunk; good && (chunk = next++) < chunks.count;) {
-            block.forget();
+            std::size_t row = chunks.begin(chunk);
             const std::size_t end = chunks.begin(chunk + 1);
-            for (std::size_t row = chunks.begin(chunk); good && row < end; row += RECORDS)
+            block.begin(row, std::min(row + RECORDS, end));
+            for (; good && row < end; row += RECORDS)
                 if (block.read(row, std::min(row + RECORDS, end)))
                     workers[t].take(block, row);
                 else
@@ -112,7 +113,7 @@ struct Writer {
     template <typename Code>
     void take(const Block<Code> &block, std::size_t first) {
         for (std::size_t i = 0; i < block.size(); ++i) {
-            log_prob[first + i] = block.log_prob(i);
+            log_prob[first + i] = std::log(block.sum(i)) + block.shift(i);
             if (!posterior) continue;
             const double scale = block.sum(i) > 0.0 ? 1.0 / block.sum(i) : 0.0;
             double *to = posterior + (first + i) * model.rank;

@@ -4,18 +4,12 @@
 namespace rejoint {
 namespace {
 
-template <typename Code>
-REJOINT_INLINE bool look_up_codes(const Code *REJOINT_RESTRICT codes, std::size_t records,
-                                  std::size_t n, const std::uint32_t *REJOINT_RESTRICT levels,
-                                  const std::uint32_t *REJOINT_RESTRICT strides,
-                                  std::uint32_t *REJOINT_RESTRICT steps) {
-    std::uint32_t bad = 0;
-    for (std::size_t i = 0; i < records; ++i, codes += n, steps += n)
-        for (std::size_t v = 0; v < n; ++v) {
-            const auto level = static_cast<std::uint32_t>(codes[v]) + 1u;
-            bad |= level > levels[v];
-            steps[v] = level * strides[v];
-        }
+template <typename Code, typename Limit>
+REJOINT_INLINE bool codes_in_range(const Code *REJOINT_RESTRICT codes,
+                                   const Limit *REJOINT_RESTRICT limits, std::size_t n) {
+    Limit bad = 0;
+    for (std::size_t i = 0; i < n; ++i)
+        bad |= static_cast<Limit>(static_cast<Limit>(static_cast<Limit>(codes[i]) + 1u) > limits[i]);
     return !bad;
 }
 
@@ -39,15 +33,13 @@ void add_narrow(const double *joint, const double *scale, const Lists &lists, do
 
 }  // namespace
 
-REJOINT_CLONES bool look_up(const std::int16_t *codes, std::size_t records, std::size_t n,
-                            const std::uint32_t *levels, const std::uint32_t *strides,
-                            std::uint32_t *steps) {
-    return look_up_codes(codes, records, n, levels, strides, steps);
+REJOINT_CLONES bool in_range(const std::int16_t *codes, const std::uint16_t *limits,
+                             std::size_t n) {
+    return codes_in_range(codes, limits, n);
 }
-REJOINT_CLONES bool look_up(const std::int32_t *codes, std::size_t records, std::size_t n,
-                            const std::uint32_t *levels, const std::uint32_t *strides,
-                            std::uint32_t *steps) {
-    return look_up_codes(codes, records, n, levels, strides, steps);
+REJOINT_CLONES bool in_range(const std::int32_t *codes, const std::uint32_t *limits,
+                             std::size_t n) {
+    return codes_in_range(codes, limits, n);
 }
 
 void join_rows(bool log, const double *table, const Lists &lists, double *joint, double *prob) {

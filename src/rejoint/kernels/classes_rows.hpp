@@ -91,12 +91,9 @@ REJOINT_INLINE void join_lists(bool log, const double *table, const Lists &lists
         default: return function<WIDTH, 4>(__VA_ARGS__);       \
     }
 
-// steps[i] = (codes[i] + 1) * strides[v] for `records` of n variables each, v being that of code i;
-// whether all codes lie between -1 and levels[v] - 1.
-bool look_up(const std::int16_t *codes, std::size_t records, std::size_t n,
-             const std::uint32_t *levels, const std::uint32_t *strides, std::uint32_t *steps);
-bool look_up(const std::int32_t *codes, std::size_t records, std::size_t n,
-             const std::uint32_t *levels, const std::uint32_t *strides, std::uint32_t *steps);
+// Whether codes lie between -1 (missing) and limits less one.
+bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
+bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
 void join_rows(bool log, const double *table, const Lists &lists, double *joint, double *prob);
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums);
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -26,7 +27,8 @@ class Tally {
 
     // Hand over what was summed up since the last time.
     void finish(std::size_t chunk) {
-        out_[chunk].log_likelihood = log_likelihood_;
+        out_[chunk].log_likelihood = log_likelihood_ + std::log(product_);
+        product_ = 1.0;
         model_.fold(rows_.data(), out_[chunk].counts.data());
         std::fill(rows_.data(), rows_.data() + rows_.size(), 0.0);
         log_likelihood_ = 0.0;
@@ -35,10 +37,18 @@ class Tally {
   protected:
     double weight(std::size_t record) const { return weight_ ? weight_[record] : 1.0; }
 
-    // A record without weight may be impossible.
+    // Add to the log-likelihood. One logarithm does for many records of weight one: that of their
+    // product, taken before it leaves the range of doubles (sums are no less than 2^-600, or zero).
     template <typename Code>
     void add_log(const Block<Code> &block, std::size_t i, double weight) {
-        if (weight > 0.0) log_likelihood_ += weight * block.log_prob(i);
+        if (weight == 1.0) {
+            product_ *= block.sum(i);
+            if (block.shift(i) != 0.0) log_likelihood_ += block.shift(i);
+            if (product_ > 0x1p-400 && product_ < 0x1p400) return;
+            log_likelihood_ += std::log(product_);
+            product_ = 1.0;
+        } else if (weight > 0.0)  // a record without weight may be impossible
+            log_likelihood_ += weight * (std::log(block.sum(i)) + block.shift(i));
     }
 
     const Model &model_;
@@ -47,7 +57,7 @@ class Tally {
   private:
     const double *weight_;
     std::vector<Sums> &out_;
-    double log_likelihood_ = 0.0;
+    double log_likelihood_ = 0.0, product_ = 1.0;
 };
 
 // Adds the posterior of each record, times its weight, to the rows it is made of.

@@ -1,0 +1,126 @@
+// Which rows of the model each record of a block is made of.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "classes_model.hpp"
+#include "classes_rows.hpp"
+
+namespace rejoint {
+
+constexpr std::size_t RECORDS = 64;  // of a block: what is computed of them stays in an L1
+
+template <typename Code>
+class Lister {
+    static constexpr std::size_t TILE = 16;  // records whose codes are held against levels at once
+    static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
+    using Limit = std::make_unsigned_t<Code>;
+
+  public:
+    explicit Lister(const Model &model)
+        : model_(model), limits_(TILE * model.n), groups_of_(model.n),
+          stride_(model.groups.size() + 1), offsets_(RECORDS * stride_) {
+        const auto most = static_cast<std::uint32_t>(std::numeric_limits<Code>::max()) + 1u;
+        for (std::size_t i = 0; i < limits_.size(); ++i)
+            limits_[i] = static_cast<Limit>(std::min(model.levels[i % model.n], most));
+        for (std::size_t g = 0; g < model.groups.size(); ++g)
+            for (std::size_t v = model.groups[g].first; v < model.groups[g].last; ++v)
+                groups_of_[v] = static_cast<std::uint32_t>(g);
+    }
+
+    // List some records; false if a code is out of range.
+    bool read(const Code *codes, std::size_t count) {
+        for (std::size_t i = 0; i < count; i += TILE)
+            if (!in_range(codes + i * model_.n, limits_.data(),
+                          std::min(TILE, count - i) * model_.n))
+                return false;
+        count_ = count;
+        for (std::size_t i = 0; i < count; ++i) offsets_[i * stride_] = 0;  // the weights
+        if (sparse_)
+            for (std::size_t i = 0; i < count; ++i) list_observed(codes + i * model_.n, i);
+        else
+            list_all(codes);
+        return true;
+    }
+
+    // List only groups that are not wholly missing where these records say that it pays. Products
+    // and sums are the same either way: what is missing multiplies by one.
+    void choose(const Code *codes, std::size_t count) {
+        sparse_ = true;
+        if (!read(codes, count)) return;
+        std::size_t seen = 0;
+        for (std::size_t i = 0; i < count; ++i) seen += sizes_[i] - 1;
+        sparse_ = 2 * seen < count * model_.groups.size();
+    }
+
+    Lists lists() const {
+        return {offsets_.data(), sizes_.data(), stride_, count_, model_.width};
+    }
+
+  private:
+    void list_all(const Code *codes) {
+        sizes_.fill(static_cast<std::uint32_t>(stride_));
+        std::uint32_t *to = offsets_.data() + 1;
+        for (const Group &group : model_.groups) {
+            switch (group.last - group.first) {
+                case 1: list_group<1>(group, codes, to++); break;
+                case 2: list_group<2>(group, codes, to++); break;
+                case 3: list_group<3>(group, codes, to++); break;
+                case 4: list_group<4>(group, codes, to++); break;
+                default: list_group<0>(group, codes, to++);
+            }
+        }
+    }
+
+    // SIZE is the number of variables of the group, or zero for any.
+    template <std::size_t SIZE>
+    void list_group(const Group &group, const Code *codes, std::uint32_t *REJOINT_RESTRICT to) {
+        const std::size_t n = model_.n, size = SIZE ? SIZE : group.last - group.first;
+        const std::uint32_t *REJOINT_RESTRICT strides = model_.strides.data() + group.first;
+        const Code *REJOINT_RESTRICT code = codes + group.first;
+        for (std::size_t i = 0; i < count_; ++i, code += n, to += stride_) {
+            std::uint32_t offset = group.offset;
+            for (std::size_t v = 0; v < size; ++v)
+                offset += (static_cast<std::uint32_t>(code[v]) + 1u) * strides[v];
+            *to = offset;
+        }
+    }
+
+    void list_observed(const Code *code, std::size_t i) {
+        std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
+        std::uint32_t size = 1, last = std::numeric_limits<std::uint32_t>::max();
+        for (std::size_t v = 0; v < model_.n;) {
+            std::uint64_t word = 0;
+            if (v + STEP <= model_.n && (std::memcpy(&word, code + v, sizeof word), !~word)) {
+                v += STEP;  // all of these are missing
+                continue;
+            }
+            for (const std::size_t end = std::min(v + STEP, model_.n); v < end; ++v) {
+                if (code[v] < 0) continue;
+                if (groups_of_[v] != last) {
+                    last = groups_of_[v];
+                    list[size++] = model_.groups[last].offset;
+                }
+                list[size - 1] += (static_cast<std::uint32_t>(code[v]) + 1u) * model_.strides[v];
+            }
+        }
+        sizes_[i] = size;
+    }
+
+    const Model &model_;
+    std::vector<Limit> limits_;  // number of levels of each variable, for TILE records
+    std::vector<std::uint32_t> groups_of_;
+    std::size_t stride_, count_ = 0;
+    std::vector<std::uint32_t> offsets_;  // (records, groups and one)
+    std::array<std::uint32_t, RECORDS> sizes_;
+    bool sparse_ = false;
+};
+
+}  // namespace rejoint
