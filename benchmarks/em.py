@@ -1,0 +1,173 @@
+"""One EM pass over 1e6 x 20 half-missing records, 5 levels, 20 classes, against StepMix.
+
+CPU time of one thread each, all in one run, every contender in a process of its own so that
+its peak of memory is its own too. StepMix's iteration is what each further one of a fit costs;
+it is measured on fewer rows and scaled, its cost being linear in them (``--full`` uses all).
+"""
+
+import argparse
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.kernels import _numpy_classes
+
+ROWS, VARIABLES, LEVELS, RANK = 1_000_000, 20, 5, 20
+SAMPLE = 100_000  # rows that StepMix is measured on
+TARGET = 150.0  # times less CPU time than StepMix's iteration
+MEMORY = 300.0  # MB above the loaded data
+
+Codes = NDArray[np.int16]
+Model = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def make_codes(rows: int) -> Codes:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, LEVELS, size=(rows, VARIABLES)).astype(np.int16)
+    codes[rng.random(codes.shape) < 0.5] = -1
+    return codes
+
+
+def make_model() -> Model:
+    rng = np.random.default_rng(1)
+    factors = [rng.dirichlet(np.ones(LEVELS), size=RANK).T for _ in range(VARIABLES)]
+    return rng.dirichlet(np.ones(RANK)), np.concatenate(factors)
+
+
+def cpu_time(function: Callable[[], object], turns: int) -> float:
+    """Least CPU time of some turns, the first of which warms up."""
+    times = []
+    for _ in range(turns):
+        start = time.process_time()
+        function()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def compiled(codes: Codes) -> float:
+    weights, factors = make_model()
+    levels = [LEVELS] * VARIABLES
+    return cpu_time(lambda: kernels.class_pass(codes, None, weights, factors, levels, 1), 7)
+
+
+def twin(codes: Codes) -> float:
+    weights, factors = make_model()
+    levels = [LEVELS] * VARIABLES
+    return cpu_time(lambda: _numpy_classes.class_pass(codes, None, weights, factors, levels), 2)
+
+
+def stepmix(table: NDArray[np.float64]) -> float:
+    """Cost of an iteration: of a fit of four, less that of a fit of one, a third."""
+    import warnings
+
+    from stepmix import StepMix
+
+    warnings.simplefilter("ignore")  # fits this short do not converge
+
+    def fit(iterations: int) -> object:
+        model = StepMix(
+            n_components=RANK,
+            measurement="categorical_nan",
+            max_iter=iterations,
+            abs_tol=0.0,
+            progress_bar=0,
+            random_state=0,
+        )
+        return model.fit(table)
+
+    return (cpu_time(lambda: fit(4), 1) - cpu_time(lambda: fit(1), 1)) / 3
+
+
+CONTENDERS: dict[str, Callable[..., float]] = {
+    "compiled": compiled,
+    "twin": twin,
+    "stepmix": stepmix,
+}
+
+
+def resident(field: str) -> float:
+    """VmRSS or VmHWM of this process in MB; NaN where the system does not tell."""
+    try:
+        status = Path("/proc/self/status").read_text()
+    except OSError:
+        return float("nan")
+    return next(float(x.split()[1]) / 1024 for x in status.splitlines() if x.startswith(field))
+
+
+def run_child(name: str, file: str) -> None:
+    """Print CPU seconds of a pass, and the peak of memory above that with the data loaded."""
+    if name == "stepmix":
+        importlib.import_module(name)  # its modules are not to count
+    table = np.load(file)
+    before = resident("VmRSS")
+    seconds = CONTENDERS[name](table)
+    print(json.dumps([seconds, resident("VmHWM") - before]))
+
+
+def measure(name: str, rows: int) -> tuple[float, float]:
+    table: NDArray[np.int16] | NDArray[np.float64] = make_codes(rows)
+    if name == "stepmix":
+        table = np.where(table < 0, np.nan, table)
+    single = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+    with tempfile.TemporaryDirectory() as folder:
+        file = str(Path(folder, "table.npy"))
+        np.save(file, table)
+        child = subprocess.run(
+            [sys.executable, __file__, "--child", name, "--file", file],
+            env=os.environ | dict.fromkeys(single, "1"),
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
+        )
+    seconds, peak = json.loads(child.stdout.splitlines()[-1])
+    return seconds, peak
+
+
+def report(name: str, seconds: float, peak: float, ours: float, remark: str = "") -> None:
+    print(f"  {name:<28}{seconds:9.3f} s {seconds / ours:8.1f} x {peak:9.0f} MB  {remark}")
+
+
+def main(full: bool) -> int:
+    print(
+        f"one pass over {ROWS:,} x {VARIABLES}, {LEVELS} levels, {RANK} classes, half missing: "
+        "CPU time, one thread, and peak of memory above the loaded data"
+    )
+    ours, ours_peak = measure("compiled", ROWS)
+    report(f"rejoint ({kernels.backend})", ours, ours_peak, ours)
+    report("rejoint (NumPy twin)", *measure("twin", ROWS), ours)
+    good = not ours_peak > MEMORY
+    print(f"  target: at most {MEMORY:g} MB: {ours_peak:.0f}, {'met' if good else 'MISSED'}")
+    if importlib.util.find_spec("stepmix") is None:
+        print("  StepMix is not installed (pip install 'rejoint[bench]'): not compared")
+        return 0 if good else 1
+    rows = ROWS if full else SAMPLE
+    seconds, peak = measure("stepmix", rows)
+    remark = "" if full else f"(measured on {rows:,} rows, times {ROWS // rows})"
+    seconds, peak = seconds * ROWS / rows, peak * ROWS / rows
+    report("StepMix, one iteration", seconds, peak, ours, remark)
+    ratio = seconds / ours
+    met = ratio >= TARGET
+    print(f"  target: {TARGET:g} times faster: {ratio:.0f}, {'met' if met else 'MISSED'}")
+    return 0 if good and (met or kernels.backend == "numpy") else 1
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--full", action="store_true", help="measure StepMix on all rows")
+    parser.add_argument("--child", choices=CONTENDERS, help=argparse.SUPPRESS)
+    parser.add_argument("--file", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        run_child(options.child, options.file)
+    else:
+        sys.exit(main(options.full))
