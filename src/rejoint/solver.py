@@ -8,12 +8,15 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.pmf import LowRankPMF
+
+if TYPE_CHECKING:
+    from rejoint.estimation.posterior import Posterior
 
 Array = NDArray[np.float64]
 
@@ -279,7 +282,13 @@ class FitResult:
         What each start reached, in the order they were run.
     misfits : mapping
         For each table (a tuple of names) the total variation distance between the table and
-        the model's, worst first.
+        the model's, worst first; empty where the fit was to records.
+    log_likelihood : float
+        Of the records, at ``pmf``; NaN where only tables were given.
+    posterior : Posterior, optional
+        Posterior draws, where the fit was Bayesian.
+    choice : str
+        Which estimator and rank were chosen, and why.
 
     Examples
     --------
@@ -299,6 +308,9 @@ class FitResult:
     residual: float
     starts: tuple[Run, ...] = field(repr=False)
     misfits: dict[tuple[str, ...], float] = field(repr=False)
+    log_likelihood: float = float("nan")
+    posterior: "Posterior | None" = field(default=None, repr=False)
+    choice: str = ""
 
 
 class Progress:

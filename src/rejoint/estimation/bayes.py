@@ -1,0 +1,69 @@
+"""Bayes: posterior draws of the joint from several chains, and one model that stands for them."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+import numpy as np
+
+from rejoint.estimation.gibbs import Draw, chain
+from rejoint.estimation.priors import first_strengths
+from rejoint.estimation.problem import Array, RecordProblem
+
+Report = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Bayes:
+    """Gibbs sampling from several starts.
+
+    Parameters
+    ----------
+    chains : int
+        Chains, each from a start of its own.
+    burn_in : int
+        Draws of each chain that are thrown away.
+    draws : int
+        Draws kept of each chain.
+    thin : int
+        Every how many-th draw is kept.
+    sparsity : float
+        Pseudo-count of each class.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(300, random_state=0)
+    >>> solver = Bayes(chains=2, burn_in=10, draws=20, thin=1)
+    >>> len(rj.estimate(data, rank=2, solver=solver, random_state=0).posterior.draws)
+    40
+    """
+
+    chains: int = 3
+    burn_in: int = 100
+    draws: int = 40
+    thin: int = 3
+    sparsity: float = 1.0
+
+    def sample(
+        self,
+        problem: RecordProblem,
+        starts: Sequence[tuple[Array, Array]],
+        rng: np.random.Generator,
+        report: Report,
+    ) -> list[Draw]:
+        """Draws of all chains; Ctrl-C keeps those that are there, if any."""
+        kept: list[Draw] = []
+        try:
+            for number, (weights, factors) in enumerate(starts):
+                start = Draw(weights, factors, first_strengths(problem))
+                steps = chain(problem, start, self.sparsity, rng)
+                length = self.burn_in + self.draws * self.thin
+                for step, draw in enumerate(islice(steps, length)):
+                    report(f"chain {number + 1} of {len(starts)}, draw {step + 1} of {length}")
+                    if step >= self.burn_in and (step - self.burn_in) % self.thin == 0:
+                        kept.append(draw)
+        except KeyboardInterrupt:
+            if not kept:
+                raise
+        return kept

@@ -1,0 +1,102 @@
+"""Records as the estimators see them: identical ones merged, and the one pass over them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.domain import Domain
+from rejoint.records import Records
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What one pass finds: log-likelihood, and expected counts of classes and levels in them."""
+
+    log_likelihood: float
+    classes: Array  # (F,)
+    levels: Array  # (L, F)
+
+    @property
+    def stacked(self) -> Array:
+        """Counts of classes above counts of levels, (1 + L, F)."""
+        return np.vstack([self.classes, self.levels])
+
+
+@dataclass(frozen=True)
+class RecordProblem:
+    """Merged records of a domain, ready for passes."""
+
+    domain: Domain
+    codes: NDArray[np.signedinteger]
+    weight: Array
+    threads: int
+
+    #: The objective of a likelihood has no size to be measured against.
+    scale = float("nan")
+
+    @classmethod
+    def of(cls, records: Records, threads: int | None = None) -> "RecordProblem":
+        """Merge identical records and drop the empty ones, which say nothing."""
+        merged = records.merged()
+        weight = merged.sample_weight
+        mass = np.ones(len(merged)) if weight is None else np.asarray(weight)
+        used = (np.asarray(merged.codes) >= 0).any(axis=1) & (mass > 0)
+        if not used.any():
+            raise ValueError(
+                "There is nothing to estimate from: no record has a value and a weight above "
+                "zero. Give records with values."
+            )
+        codes = np.ascontiguousarray(np.asarray(merged.codes)[used])
+        return cls(records.domain, codes, mass[used], threads or kernels.available_threads())
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Number of levels of each variable."""
+        return self.domain.shape
+
+    @cached_property
+    def offsets(self) -> NDArray[np.intp]:
+        """First stacked row of each variable, and L at the end."""
+        return np.concatenate([[0], np.cumsum(self.levels)]).astype(np.intp)
+
+    def rows(self, n: int) -> slice:
+        """Rows of variable ``n`` in stacked factors."""
+        return slice(int(self.offsets[n]), int(self.offsets[n + 1]))
+
+    @cached_property
+    def total(self) -> float:
+        """Weight of all records."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def level_totals(self) -> Array:
+        """Weight of the records that hold each level, (L,)."""
+        one = np.ones((int(self.offsets[-1]), 1))
+        return self.expect(np.ones(1), one).levels[:, 0]
+
+    @cached_property
+    def centre(self) -> Array:
+        """Each variable's own shares, half a record added to each level, (L,)."""
+        return np.asarray(normalise(self, (self.level_totals + 0.5)[:, None])[:, 0])
+
+    def parameters(self, rank: int) -> int:
+        """Free parameters of a model: F (sum (I_n - 1) + 1) - 1."""
+        return rank * (sum(self.levels) - len(self.levels) + 1) - 1
+
+    def expect(self, weights: Array, factors: Array) -> Expected:
+        """One pass (E-step); the parameters need not be normalised."""
+        found = kernels.class_pass(
+            self.codes, self.weight, weights, factors, self.levels, self.threads
+        )
+        return Expected(*found)
+
+
+def normalise(problem: RecordProblem, factors: Array) -> Array:
+    """Scale every variable's columns to sum to one."""
+    sums: Array = np.add.reduceat(factors, problem.offsets[:-1])
+    return factors / np.repeat(sums, problem.levels, axis=0)
