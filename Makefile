@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint bench docs paper clean help
+.PHONY: demo test lint bench bench-accuracy docs paper clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -32,10 +32,14 @@ lint: $(VENV)/test.stamp  ## ruff and mypy --strict
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 
-bench: $(VENV)/test.stamp  ## benchmarks: each script prints its own table
-	@set -- $$(ls benchmarks/[a-z]*.py 2>/dev/null); \
+bench: $(VENV)/bench.stamp  ## benchmarks: each script prints its own table
+	@set -- $$(ls benchmarks/[a-z]*.py | grep -v models.py); \
 	[ $$# -gt 0 ] || { echo "There are no benchmarks yet (benchmarks/*.py)."; exit 0; }; \
 	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
+
+bench-accuracy: $(VENV)/bench.stamp  ## errors of estimates from records, against peers and bounds
+	@$(BIN)/python -m benchmarks.accuracy
+	@$(BIN)/python -m benchmarks.accuracy --intervals
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
@@ -52,7 +56,7 @@ clean:  ## remove the environment and everything that was built
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-6s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 # One environment, three sizes; the larger ones contain the smallest.
 $(VENV)/bin/python:
@@ -75,6 +79,10 @@ $(VENV)/plots.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 $(VENV)/test.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 	$(call install,test$(comma)lint)
 	@touch $@ $(VENV)/plots.stamp
+
+$(VENV)/bench.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(call install,test$(comma)lint$(comma)bench)
+	@touch $@ $(VENV)/test.stamp $(VENV)/plots.stamp
 
 $(VENV)/docs.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 	$(call install,docs)
