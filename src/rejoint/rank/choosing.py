@@ -1,0 +1,200 @@
+"""Choosing the rank: the criterion, the search, the sentence."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from rejoint.domain import Domain
+from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report
+from rejoint.rank.folds import copies, part
+from rejoint.rank.growth import between, past_best, sizes
+from rejoint.rank.selection import Selection, make_words
+from rejoint.records import Records
+from rejoint.solver import Progress
+
+CriterionName = Literal["heldout", "bic", "evidence"]
+
+#: Records beyond which not every fold is used: differences are then seen in two.
+MANY, FEW_FOLDS = 1_000_000, 2
+
+
+def select(
+    data: Any,
+    ranks: Sequence[int] | None = None,
+    *,
+    criterion: CriterionName = "heldout",
+    solver: Any = "map",
+    folds: int = 5,
+    n_init: int = 3,
+    sample_weight: Any = None,
+    domain: Domain | None = None,
+    random_state: int | np.random.Generator | None = None,
+    progress: bool | None = None,
+) -> Selection:
+    """Choose the number of hidden classes.
+
+    Parameters
+    ----------
+    data : Records, or anything that ``Records.of`` takes
+        May have missing cells.
+    ranks : sequence of int, optional
+        The ranks to compare. By default 1, 2, 3, ... in growing steps until the score falls,
+        then those in the gaps around the best.
+    criterion : {"heldout", "bic", "evidence"}
+        ``"heldout"``: mean log-probability of records left out of the fit, each once;
+        ``"bic"``: cheaper, and cautious: it misses small classes; ``"evidence"``: the lower
+        bound of variational Bayes.
+    solver : {"map", "ml"} or solver object
+        What fits the models that are compared. Without a prior (``"ml"``) a cell that was
+        never seen has probability zero, and held out it rules its model out altogether.
+        ``"evidence"`` has its own.
+    folds : int
+        Parts that the records are held out in. Whole-number weights count copies, which are
+        held out one by one; beyond a million records two of the parts are enough.
+    n_init : int
+        Starts of each fit; two of three begin with the classes of the next smaller rank.
+    sample_weight, domain
+        As for :meth:`Records.of`.
+    random_state : int or Generator, optional
+        Source of randomness.
+    progress : bool, optional
+        Whether to show progress on stderr; by default where that is a terminal.
+
+    Returns
+    -------
+    Selection
+        With ``rank``, the curve (``ranks``, ``scores``, ``errors``), and ``words``.
+
+    Notes
+    -----
+    Ctrl-C ends the search and returns the best rank so far.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    >>> selection = rj.rank.select(truth.sample(2000, random_state=0), random_state=0)
+    >>> selection.rank
+    2
+    """
+    given = None if ranks is None else checked_ranks(ranks)
+    for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    records = Records.of(data, domain=domain, sample_weight=sample_weight)
+    rng = np.random.default_rng(random_state)
+    cap = largest_rank(records)
+    if given is None and cap == 1:
+        return only_one(records, criterion)
+    with Progress(progress) as report:
+        judge = make_criterion(records, criterion, solver, folds, n_init, rng, report)
+        return search(judge, criterion, given, cap)
+
+
+def make_criterion(
+    records: Records,
+    criterion: str,
+    solver: Any,
+    folds: int,
+    n_init: int,
+    rng: np.random.Generator,
+    report: Report,
+) -> Criterion:
+    """The criterion of a name, ready to score."""
+    if criterion == "heldout":
+        parts = list(part(records, folds, rng))
+        if not parts:
+            raise ValueError(
+                "There is one record, and none to hold out: choose the rank yourself, or by "
+                "criterion='bic'."
+            )
+        used = FEW_FOLDS if size_of(records) > MANY else len(parts)
+        return HeldOut(parts[:used], solver, n_init, rng, report)
+    if criterion == "bic":
+        return Bic(Chain.of(records, solver, n_init, rng), report)
+    if criterion == "evidence":
+        return Evidence(Chain.of(records, "map", n_init, rng), report)
+    raise ValueError(
+        f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records left "
+        "out), 'bic' or 'evidence'."
+    )
+
+
+def search(judge: Criterion, criterion: str, ranks: Sequence[int] | None, cap: int) -> Selection:
+    """Score the ranks given, or more and more until the score falls."""
+    scores: dict[int, float] = {}
+    interrupted = False
+
+    def clearly_worse(best: int, other: int) -> bool:
+        return scores[best] - scores[other] > judge.error(best, other)
+
+    try:
+        for rank in sizes(cap) if ranks is None else ranks:
+            scores[rank] = judge.score(rank)
+            if ranks is None and past_best(scores, clearly_worse):
+                break
+        while ranks is None and (middle := between(scores)) is not None:
+            scores[middle] = judge.score(middle)
+    except KeyboardInterrupt:
+        if not scores:
+            raise
+        interrupted = True
+    return conclude(judge, criterion, scores, cap, interrupted)
+
+
+def conclude(
+    judge: Criterion, criterion: str, scores: dict[int, float], cap: int, interrupted: bool
+) -> Selection:
+    """The best rank, what cannot be told from it, and both in words."""
+    tried = tuple(sorted(scores))
+    best = max(tried, key=lambda rank: scores[rank])  # the smallest of equals
+    errors = np.array([judge.error(best, rank) for rank in tried])
+    found = np.array([scores[rank] for rank in tried])
+    near = scores[best] - found <= errors
+    tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
+    ending = ""
+    if interrupted:
+        ending = "The search was interrupted: other ranks may be better."
+    elif best == tried[-1] and best < cap:
+        ending = "It is the largest that was tried: larger ones may be better."
+    basis = f"{judge.basis}, {scores[best]:.5g} per record"
+    words = make_words(best, tried, tied, basis, judge.nearness, ending)
+    return Selection(best, tried, found, errors, tied, criterion, words, interrupted)
+
+
+def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
+    """The ranks in order, each once."""
+    found = list(ranks) if isinstance(ranks, Sequence | range | np.ndarray) else [ranks]
+    good = all(
+        isinstance(rank, int | np.integer) and not isinstance(rank, bool) and rank > 0
+        for rank in found
+    )
+    if not found or not good:
+        raise ValueError(
+            f"ranks must be whole numbers of at least 1, such as range(1, 9); got {ranks!r}."
+        )
+    return tuple(sorted({int(rank) for rank in found}))
+
+
+def largest_rank(records: Records) -> int:
+    """No rank beyond is of use: the joint needs no more, or each record has its own class."""
+    shape = sorted(records.domain.shape)
+    cells = 1
+    for size in shape[:-1]:
+        cells = min(cells * size, size_of(records))
+    return max(cells, 1)
+
+
+def size_of(records: Records) -> int:
+    """Number of records; of copies, where weights count them."""
+    counted = copies(records)
+    return len(records) if counted is None else counted
+
+
+def only_one(records: Records, criterion: str) -> Selection:
+    """Rank 1, where there is nothing to choose."""
+    why = "one record" if size_of(records) == 1 else "no more than one variable that varies"
+    words = f"Rank 1: there is {why}, so that there is nothing for hidden classes to explain."
+    score, error = np.full(1, np.nan), np.zeros(1)
+    return Selection(1, (1,), score, error, (1,), criterion, words)

@@ -1,0 +1,142 @@
+"""Scores of a rank, per record and the higher the better: held-out likelihood, BIC, evidence."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.special import gammaln
+
+from rejoint import kernels
+from rejoint.estimation.problem import Array, RecordProblem
+from rejoint.rank.fitting import Model, checked, fit, solver_for
+from rejoint.rank.folds import Fold
+from rejoint.records import Records
+from rejoint.solver import Run, run
+
+Report = Callable[[str], None]
+
+
+class Criterion(Protocol):
+    """A way to score ranks and to say how sure their difference is."""
+
+    #: What the best rank has, in words.
+    basis: str
+    #: What is too near to tell, in words.
+    nearness: str
+
+    def score(self, rank: int) -> float:
+        """Score of a rank, remembered for :meth:`error`."""
+        ...
+
+    def error(self, best: int, other: int) -> float:
+        """How far apart two scores may be by chance."""
+        ...
+
+
+@dataclass
+class Chain:
+    """Fits of growing rank to the same records, each warm from the one below."""
+
+    problem: RecordProblem
+    solver: Any
+    n_init: int
+    rng: np.random.Generator
+    models: dict[int, Model] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, records: Records, solver: Any, n_init: int, rng: np.random.Generator) -> "Chain":
+        """A chain that has not begun."""
+        problem = RecordProblem.of(records)
+        return cls(problem, solver_for(solver, problem), n_init, rng)
+
+    def fit(self, rank: int) -> Run:
+        """Fit a rank, from the next smaller one that is there."""
+        below = [r for r in self.models if r < rank]
+        warm = self.models[max(below)] if below else None
+        done = fit(self.problem, rank, self.solver, warm, self.n_init, self.rng)
+        self.models[rank] = done.weights, done.factors
+        return done
+
+    def log_prob(self, rank: int, records: Records) -> Array:
+        """Log-probability of each of other records, under a rank that was fitted."""
+        weights, factors = self.models[rank]
+        levels, threads = self.problem.levels, self.problem.threads
+        return kernels.class_log_prob(records.codes, weights, factors, levels, threads)
+
+
+class HeldOut:
+    """Log-probability of records that the fit has not seen, each held out once."""
+
+    basis = "the best held-out log-likelihood"
+    nearness = "one standard error of the difference"
+
+    def __init__(
+        self,
+        folds: Iterable[Fold],
+        solver: Any,
+        n_init: int,
+        rng: np.random.Generator,
+        report: Report,
+    ) -> None:
+        self.folds = list(folds)
+        self.chains = [Chain.of(fold.learn, solver, n_init, rng) for fold in self.folds]
+        self.mass = np.concatenate([fold.mass for fold in self.folds])
+        self.spread = np.concatenate([fold.spread for fold in self.folds])
+        self.parts: dict[int, Array] = {}
+        self.report = report
+
+    def score(self, rank: int) -> float:
+        """Mean held-out log-probability of a record."""
+        parts = []
+        for k, (fold, chain) in enumerate(zip(self.folds, self.chains, strict=True)):
+            self.report(f"rank {rank}, fold {k + 1} of {len(self.folds)}")
+            chain.fit(rank)
+            parts.append(chain.log_prob(rank, fold.judge))
+        self.parts[rank] = np.concatenate(parts)
+        return float(self.mass @ self.parts[rank] / self.mass.sum())
+
+    def error(self, best: int, other: int) -> float:
+        """Standard error of the mean difference of two ranks on the same records."""
+        with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
+            apart = np.nan_to_num(self.parts[best] - self.parts[other])
+        total = float(self.mass.sum())
+        apart = apart - self.mass @ apart / total
+        return float(np.sqrt(self.spread @ apart**2) / total)
+
+
+class Bic:
+    """Log-likelihood less half a logarithm of the sample size for each parameter."""
+
+    basis = "the best BIC"
+    nearness = "2 in BIC, which is no evidence to speak of"
+
+    def __init__(self, chain: Chain, report: Report) -> None:
+        self.chain, self.report = chain, report
+
+    def score(self, rank: int) -> float:
+        """``-BIC / 2`` per record."""
+        self.report(f"rank {rank}")
+        done, problem = self.chain.fit(rank), self.chain.problem
+        likelihood = problem.expect(done.weights, done.factors).log_likelihood
+        penalty = 0.5 * problem.parameters(rank) * np.log(problem.total)
+        return float((likelihood - penalty) / problem.total)
+
+    def error(self, best: int, other: int) -> float:
+        """What a difference of 2 in BIC comes to."""
+        return 0.0 if best == other else 1.0 / self.chain.problem.total
+
+
+class Evidence(Bic):
+    """Lower bound of the log-evidence of variational Bayes, for all orders of the classes."""
+
+    basis = "the best lower bound of the evidence"
+    nearness = "a factor e of evidence, which is nothing to speak of"
+
+    def score(self, rank: int) -> float:
+        """Bound per record; each of the F! orders of the classes adds the same."""
+        self.report(f"rank {rank}")
+        done, problem = self.chain.fit(rank), self.chain.problem
+        # Variational steps are slow on the plateaus that accelerated EM has crossed already.
+        done = checked(run(solver_for("variational", problem), problem, done.weights, done.factors))
+        return (-done.objective + float(gammaln(rank + 1.0))) / problem.total
