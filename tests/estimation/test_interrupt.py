@@ -1,0 +1,109 @@
+"""Ctrl-C in the middle of a fit returns the best model so far, and says so."""
+
+import pytest
+from small_records import log_likelihood, random_pmf, random_records
+
+from rejoint import kernels
+from rejoint.estimation import Bayes, Em, estimate, fitting
+from rejoint.estimation.problem import RecordProblem
+from rejoint.solver import Limits
+
+SHAPE = (3, 3, 3, 3)
+RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
+WORDS = "interrupted; this is the best model so far"
+
+
+@pytest.fixture
+def press(monkeypatch):
+    """Ctrl-C in the k-th pass over the records; the passes are counted."""
+
+    def at(k):
+        real, calls = RecordProblem.expect, []
+
+        def expect(self, *model):
+            calls.append(1)
+            if len(calls) == k:
+                raise KeyboardInterrupt
+            return real(self, *model)
+
+        monkeypatch.setattr(RecordProblem, "expect", expect)
+        return calls
+
+    return at
+
+
+@pytest.mark.parametrize("solver", ["ml", "map"])
+@pytest.mark.parametrize("k", [5, 30])
+def test_while_starts_are_explored(press, solver, k):
+    press(k)
+    result = estimate(RECORDS, 3, solver, n_init=3, random_state=0)
+    assert WORDS in result.stop
+    exact = log_likelihood(result.pmf.to_dense(), RECORDS.codes)
+    assert result.log_likelihood == pytest.approx(exact, rel=1e-10)
+
+
+def test_in_the_first_step_the_start_is_returned(press):
+    start = random_pmf(1, SHAPE, 3)
+    press(2)
+    result = estimate(RECORDS, 3, "ml", start=start)
+    assert WORDS in result.stop
+    assert result.pmf.equals(start, tol=1e-9)
+
+
+def test_later_is_better(press):
+    start = random_pmf(1, SHAPE, 3)
+    values = []
+    for k in (2, 6, 12):
+        press(k)
+        values.append(estimate(RECORDS, 3, Em(memory=0), start=start).log_likelihood)
+    assert values[0] < values[1] < values[2]
+
+
+def test_while_the_best_start_is_followed_to_the_end(press):
+    start = random_pmf(1, SHAPE, 3)
+    limits = Limits(max_steps=500, progress=0.0, exact=-1.0, residual=0.0)
+    solver = Em(memory=0, limits=limits)
+    calls = press(200)  # exploring takes 60 steps at the most
+    result = estimate(RECORDS, 3, solver, start=start)
+    assert WORDS in result.stop
+    # Nothing goes on: one pass more, for the likelihood of what is returned.
+    assert len(calls) == 201
+    assert result.history[-1].step > 60
+
+
+def test_a_start_that_never_began_leaves_those_before_it(monkeypatch):
+    real, calls = fitting.random_model, []
+
+    def random_model(*given):
+        calls.append(1)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(fitting, "random_model", random_model)
+    pairs = random_records(0, (3, 3), 100)  # of two variables there are no triples to start from
+    result = estimate(pairs, 2, "ml", n_init=3, random_state=0)
+    assert WORDS in result.stop
+    assert len(result.starts) == 1
+
+
+def test_draws_that_are_there_are_kept(monkeypatch):
+    real, calls = kernels.class_draws, []
+
+    def class_draws(*given):
+        calls.append(1)
+        if len(calls) == 40:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(kernels, "class_draws", class_draws)
+    solver = Bayes(chains=2, burn_in=10, draws=20, thin=1)  # draw 40 is the tenth of chain 2
+    result = estimate(RECORDS, 3, solver, random_state=0)
+    assert len(result.posterior.draws) == 20
+    assert len(calls) == 40
+
+
+def test_before_anything_is_there_nothing_is_returned(press):
+    press(1)
+    with pytest.raises(KeyboardInterrupt):
+        estimate(RECORDS, 3, "ml", start=random_pmf(1, SHAPE, 3))

@@ -1,0 +1,60 @@
+"""Posterior draws: their mean, and bounds for questions."""
+
+import numpy as np
+import pytest
+from small_records import random_pmf
+
+import rejoint as rj
+from rejoint.estimation import Posterior
+
+SHAPE = (2, 3)
+DOMAIN = rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"]})
+
+
+def labelled(seed):
+    pmf = random_pmf(seed, SHAPE, 2)
+    return rj.LowRankPMF(pmf.weights, pmf.factors, DOMAIN)
+
+
+DRAWS = tuple(labelled(seed) for seed in range(20))
+
+
+def test_mean_is_the_average_of_the_draws():
+    mean = Posterior(DRAWS).mean
+    exact = np.mean([draw.to_dense() for draw in DRAWS], axis=0)
+    np.testing.assert_allclose(mean.to_dense(), exact, atol=1e-14)
+    assert mean.domain == DOMAIN
+
+
+@pytest.mark.parametrize("level", [0.5, 0.9, 0.99])
+def test_bounds_are_quantiles_cell_by_cell(level):
+    low, high = Posterior(DRAWS).interval(["b", "a"], level=level)
+    tables = np.array([draw.to_dense().T for draw in DRAWS])
+    assert low.shape == (3, 2)
+    np.testing.assert_allclose(low, np.quantile(tables, (1 - level) / 2, axis=0), atol=1e-14)
+    np.testing.assert_allclose(high, np.quantile(tables, (1 + level) / 2, axis=0), atol=1e-14)
+
+
+def test_bounds_of_conditional_tables():
+    low, high = Posterior(DRAWS).interval("b", given={"a": "yes"}, level=0.8)
+    tables = np.array([d.to_dense()[1] / d.to_dense()[1].sum() for d in DRAWS])
+    np.testing.assert_allclose(low, np.quantile(tables, 0.1, axis=0), atol=1e-12)
+    np.testing.assert_allclose(high, np.quantile(tables, 0.9, axis=0), atol=1e-12)
+
+
+def test_wider_levels_have_wider_bounds():
+    posterior = Posterior(DRAWS)
+    narrow, wide = (posterior.interval("b", level=level) for level in (0.5, 0.95))
+    assert (wide[0] < narrow[0]).all()
+    assert (wide[1] > narrow[1]).all()
+
+
+@pytest.mark.parametrize("level", [0, 1, 90, -0.5, float("nan")])
+def test_level_must_be_a_probability(level):
+    with pytest.raises(ValueError, match=r"level must lie between 0 and 1, got .*; 0\.9 is usual"):
+        Posterior(DRAWS).interval("a", level=level)
+
+
+def test_unknown_names_are_said():
+    with pytest.raises(KeyError, match="c"):
+        Posterior(DRAWS).interval("c")
