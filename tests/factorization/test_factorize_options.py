@@ -239,7 +239,7 @@ def test_numpy_s_whole_numbers_are_whole_numbers(tables):
 
 @pytest.mark.parametrize("solver", ["adm", None, 3, Admm])
 def test_a_solver_that_is_none(tables, solver):
-    words = r"is not known; give one of 'auto', 'algebraic', 'admm', 'newton', or a solver object"
+    words = r"is not known; give one of 'auto', 'algebraic', 'admm', 'newton', 'kl', or a solver"
     with pytest.raises(ValueError, match=words):
         rj.factorize(tables, 2, solver=solver)
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.kl import Kl
 from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import Array, Problem
 from rejoint.factorization.report import misfits, words
@@ -15,13 +16,14 @@ from rejoint.marginals import Marginals
 from rejoint.pmf import LowRankPMF
 from rejoint.solver import FitResult, Limits, Progress
 
-__all__ = ["Admm", "Algebraic", "Auto", "Limits", "Newton", "factorize"]
+__all__ = ["Admm", "Algebraic", "Auto", "Kl", "Limits", "Newton", "factorize"]
 
 _SOLVERS: dict[str, type[Any]] = {
     "auto": Auto,
     "algebraic": Algebraic,
     "admm": Admm,
     "newton": Newton,
+    "kl": Kl,
 }
 
 
@@ -47,11 +49,12 @@ def factorize(
         The tables, and moments if any.
     rank : int
         Number of hidden classes, F.
-    solver : {"auto", "algebraic", "admm", "newton"} or solver object
+    solver : {"auto", "algebraic", "admm", "newton", "kl"} or solver object
         ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
         the paper's alternating optimisation; ``"newton"`` is Levenberg-Marquardt; ``"auto"``
-        starts algebraically where it can, else by ADMM, and polishes by Newton. Objects
-        (:class:`Admm`, ...) have parameters of their own.
+        starts algebraically where it can, else by ADMM, and polishes by Newton; ``"kl"`` goes
+        on from there to minimise ``sum_S omega_S KL(X_S || Xhat_S)`` instead of squares.
+        Objects (:class:`Admm`, ...) have parameters of their own.
     start : LowRankPMF, "random" or "algebraic", optional
         Where to begin; a model is the only start then. By default the solver chooses.
     n_init : int

@@ -8,11 +8,13 @@ import numpy as np
 
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.expectation import evaluate
 from rejoint.factorization.groups import Subtables
+from rejoint.factorization.kl import Kl, check_tables
 from rejoint.factorization.newton import Newton
-from rejoint.factorization.problem import Array, Problem
+from rejoint.factorization.problem import Array, Problem, objective
 from rejoint.factorization.starts import inward, random_model
-from rejoint.solver import Limits, Run, Solver, run
+from rejoint.solver import Limits, Run, Solver, relative_error, run
 
 Report = Callable[[str], None] | None
 AnySolver = Solver[Any, Any]
@@ -106,17 +108,30 @@ def plan(
     rng: np.random.Generator,
 ) -> Iterator[Task]:
     """What to run from where: a given model alone, else an algebraic start and random ones."""
-    stages = solver.stages(problem, rank) if isinstance(solver, Auto) else (solver,)
+    stages = choose_stages(problem, rank, solver, alone=start is not None)
     if isinstance(start, tuple):
         yield Task(start, stages[1:] or stages)
         return
-    able = start == "algebraic" or (start is None and isinstance(solver, Auto))
+    able = start == "algebraic" or (start is None and isinstance(solver, Auto | Kl))
     if able and carries(problem, rank):
         prelude = Algebraic(seed=int(rng.integers(2**31)))
         yield Task(random_model(problem, rank, rng), stages[1:] or stages, prelude)
         n_init -= 1
     for _ in range(1 if isinstance(solver, Algebraic) else n_init):
         yield Task(random_model(problem, rank, rng), stages)
+
+
+def choose_stages(
+    problem: Problem, rank: int, solver: Auto | AnySolver, *, alone: bool
+) -> tuple[AnySolver, ...]:
+    """The solvers to run one after another; KL begins where least squares ends, unless alone."""
+    if isinstance(solver, Auto):
+        return solver.stages(problem, rank)
+    if isinstance(solver, Kl):
+        check_tables(problem)
+        if not alone:
+            return *Auto().stages(problem, rank)[:-1], solver
+    return (solver,)
 
 
 def carries(problem: Problem, rank: int) -> bool:
@@ -139,6 +154,7 @@ def finished(runs: Sequence[Run]) -> bool:
 def carry_out(task: Task, problem: Problem, number: int, report: Report) -> Run:
     """Run the solvers of a task one after another, each from where the last one stopped."""
     done: Run | None = None
+    last: AnySolver | None = None
     model = task.model
     for stage in (*([task.prelude] if task.prelude else []), *task.stages):
         try:
@@ -146,16 +162,34 @@ def carry_out(task: Task, problem: Problem, number: int, report: Report) -> Run:
         except KeyboardInterrupt:
             if done is None:
                 raise
-            return replace(done, reason="interrupted")
+            done = replace(done, reason="interrupted")
+            break
         records = (*(done.records if done else ()), *after.records)
-        if done is not None and done.objective < after.objective:
+        if done is not None and done.objective < after.objective and alike(stage, last):
             # Newton begins by lifting zeros, so that it may end above where it was given.
             after = replace(done, reason=after.reason)
-        done = replace(after, records=records)
+        done, last = replace(after, records=records), stage
         if done.reason in ("exact", "interrupted"):
             break
         model = done.weights, done.factors
         if stage is task.prelude and done.error > SOLVED:
             model = inward(problem, *model)
     assert done is not None
-    return done
+    return measured(done, problem, task.stages[-1])
+
+
+def alike(one: AnySolver | None, other: AnySolver | None) -> bool:
+    """Whether two solvers minimise the same objective, so that their values compare."""
+    return isinstance(one, Kl) == isinstance(other, Kl)
+
+
+def measured(done: Run, problem: Problem, solver: AnySolver) -> Run:
+    """The run with its model's error of the tables, and its objective by the last solver's measure.
+
+    A run that ends early, exact or interrupted, may have been under another solver by then.
+    """
+    error = relative_error(problem, objective(problem, done.weights, done.factors))
+    if isinstance(solver, Kl):
+        value = evaluate(problem, np.vstack([done.weights, done.factors])).objective
+        return replace(done, error=error, objective=value)
+    return replace(done, error=error)

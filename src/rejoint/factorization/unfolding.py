@@ -13,6 +13,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.factorization.divergence import divergence, ratios
+
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
 
@@ -35,6 +37,15 @@ class Unfolding(Protocol):
 
         ``scaled`` is ``A_n diag(w)``.
         """
+        ...
+
+    def expect(self, scaled: Array, factors: Array) -> tuple[float, Array]:
+        """Weighted KL divergence of the owned tables, and ``contract`` of ``X / Xhat``."""
+        ...
+
+    @property
+    def order(self) -> int:
+        """Number of variables of each table."""
         ...
 
 
@@ -86,6 +97,22 @@ class Columns:
             total += weighted @ product
         return half, total
 
+    def expect(self, scaled: Array, factors: Array) -> tuple[float, Array]:
+        """See ``Unfolding``."""
+        apart, total = 0.0, np.zeros((len(self.matrix), factors.shape[1]))
+        for block in self.blocks(owned=False):
+            product = khatri_rao(factors, self.rows[:, block])
+            table, weight, model = self.matrix[:, block], self.weight[block], scaled @ product.T
+            mine = slice(max(0, self.first - block.start))
+            apart += divergence(table[:, mine], model[:, mine], weight[mine])
+            total += (ratios(table, model) * weight) @ product
+        return apart, total
+
+    @property
+    def order(self) -> int:
+        """See ``Unfolding``."""
+        return 1 + len(self.rows)
+
 
 @dataclass(frozen=True)
 class Slabs:
@@ -115,3 +142,17 @@ class Slabs:
         residual *= self.mask[start:, start:]
         half = 0.5 * self.weight * float(np.vdot(residual, residual))
         return half, self.weight * np.einsum("ilf,lf->if", residual @ rest, rest)
+
+    def expect(self, scaled: Array, factors: Array) -> tuple[float, Array]:
+        """See ``Unfolding``."""
+        model = (factors * scaled[:, None, :]) @ factors.T
+        mine = np.s_[:, self.end :, self.end :]
+        owned = self.mask[self.end :, self.end :]
+        apart = self.weight * divergence(self.tensor[mine], model[mine] * owned)
+        pulled = ratios(self.tensor, model) @ factors
+        return apart, self.weight * np.einsum("ilf,lf->if", pulled, factors)
+
+    @property
+    def order(self) -> int:
+        """See ``Unfolding``."""
+        return 3
