@@ -257,7 +257,7 @@ def why_stop(problem: Sized, records: Sequence[Record], limits: Limits) -> str:
         return "optimal"
     if len(records) > limits.window:
         before = records[-1 - limits.window].objective
-        if before - last.objective <= limits.progress * before:
+        if np.isfinite(before) and before - last.objective <= limits.progress * abs(before):
             return "progress"
     return "steps" if last.step >= limits.max_steps else ""
 

@@ -115,6 +115,15 @@ def test_a_start_with_its_levels_in_another_order_is_aligned():
     assert one.pmf.equals(same.pmf, tol=1e-12)
 
 
+@pytest.mark.parametrize("solver", ["ml", "map", SHORT], ids=["ml", "map", "bayes"])
+def test_zeros_of_a_start_do_not_stand_against_the_records(solver):
+    good = random_pmf(5, SHAPE, 2)
+    start = rj.LowRankPMF(good.weights, [[[1.0, 1.0], [0.0, 0.0]], *good.factors[1:]])
+    result = estimate(RECORDS, 2, solver, start=start, random_state=0)
+    assert np.isfinite(result.log_likelihood)
+    assert result.log_likelihood > estimate(RECORDS, 1, "ml").log_likelihood - 5.0
+
+
 def test_map_lies_at_the_maximum_of_its_posterior():
     prior = Prior(0.0, np.full(7, 1.5))
     limits = Limits(max_steps=5000, progress=1e-14, window=10, exact=-1.0)

@@ -113,6 +113,19 @@ def test_strengths_follow_their_hyperprior_where_nothing_is_known():
     assert logs.std() == pytest.approx(0.5, rel=0.1)
 
 
+def test_fractions_of_records_are_not_lost():
+    # 200 records of weight 0.4 are as sure as 80 records.
+    records = random_records(5, (2,), 200)
+    merged = RecordProblem.of(records)
+    codes = np.ascontiguousarray(records.codes)
+    problem = RecordProblem(records.domain, codes, np.full(200, 0.4), 1)
+    share = merged.level_totals[0] / 200
+    drawn = np.array([d.factors[0, 0] for d in draws_of(problem, 1, 1000)])
+    alone = np.sqrt(share * (1 - share) / 80)
+    assert abs(drawn.mean() - share) < 0.5 * alone
+    assert 0.7 * alone < drawn.std() < 1.6 * alone
+
+
 def test_draws_lie_on_the_simplex():
     problem = RecordProblem.of(random_records(1, (2, 3, 1), 30, missing=0.3))
     for d in draws_of(problem, 4, 50, sparsity=0.05):
@@ -144,8 +157,9 @@ def test_draws_kept_of_each_chain():
     solver = Bayes(chains=2, burn_in=5, draws=4, thin=3)
     start = random_start(0, SHAPE, 2)
     lines = []
-    kept = solver.sample(problem, [start, start], np.random.default_rng(0), lines.append)
+    kept, ended = solver.sample(problem, [start, start], np.random.default_rng(0), lines.append)
     assert len(kept) == 8
+    assert not ended
     assert len(lines) == 2 * (5 + 4 * 3)
     assert lines[0] == "chain 1 of 2, draw 1 of 17"
     assert lines[-1] == "chain 2 of 2, draw 17 of 17"

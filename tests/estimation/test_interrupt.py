@@ -50,6 +50,17 @@ def test_in_the_first_step_the_start_is_returned(press):
     assert result.pmf.equals(start, tol=1e-9)
 
 
+@pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
+@pytest.mark.parametrize("k", [6, 40, 80])
+def test_nothing_goes_on_afterwards(press, solver, k):
+    calls = press(k)
+    result = estimate(RECORDS, 3, solver, n_init=4, random_state=0)
+    assert WORDS in result.stop
+    assert result.posterior is None
+    # One pass more, for the likelihood of what is returned.
+    assert len(calls) == k + 1
+
+
 def test_later_is_better(press):
     start = random_pmf(1, SHAPE, 3)
     values = []
@@ -87,20 +98,23 @@ def test_a_start_that_never_began_leaves_those_before_it(monkeypatch):
     assert len(result.starts) == 1
 
 
-def test_draws_that_are_there_are_kept(monkeypatch):
+@pytest.mark.parametrize(("k", "kept"), [(5, 0), (25, 14), (40, 20)])
+def test_draws_that_are_there_are_kept(monkeypatch, k, kept):
     real, calls = kernels.class_draws, []
 
     def class_draws(*given):
         calls.append(1)
-        if len(calls) == 40:
+        if len(calls) == k:
             raise KeyboardInterrupt
         return real(*given)
 
     monkeypatch.setattr(kernels, "class_draws", class_draws)
-    solver = Bayes(chains=2, burn_in=10, draws=20, thin=1)  # draw 40 is the tenth of chain 2
+    solver = Bayes(chains=2, burn_in=10, draws=20, thin=1)  # draws 11 to 30 and 41 to 60 count
     result = estimate(RECORDS, 3, solver, random_state=0)
-    assert len(result.posterior.draws) == 20
-    assert len(calls) == 40
+    assert WORDS in result.stop
+    assert len(calls) == k
+    draws = result.posterior.draws if result.posterior else ()
+    assert len(draws) == kept
 
 
 def test_before_anything_is_there_nothing_is_returned(press):

@@ -22,6 +22,7 @@ from rejoint.estimation.priors import (
 )
 from rejoint.estimation.problem import RecordProblem
 from rejoint.estimation.variational import Variational, dirichlet_divergence, expected_logs
+from rejoint.solver import run
 
 SHAPE = (2, 3, 2)
 
@@ -119,6 +120,13 @@ def test_bound_rises(sparsity, missing):
     # The strengths' Newton steps end at 1e-6, which the flat top turns into less than 1e-8.
     assert (np.diff(objectives) <= 1e-8).all()
     assert objectives[0] - objectives[-1] > 0.1
+
+
+def test_the_loop_goes_on_while_the_bound_rises():
+    problem = RecordProblem.of(random_records(1, (4,) * 4, 500, rank=3))
+    found = run(Variational(), problem, *random_start(1, (4,) * 4, 3))
+    assert len(found.records) > 12  # the window is ten steps, and the first has no bound yet
+    assert np.isfinite(found.objective)
 
 
 def test_means_lie_on_the_simplex():

@@ -139,7 +139,11 @@ def given_start(
     if not isinstance(start, LowRankPMF) or start.rank != rank:
         raise ValueError(f"start must be a LowRankPMF of rank {rank}, got {start!r}.")
     start = start.align(problem.domain)
-    return [(np.array(start.weights), np.vstack(start.factors))]
+    factors = np.vstack(start.factors)
+    if (factors == 0).any():
+        # Zeros would stay zeros, even against the records.
+        factors = 0.999 * factors + 0.001 * problem.centre[:, None]
+    return [(np.array(start.weights), factors)]
 
 
 def whole(name: str, value: Any) -> int:

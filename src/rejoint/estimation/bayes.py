@@ -51,8 +51,8 @@ class Bayes:
         starts: Sequence[tuple[Array, Array]],
         rng: np.random.Generator,
         report: Report,
-    ) -> list[Draw]:
-        """Draws of all chains; Ctrl-C keeps those that are there, if any."""
+    ) -> tuple[list[Draw], bool]:
+        """Draws of all chains, and whether Ctrl-C ended them early."""
         kept: list[Draw] = []
         try:
             for number, (weights, factors) in enumerate(starts):
@@ -64,6 +64,5 @@ class Bayes:
                     if step >= self.burn_in and (step - self.burn_in) % self.thin == 0:
                         kept.append(draw)
         except KeyboardInterrupt:
-            if not kept:
-                raise
-        return kept
+            return kept, True
+        return kept, False

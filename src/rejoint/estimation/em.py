@@ -2,45 +2,49 @@
 
 A missing cell is left out of its record's product, which is right if cells are missing at
 random: whether a cell is missing may depend on what is seen, but not on what is missing.
+
+A pass over the records at ``x`` gives the objective, and expected counts from which both the EM
+image of ``x`` and the gradient follow. After a few plain steps, steps are quasi-Newton ones
+(L-BFGS in the logits, scaled by the expected counts, which is how EM itself scales the
+gradient); one that does not lower the objective is shortened, and in the end replaced by the EM
+step, from which descent is certain. (Anderson mixing of EM steps took more passes.)
 """
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rejoint.estimation.fixed_point import Point, advance, begin
+from rejoint.estimation import quasi_newton
 from rejoint.estimation.priors import Prior
 from rejoint.estimation.problem import Array, RecordProblem, normalise
 from rejoint.solver import Limits
 
 DEFAULT = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
 
+#: Plain EM steps before quasi-Newton ones: far from a maximum their model does not hold.
+PLAIN = 5
+
 
 @dataclass(frozen=True)
 class EmState:
-    """The point of the accelerated map; its rows are weights and stacked factors."""
+    """A model (1 + L, F), weights first; expected counts at it; the last moves and gradients."""
 
-    point: Point
+    model: Array
+    objective: float
+    counts: Array
+    passes: int
+    residual: float = np.inf
+    memory: quasi_newton.Memory = ()
 
     @property
     def weights(self) -> Array:
         """Weights of the classes."""
-        return np.asarray(self.point.x[0])
+        return np.asarray(self.model[0])
 
     @property
     def factors(self) -> Array:
         """Stacked factors."""
-        return np.asarray(self.point.x[1:])
-
-    @property
-    def objective(self) -> float:
-        """Minus the log-likelihood, less the log prior."""
-        return self.point.objective
-
-    @property
-    def residual(self) -> float:
-        """Relative length of the next EM move."""
-        return self.point.residual
+        return np.asarray(self.model[1:])
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class Em:
     prior : Prior, optional
         Pseudo-counts; none for maximum likelihood.
     memory : int
-        Passes that Anderson acceleration looks back on; 0 is plain EM.
+        Moves that the acceleration looks back on; 0 is plain EM.
     limits : Limits
         When to stop; by default once the log-likelihood has risen by less than 1e-4 over ten
         steps. A ``progress`` that is given is relative to the log-likelihood.
@@ -68,7 +72,7 @@ class Em:
     """
 
     prior: Prior | None = None
-    memory: int = 8
+    memory: int = 20
     limits: Limits = field(default=DEFAULT)
     name: str = field(default="em", init=False)
 
@@ -80,36 +84,73 @@ class Em:
 
     def init(self, problem: RecordProblem, weights: Array, factors: Array) -> EmState:
         """State at a first model."""
-        return EmState(begin(self._map(problem), np.vstack([weights, factors])))
+        model = np.vstack([weights, factors])
+        return EmState(model, *self.look(problem, model), passes=1)
 
     def step(self, problem: RecordProblem, state: EmState) -> EmState:
-        """One accelerated EM step."""
-        mapping = self._map(problem)
+        """One quasi-Newton step, or one EM step where that fails or it is too early."""
+        if self.memory and state.passes > PLAIN:
+            state, leapt = self.leap(problem, state)
+            if leapt:
+                return state
+        model = rescale(problem, state.counts)
+        objective, counts = self.look(problem, model)
+        return settled(EmState(model, objective, counts, state.passes + 1), state)
 
-        def repair(leap: Array, safe: Array) -> Array:
-            return rescale(problem, np.where(leap > 0, leap, 0.1 * safe))
+    def leap(self, problem: RecordProblem, state: EmState) -> tuple[EmState, bool]:
+        """Try a quasi-Newton step, shortened twice at the most; the state as it was if all fail."""
+        slope = gradient(problem, state)
+        move = quasi_newton.direction(slope, 1.0 / scaling(state.counts), state.memory)
+        promised = float(np.vdot(slope, move))
+        share = min(1.0, 5.0 / float(np.abs(move).max() or 1.0))
+        passes = state.passes
+        for _ in range(3 if promised < 0 else 0):
+            model = moved(problem, state.model, share * move)
+            objective, counts = self.look(problem, model)
+            passes += 1
+            if objective <= state.objective + 1e-4 * share * promised:
+                after = EmState(model, objective, counts, passes)
+                memory = quasi_newton.remember(
+                    state.memory, share * move, gradient(problem, after) - slope, self.memory
+                )
+                return settled(replace(after, memory=memory), state), True
+            share *= 0.3
+        return replace(state, passes=passes, memory=()), False
 
-        return EmState(advance(mapping, repair, state.point, self.memory))
-
-    def _map(self, problem: RecordProblem) -> "EmMap":
-        return EmMap(problem, self.prior)
-
-
-@dataclass(frozen=True)
-class EmMap:
-    """One EM step as a map of stacked weights and factors (1 + L, F)."""
-
-    problem: RecordProblem
-    prior: Prior | None
-
-    def __call__(self, x: Array) -> tuple[float, Array]:
-        """Objective at ``x`` and its image."""
-        found = self.problem.expect(x[0], x[1:])
+    def look(self, problem: RecordProblem, model: Array) -> tuple[float, Array]:
+        """One pass: the objective, and expected counts with the prior's added."""
+        found = problem.expect(model[0], model[1:])
         objective, counts = -found.log_likelihood, found.stacked
         if self.prior is not None:
             counts = counts + self.prior.stacked
-            objective -= float(np.sum(self.prior.stacked * np.log(np.maximum(x, 1e-300))))
-        return objective, rescale(self.problem, counts)
+            objective -= float(np.sum(self.prior.stacked * np.log(np.maximum(model, 1e-300))))
+        return objective, counts
+
+
+def settled(after: EmState, before: EmState) -> EmState:
+    """The new state with the relative length of the move that led to it."""
+    move = np.linalg.norm(after.model - before.model) / np.linalg.norm(before.model)
+    return replace(after, residual=float(move))
+
+
+def gradient(problem: RecordProblem, state: EmState) -> Array:
+    """Slope of the objective in the logits: ``column total x model - counts``."""
+    counts, model = state.counts, state.model
+    totals = np.add.reduceat(counts[1:], problem.offsets[:-1])
+    head = counts[0].sum() * model[0] - counts[0]
+    body = np.repeat(totals, problem.levels, axis=0) * model[1:] - counts[1:]
+    return np.vstack([head, body])
+
+
+def scaling(counts: Array) -> Array:
+    """What EM divides the gradient by: the counts, small ones raised a little."""
+    least = 1e-2 * float(counts.mean()) + 1e-8
+    return counts + least
+
+
+def moved(problem: RecordProblem, model: Array, move: Array) -> Array:
+    """The model after a move of its logits."""
+    return rescale(problem, np.maximum(model, 1e-300) * np.exp(np.clip(move, -30.0, 30.0)))
 
 
 def rescale(problem: RecordProblem, counts: Array) -> Array:

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from rejoint.domain.labels import plural
 from rejoint.estimation.bayes import Bayes
 from rejoint.estimation.em import Em
 from rejoint.estimation.posterior import Posterior
@@ -85,14 +86,18 @@ def fit_ml(
     """Maximise the likelihood (or, with a prior, the posterior) from several starts."""
     runs = explore(problem, em, begin(problem, rank, given, count, rng), report)
     best = best_start(runs)
-    runs[best] = finish(problem, em, runs[best], best, report)
+    if not interrupted(runs):
+        runs[best] = finish(problem, em, runs[best], best, report)
     return as_result(problem, runs, runs[best])
+
+
+def interrupted(runs: Sequence[Run]) -> bool:
+    """Whether the user has ended the search."""
+    return any(r.reason == "interrupted" for r in runs)
 
 
 def finish(problem: RecordProblem, em: Em, found: Run, number: int, report: Report) -> Run:
     """Follow one run to the end."""
-    if found.reason == "interrupted":
-        return found
     em = em.within(found.objective)
     last = run(em, problem, found.weights, found.factors, start=number, report=report)
     return replace(last, records=(*found.records, *last.records))
@@ -110,9 +115,10 @@ def fit_map(
     first = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
     runs = explore(problem, first, begin(problem, rank, given, count, rng), report)
     best = best_start(runs)
-    strengths = evident_strengths(problem, runs[best])
-    em = Em(prior=make_prior(problem, strengths, 0.0))
-    runs[best] = finish(problem, em, runs[best], best, report)
+    if not interrupted(runs):
+        strengths = evident_strengths(problem, runs[best])
+        em = Em(prior=make_prior(problem, strengths, 0.0))
+        runs[best] = finish(problem, em, runs[best], best, report)
     return as_result(problem, runs, runs[best])
 
 
@@ -139,14 +145,21 @@ def fit_bayes(
     em = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
     runs = explore(problem, em, begin(problem, rank, given, bayes.chains, rng), report)
     best = best_start(runs)
+    if interrupted(runs):
+        return as_result(problem, runs, runs[best])
     # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
     good = [r if r.objective <= runs[best].objective + POORER else runs[best] for r in runs]
-    draws = bayes.sample(problem, [(r.weights, r.factors) for r in good], rng, report)
+    draws, ended = bayes.sample(problem, [(r.weights, r.factors) for r in good], rng, report)
+    if ended:
+        runs[best] = replace(runs[best], reason="interrupted")
+    if not draws:
+        return as_result(problem, runs, runs[best])
     strengths = np.median([draw.strengths for draw in draws], axis=0)
-    em = Em(prior=make_prior(problem, strengths, 0.0))
-    runs[best] = finish(problem, em, runs[best], best, report)
+    if not ended:
+        em = Em(prior=make_prior(problem, strengths, 0.0))
+        runs[best] = finish(problem, em, runs[best], best, report)
     posterior = Posterior(tuple(as_pmf(problem, d.weights, d.factors) for d in draws))
-    words = f" {len(draws)} posterior draws from {len(runs)} chains."
+    words = f" {plural(len(draws), 'posterior draw')} from {plural(len(runs), 'chain')}."
     return as_result(problem, runs, runs[best], posterior, words)
 
 
@@ -160,12 +173,11 @@ def as_result(
     """The best run as a model, with what is to be said about it."""
     weights, factors, gone = tidy(best.weights, best.factors)
     value = problem.expect(weights, factors).log_likelihood
-    interrupted = any(r.reason == "interrupted" for r in runs)
-    reason = _REASONS["interrupted" if interrupted else best.reason]
-    passes = sum(record.step > 0 for r in runs for record in r.records)
+    reason = _REASONS["interrupted" if interrupted(runs) else best.reason]
+    steps = sum(record.step > 0 for r in runs for record in r.records)
     stop = (
-        f"Log-likelihood {value:.6g} after {passes} steps from {len(runs)} "
-        f"start{'s' if len(runs) > 1 else ''}; {reason} (residual {best.residual:.1e}).{gone}{more}"
+        f"Log-likelihood {value:.6g} after {plural(steps, 'step')} from "
+        f"{plural(len(runs), 'start')}; {reason} (residual {best.residual:.1e}).{gone}{more}"
     )
     return FitResult(
         pmf=as_pmf(problem, weights, factors),

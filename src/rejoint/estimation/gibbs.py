@@ -31,11 +31,13 @@ def chain(
 ) -> Iterator[Draw]:
     """An endless Gibbs chain."""
     draw = start
-    weight = np.rint(problem.weight)
     while True:
+        # A record of weight 0.4 is there in two sweeps of five.
+        whole = np.floor(problem.weight)
+        whole += rng.random(len(whole)) < problem.weight - whole
         _, classes, levels = kernels.class_draws(
             problem.codes,
-            weight,
+            whole,
             draw.weights,
             draw.factors,
             problem.levels,

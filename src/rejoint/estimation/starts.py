@@ -44,7 +44,11 @@ def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generato
     thorough = problem.total > 100 * problem.parameters(rank)
     solver = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
     options: dict[str, Any] = {"n_init": 1, "random_state": rng, "progress": False}
-    found = factorize(tables, rank, solver, start=None if thorough else "algebraic", **options).pmf
+    options["start"] = None if thorough else "algebraic"
+    result = factorize(tables, rank, solver, **options)
+    if any(r.reason == "interrupted" for r in result.starts):
+        raise KeyboardInterrupt  # caught there, but meant for the whole estimate
+    found = result.pmf
     # Zeros stay zeros under EM: mix with independence a little, the less the more records.
     share = min(0.1, float(np.sqrt(problem.parameters(rank) / problem.total)))
     factors = (1 - share) * np.vstack(found.factors) + share * problem.centre[:, None]

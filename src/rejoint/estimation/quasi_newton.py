@@ -1,0 +1,53 @@
+"""L-BFGS: an approximate inverse of the second derivatives from the last moves and gradients."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+#: Moves and the changes of the gradient along them, oldest first.
+Memory = tuple[tuple[Array, Array], ...]
+
+
+def direction(slope: Array, inverse: Array, memory: Memory) -> Array:
+    """Minus the approximate inverse times the slope, by the two-loop recursion.
+
+    Parameters
+    ----------
+    slope : array
+        The gradient.
+    inverse : array
+        Diagonal of the first guess at the inverse.
+    memory : tuple of pairs
+        Moves and changes of the gradient.
+
+    Examples
+    --------
+    >>> direction(np.array([2.0]), np.array([0.5]), ())
+    array([-1.])
+    >>> direction(np.array([2.0]), np.array([9.9]), ((np.array([1.0]), np.array([4.0])),))
+    array([-0.5])
+    """
+    rest = slope.copy()
+    shares = []
+    for move, change in reversed(memory):
+        share = float(np.vdot(move, rest) / np.vdot(move, change))
+        shares.append(share)
+        rest -= share * change
+    result: Array = inverse * rest
+    for (move, change), share in zip(memory, reversed(shares), strict=True):
+        result += move * (share - float(np.vdot(change, result) / np.vdot(move, change)))
+    return -result
+
+
+def remember(memory: Memory, move: Array, change: Array, most: int) -> Memory:
+    """Add a pair, unless it shows no positive curvature.
+
+    Examples
+    --------
+    >>> len(remember((), np.array([1.0]), np.array([-1.0]), 5))
+    0
+    """
+    if np.vdot(move, change) <= 1e-10 * np.linalg.norm(move) * np.linalg.norm(change):
+        return memory
+    return (*memory, (move, change))[-most:]
