@@ -32,7 +32,7 @@ def divergence(table: Array, model: Array, weight: Array | float = 1.0) -> float
     --------
     >>> import numpy as np
     >>> value = divergence(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]))
-    >>> round(value / np.log(2), 12)
+    >>> round(float(value / np.log(2)), 12)
     0.5
     """
     weight = np.broadcast_to(weight, table.shape)
