@@ -22,6 +22,10 @@ __all__ = ["Bayes", "Em", "Posterior", "Prior", "estimate"]
 #: I = 10, F = 5, 100,000 records) it still does: the mode overfits by 3 % in the joint.
 PLENTY = 3000
 
+#: Classes that chains have beyond a rank that was estimated: at the rank itself 90 % intervals
+#: held the truth in 78 to 85 % of cases, with spare ones in 89 to 90 %.
+SPARE = 4
+
 
 def estimate(
     data: Any,
@@ -84,7 +88,8 @@ def estimate(
     records = Records.of(data, domain=domain, sample_weight=sample_weight)
     problem = RecordProblem.of(records)
     rng = np.random.default_rng(random_state)
-    said = []
+    said: list[str] = []
+    chosen_rank = rank == "auto"
     if rank == "auto":
         from rejoint import rank as ranks  # rank.py stands below: it calls estimate in turn
 
@@ -98,7 +103,11 @@ def estimate(
         if isinstance(chosen, Bayes):
             if n_init is not None:
                 chosen = replace(chosen, chains=count)
-            result = fit_bayes(problem, classes, chosen, starts, rng, report)
+            spare = 0
+            if chosen_rank and chosen.sparsity == 1.0:
+                # Classes that are not needed lose their weight below a pseudo-count of one.
+                spare, chosen = SPARE, replace(chosen, sparsity=0.3)
+            result = fit_bayes(problem, classes, chosen, starts, rng, report, spare)
         elif chosen == "map":
             result = fit_map(problem, classes, starts, count, rng, report)
         else:

@@ -101,8 +101,8 @@ class Em:
         """Try a quasi-Newton step, shortened twice at the most; the state as it was if all fail."""
         slope = gradient(problem, state)
         move = quasi_newton.direction(slope, 1.0 / scaling(state.counts), state.memory)
-        promised = float(np.vdot(slope, move))
-        share = min(1.0, 5.0 / float(np.abs(move).max() or 1.0))
+        move = np.clip(move, -5.0, 5.0)  # logits near a wall ask for any length
+        promised, share = float(np.vdot(slope, move)), 1.0
         passes = state.passes
         for _ in range(3 if promised < 0 else 0):
             model = moved(problem, state.model, share * move)

@@ -140,15 +140,26 @@ def fit_bayes(
     given: Sequence[Model],
     rng: np.random.Generator,
     report: Report,
+    spare: int = 0,
 ) -> FitResult:
-    """Posterior draws from chains that start at modes; ``pmf`` is the mode of the best one."""
+    """Posterior draws from chains that start at modes; ``pmf`` is the best mode.
+
+    Where the rank was estimated, chains have some ``spare`` classes more than ``pmf``, so that the
+    draws also say how unsure the rank is.
+    """
     em = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
     runs = explore(problem, em, begin(problem, rank, given, bayes.chains, rng), report)
     best = best_start(runs)
-    if interrupted(runs):
+    wide = runs
+    if spare and not interrupted(runs):
+        starts = begin(problem, rank + spare, given, bayes.chains, rng)
+        wide = explore(problem, em, starts, report)
+    if interrupted(runs) or interrupted(wide):
+        runs[best] = replace(runs[best], reason="interrupted")
         return as_result(problem, runs, runs[best])
     # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-    good = [r if r.objective <= runs[best].objective + POORER else runs[best] for r in runs]
+    top = wide[best_start(wide)]
+    good = [r if r.objective <= top.objective + POORER else top for r in wide]
     draws, ended = bayes.sample(problem, [(r.weights, r.factors) for r in good], rng, report)
     if ended:
         runs[best] = replace(runs[best], reason="interrupted")
