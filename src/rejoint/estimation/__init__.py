@@ -14,7 +14,7 @@ from rejoint.estimation.priors import Prior
 from rejoint.estimation.problem import Array, RecordProblem
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
-from rejoint.solver import FitResult, Progress
+from rejoint.solver import FitResult, Progress, whole
 
 __all__ = ["Bayes", "Em", "Posterior", "Prior", "estimate"]
 
@@ -153,10 +153,3 @@ def given_start(
         # Zeros would stay zeros, even against the records.
         factors = 0.999 * factors + 0.001 * problem.centre[:, None]
     return [(np.array(start.weights), factors)]
-
-
-def whole(name: str, value: Any) -> int:
-    """A whole number of at least one."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)

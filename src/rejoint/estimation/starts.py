@@ -7,6 +7,7 @@ import numpy as np
 
 from rejoint.estimation.problem import Array, RecordProblem
 from rejoint.factorization import Admm, Auto, factorize
+from rejoint.factorization.starts import spread_model
 from rejoint.marginals import Marginals
 from rejoint.records import Records
 from rejoint.solver import Limits
@@ -19,11 +20,8 @@ MOST_CELLS = 2_000_000
 
 def random_model(problem: RecordProblem, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own shares."""
-    columns = []
-    for n, size in enumerate(problem.levels):
-        spread = np.maximum(size * problem.centre[problem.rows(n)], 0.1)
-        columns.append(rng.dirichlet(spread, size=rank).T)
-    return np.full(rank, 1.0 / rank), np.vstack(columns)
+    shares = [problem.centre[problem.rows(n)] for n in range(len(problem.levels))]
+    return spread_model(shares, rank, rng)
 
 
 def tables_pay(problem: RecordProblem, rank: int) -> bool:

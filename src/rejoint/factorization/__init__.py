@@ -14,7 +14,7 @@ from rejoint.factorization.search import AnySolver, Auto, search
 from rejoint.factorization.setup import make_problem
 from rejoint.marginals import Marginals
 from rejoint.pmf import LowRankPMF
-from rejoint.solver import FitResult, Limits, Progress
+from rejoint.solver import FitResult, Limits, Progress, whole
 
 __all__ = ["Admm", "Algebraic", "Auto", "Kl", "Limits", "Newton", "factorize"]
 
@@ -108,13 +108,6 @@ def factorize(
         starts=tuple(runs),
         misfits=misfits(problem, marginals, best),
     )
-
-
-def whole(name: str, value: Any) -> int:
-    """A whole number of at least one."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)
 
 
 def as_solver(solver: Any) -> AnySolver | Auto:

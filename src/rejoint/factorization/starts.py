@@ -1,5 +1,7 @@
 """Where the iterative solvers begin."""
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from rejoint.factorization.problem import Array, Problem
@@ -17,11 +19,16 @@ def own_marginals(problem: Problem) -> list[Array]:
 
 def random_model(problem: Problem, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
     """Even weights, and factor columns drawn around each variable's own shares."""
-    columns = []
-    for share in own_marginals(problem):
-        # At least 0.1, so that a level that was never seen may still be drawn.
-        spread = np.maximum(len(share) * share, 0.1)
-        columns.append(rng.dirichlet(spread, size=rank).T)
+    return spread_model(own_marginals(problem), rank, rng)
+
+
+def spread_model(
+    shares: Sequence[Array], rank: int, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """Even weights, and factor columns drawn around given shares."""
+    # At least 0.1, so that a level that was never seen may still be drawn.
+    spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
+    columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
     return np.full(rank, 1.0 / rank), np.vstack(columns)
 
 
