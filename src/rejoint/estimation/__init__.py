@@ -55,7 +55,8 @@ def estimate(
     start : LowRankPMF, optional
         Where to begin; the only start then.
     n_init : int, optional
-        Starts (chains, for Bayes): 3 by default, the first one from the records' own tables.
+        Starts, the first one from the records' own tables: 20 by default where a pass is quick,
+        down to 3 where it is not. For Bayes the number of chains, 3 by default.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -99,7 +100,7 @@ def estimate(
     chosen, why = choose(problem, classes, solver)
     with Progress(progress) as report:
         starts = given_start(start, problem, classes)
-        count = 3 if n_init is None else whole("n_init", n_init)
+        count = affordable(problem, classes) if n_init is None else whole("n_init", n_init)
         if isinstance(chosen, Bayes):
             if n_init is not None:
                 chosen = replace(chosen, chains=count)
@@ -114,6 +115,12 @@ def estimate(
             em = chosen if isinstance(chosen, Em) else Em()
             result = fit_ml(problem, classes, em, starts, count, rng, report)
     return replace(result, choice=" ".join([*said, why]))
+
+
+def affordable(problem: RecordProblem, rank: int) -> int:
+    """How many starts to run: likelihoods of latent classes have many local maxima."""
+    cells = problem.codes.size * rank
+    return int(np.clip(4_000_000 // max(cells, 1), 3, 20))
 
 
 def choose(
