@@ -95,14 +95,7 @@ def test_local_maxima_are_where_they_were_published():
 # --- the package --------------------------------------------------------------------------------
 
 
-def estimated(name, rank):
-    if (name, rank) != ("surveys", 4):
-        return pytest.param(name, rank)
-    reason = "stops 0.2 short: probabilities that fell to 1e-9 are slow to come back"
-    return pytest.param(name, rank, marks=pytest.mark.xfail(reason=reason, strict=False))
-
-
-@pytest.mark.parametrize(("name", "rank"), [estimated(*case) for case in CASES])
+@pytest.mark.parametrize(("name", "rank"), CASES)
 def test_estimate_reaches_the_published_maximum(name, rank):
     example = EXAMPLES[name]
     result = rj.estimate(example.records, rank=rank, solver="ml", n_init=20, random_state=0)

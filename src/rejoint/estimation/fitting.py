@@ -25,6 +25,9 @@ EXPLORE = Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0)
 #: Modes that are less probable than the best by this much (log) count for nothing.
 POORER = 10.0
 
+#: How often zeros are tried to be lifted again, and the largest pass (cells x F) to do so.
+LIFTS, QUICK = 5, 4_000_000
+
 _REASONS = {
     "optimal": "no move is left",
     "progress": "the likelihood has stopped rising",
@@ -100,7 +103,19 @@ def finish(problem: RecordProblem, em: Em, found: Run, number: int, report: Repo
     """Follow one run to the end."""
     em = em.within(found.objective)
     last = run(em, problem, found.weights, found.factors, start=number, report=report)
-    return replace(last, records=(*found.records, *last.records))
+    records = (*found.records, *last.records)
+    for _ in range(LIFTS if problem.codes.size * len(last.weights) <= QUICK else 0):
+        if last.reason == "interrupted":
+            break
+        # Probabilities that fell to nearly zero on the way come back slowly, if at all.
+        lifted = 0.99 * last.factors + 0.01 * problem.centre[:, None]
+        again = run(em, problem, last.weights, lifted, start=number, report=report)
+        records = (*records, *again.records)
+        if again.objective > last.objective - 1e-3:
+            last = replace(last, reason=again.reason)
+            break
+        last = again
+    return replace(last, records=records)
 
 
 def fit_map(
