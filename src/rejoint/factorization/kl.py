@@ -9,8 +9,8 @@ of one of its cells. Two things are added, and nothing is accepted that raises t
 Anderson mixing of the last steps, in logarithms, which keeps columns positive; and once EM
 crawls, where there are few enough parameters, damped steps with the Fisher information.
 
-By Pinsker's inequality the squared relative error of the tables that the loop derives from an
-objective is at most what it makes of this one, so that "exact" means no less here.
+By Pinsker's inequality ``1/2 ||X - Xhat||^2`` is at most the divergence: the error that the loop
+derives from this objective bounds that of the tables, so that "exact" means no less here.
 """
 
 from collections.abc import Sequence
