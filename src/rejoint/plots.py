@@ -14,8 +14,15 @@ from rejoint.solver import FitResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from rejoint.rank import Selection  # for its name alone: pictures need no estimation
+
 Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 
+_SCORES = {
+    "heldout": "held-out log-likelihood per record",
+    "bic": "-BIC / 2 per record",
+    "evidence": "bound of the log-evidence per record",
+}
 _COLOURS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
 
 
@@ -177,6 +184,57 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
     ax.set_xlabel("step")
     ax.set_ylabel("objective")
     ax.legend(frameon=False)
+    return _plain(ax)
+
+
+def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
+    """Score against rank: the chosen rank, and those that cannot be told apart from it.
+
+    Bars are standard errors of the difference from the best. The axis shows the neighbourhood
+    of the best: ranks that are far too small drop out of it at the bottom.
+
+    Parameters
+    ----------
+    selection : Selection
+        What :func:`rejoint.rank.select` returned.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure by default.
+
+    Returns
+    -------
+    matplotlib Axes
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(500, random_state=0)
+    >>> ax = rj.plots.rank_curve(rj.rank.select(data, [1, 2, 3], criterion="bic", random_state=0))
+    >>> ax.get_xlabel(), ax.get_ylabel()
+    ('rank', '-BIC / 2 per record')
+    """
+    ax = _axes(ax, height=3.6)
+    ranks, scores = np.array(selection.ranks), np.array(selection.scores)
+    errors = np.array(selection.errors)
+    tied = np.isin(ranks, selection.tied)
+    ax.plot(ranks, scores, color=_COLOURS[3], zorder=1)
+    for group, colour, label in (
+        (~tied, _COLOURS[0], None),
+        (tied, _COLOURS[1], "cannot be told apart" if tied.sum() > 1 else None),
+    ):
+        if group.any():
+            bars = (ranks[group], scores[group], errors[group])
+            ax.errorbar(*bars, fmt="o", color=colour, capsize=3, label=label)
+    ax.axvline(selection.rank, color=_COLOURS[1], linewidth=1, linestyle=":", zorder=0)
+    best = int(np.flatnonzero(ranks == selection.rank)[0])
+    near = slice(max(best - 1, 0), None)
+    low, high = (scores - errors)[near].min(), scores[best] + errors[near].max()
+    if np.isfinite(high - low) and high > low:
+        ax.set_ylim(low - 0.1 * (high - low), high + 0.1 * (high - low))
+    ax.set_xticks(ranks)
+    ax.set_xlabel("rank")
+    ax.set_ylabel(_SCORES.get(selection.criterion, "score"))
+    if tied.sum() > 1:
+        ax.legend(frameon=False)
     return _plain(ax)
 
 

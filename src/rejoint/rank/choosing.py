@@ -8,7 +8,7 @@ import numpy as np
 from rejoint.domain import Domain
 from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report
 from rejoint.rank.folds import copies, part
-from rejoint.rank.growth import between, past_best, sizes
+from rejoint.rank.growth import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
 from rejoint.records import Records
 from rejoint.solver import Progress
@@ -53,7 +53,8 @@ def select(
         Parts that the records are held out in. Whole-number weights count copies, which are
         held out one by one; beyond a million records two of the parts are enough.
     n_init : int
-        Starts of each fit; two of three begin with the classes of the next smaller rank.
+        Starts of the fit of each rank to all records; two of three begin with the classes of
+        the next smaller rank.
     sample_weight, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
@@ -102,23 +103,24 @@ def make_criterion(
     report: Report,
 ) -> Criterion:
     """The criterion of a name, ready to score."""
-    if criterion == "heldout":
-        parts = list(part(records, folds, rng))
-        if not parts:
-            raise ValueError(
-                "There is one record, and none to hold out: choose the rank yourself, or by "
-                "criterion='bic'."
-            )
-        used = FEW_FOLDS if size_of(records) > MANY else len(parts)
-        return HeldOut(parts[:used], solver, n_init, rng, report)
+    if criterion not in ("heldout", "bic", "evidence"):
+        raise ValueError(
+            f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records "
+            "left out), 'bic' or 'evidence'."
+        )
+    whole = Chain.of(records, "map" if criterion == "evidence" else solver, n_init, rng)
     if criterion == "bic":
-        return Bic(Chain.of(records, solver, n_init, rng), report)
+        return Bic(whole, report)
     if criterion == "evidence":
-        return Evidence(Chain.of(records, "map", n_init, rng), report)
-    raise ValueError(
-        f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records left "
-        "out), 'bic' or 'evidence'."
-    )
+        return Evidence(whole, report)
+    parts = list(part(records, folds, rng))
+    if not parts:
+        raise ValueError(
+            "There is one record, and none to hold out: choose the rank yourself, or by "
+            "criterion='bic'."
+        )
+    used = FEW_FOLDS if size_of(records) > MANY else len(parts)
+    return HeldOut(whole, parts[:used], solver, report)
 
 
 def search(judge: Criterion, criterion: str, ranks: Sequence[int] | None, cap: int) -> Selection:
@@ -127,14 +129,14 @@ def search(judge: Criterion, criterion: str, ranks: Sequence[int] | None, cap: i
     interrupted = False
 
     def clearly_worse(best: int, other: int) -> bool:
-        return scores[best] - scores[other] > judge.error(best, other)
+        return scores[best] - judge.error(best, other) > scores[other]
 
     try:
         for rank in sizes(cap) if ranks is None else ranks:
             scores[rank] = judge.score(rank)
-            if ranks is None and past_best(scores, clearly_worse):
+            if ranks is None and past_best(scores, clearly_worse, judge.slack):
                 break
-        while ranks is None and (middle := between(scores)) is not None:
+        while ranks is None and (middle := between(scores, judge.slack)) is not None:
             scores[middle] = judge.score(middle)
     except KeyboardInterrupt:
         if not scores:
@@ -148,10 +150,10 @@ def conclude(
 ) -> Selection:
     """The best rank, what cannot be told from it, and both in words."""
     tried = tuple(sorted(scores))
-    best = max(tried, key=lambda rank: scores[rank])  # the smallest of equals
+    best = smallest_best(scores, judge.slack)
     errors = np.array([judge.error(best, rank) for rank in tried])
     found = np.array([scores[rank] for rank in tried])
-    near = scores[best] - found <= errors
+    near = scores[best] - errors <= found  # in this order, so that -inf is near -inf
     tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
     ending = ""
     if interrupted:
@@ -160,7 +162,8 @@ def conclude(
         ending = "It is the largest that was tried: larger ones may be better."
     basis = f"{judge.basis}, {scores[best]:.5g} per record"
     words = make_words(best, tried, tied, basis, judge.nearness, ending)
-    return Selection(best, tried, found, errors, tied, criterion, words, interrupted)
+    pmf = judge.whole.pmf(best)
+    return Selection(best, tried, found, errors, tied, criterion, words, pmf, interrupted)
 
 
 def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:

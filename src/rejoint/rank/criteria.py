@@ -9,7 +9,8 @@ from scipy.special import gammaln
 
 from rejoint import kernels
 from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.rank.fitting import Model, checked, fit, solver_for
+from rejoint.pmf import LowRankPMF
+from rejoint.rank.fitting import Model, checked, fit, make_starts, solver_for
 from rejoint.rank.folds import Fold
 from rejoint.records import Records
 from rejoint.solver import Run, run
@@ -24,6 +25,10 @@ class Criterion(Protocol):
     basis: str
     #: What is too near to tell, in words.
     nearness: str
+    #: Scores that differ by less are the same: one nat over all records.
+    slack: float
+    #: Fits to all records.
+    whole: "Chain"
 
     def score(self, rank: int) -> float:
         """Score of a rank, remembered for :meth:`error`."""
@@ -50,13 +55,20 @@ class Chain:
         problem = RecordProblem.of(records)
         return cls(problem, solver_for(solver, problem), n_init, rng)
 
-    def fit(self, rank: int) -> Run:
-        """Fit a rank, from the next smaller one that is there."""
+    def fit(self, rank: int, *others: Model) -> Run:
+        """Fit a rank, from the next smaller one that is there and from other starts."""
         below = [r for r in self.models if r < rank]
         warm = self.models[max(below)] if below else None
-        done = fit(self.problem, rank, self.solver, warm, self.n_init, self.rng)
+        starts = make_starts(self.problem, rank, warm, self.n_init, self.rng)
+        done = fit(self.problem, self.solver, [*others, *starts])
         self.models[rank] = done.weights, done.factors
         return done
+
+    def pmf(self, rank: int) -> LowRankPMF:
+        """A rank that was fitted, as a model, largest class first."""
+        weights, factors = self.models[rank]
+        parts = [factors[self.problem.rows(n)] for n in range(len(self.problem.levels))]
+        return LowRankPMF(weights, parts, self.problem.domain).sorted()
 
     def log_prob(self, rank: int, records: Records) -> Array:
         """Log-probability of each of other records, under a rank that was fitted."""
@@ -66,43 +78,57 @@ class Chain:
 
 
 class HeldOut:
-    """Log-probability of records that the fit has not seen, each held out once."""
+    """Log-probability of records that the fit has not seen, each held out once.
+
+    Each fold starts at the fit to all records, and at one of its own. It then climbs on its own
+    records alone, but all folds and ranks are compared near the same maximum: which of many
+    local ones each happens upon would otherwise drown the difference.
+    """
 
     basis = "the best held-out log-likelihood"
     nearness = "one standard error of the difference"
 
-    def __init__(
-        self,
-        folds: Iterable[Fold],
-        solver: Any,
-        n_init: int,
-        rng: np.random.Generator,
-        report: Report,
-    ) -> None:
+    def __init__(self, whole: Chain, folds: Iterable[Fold], solver: Any, report: Report) -> None:
+        self.whole = whole
         self.folds = list(folds)
-        self.chains = [Chain.of(fold.learn, solver, n_init, rng) for fold in self.folds]
+        self.chains = [Chain.of(fold.learn, solver, 1, whole.rng) for fold in self.folds]
         self.mass = np.concatenate([fold.mass for fold in self.folds])
         self.spread = np.concatenate([fold.spread for fold in self.folds])
+        self.starts = np.cumsum([0, *(len(fold.mass) for fold in self.folds[:-1])])
+        self.slack = 1.0 / float(self.mass.sum())
         self.parts: dict[int, Array] = {}
         self.report = report
 
     def score(self, rank: int) -> float:
         """Mean held-out log-probability of a record."""
+        self.report(f"rank {rank}")
+        self.whole.fit(rank)
         parts = []
         for k, (fold, chain) in enumerate(zip(self.folds, self.chains, strict=True)):
             self.report(f"rank {rank}, fold {k + 1} of {len(self.folds)}")
-            chain.fit(rank)
+            chain.fit(rank, self.whole.models[rank])
             parts.append(chain.log_prob(rank, fold.judge))
         self.parts[rank] = np.concatenate(parts)
         return float(self.mass @ self.parts[rank] / self.mass.sum())
 
     def error(self, best: int, other: int) -> float:
-        """Standard error of the mean difference of two ranks on the same records."""
+        """Standard error of the mean difference of two ranks on the same records.
+
+        It is the larger of that over records, which knows nothing of how the fits vary, and
+        that over folds, of which there are few; and one nat in all at least: models that
+        differ by less are as good as the same.
+        """
+        if best == other:
+            return 0.0
+        total = float(self.mass.sum())
         with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
             apart = np.nan_to_num(self.parts[best] - self.parts[other])
-        total = float(self.mass.sum())
-        apart = apart - self.mass @ apart / total
-        return float(np.sqrt(self.spread @ apart**2) / total)
+        middle = self.mass @ apart / total
+        over_records = np.sqrt(self.spread @ (apart - middle) ** 2) / total
+        masses = np.array([fold.mass.sum() for fold in self.folds])
+        means = np.add.reduceat(self.mass * apart, self.starts) / masses
+        over_folds = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
+        return float(max(over_records, over_folds, self.slack))
 
 
 class Bic:
@@ -111,20 +137,21 @@ class Bic:
     basis = "the best BIC"
     nearness = "2 in BIC, which is no evidence to speak of"
 
-    def __init__(self, chain: Chain, report: Report) -> None:
-        self.chain, self.report = chain, report
+    def __init__(self, whole: Chain, report: Report) -> None:
+        self.whole, self.report = whole, report
+        self.slack = 1.0 / whole.problem.total
 
     def score(self, rank: int) -> float:
         """``-BIC / 2`` per record."""
         self.report(f"rank {rank}")
-        done, problem = self.chain.fit(rank), self.chain.problem
+        done, problem = self.whole.fit(rank), self.whole.problem
         likelihood = problem.expect(done.weights, done.factors).log_likelihood
         penalty = 0.5 * problem.parameters(rank) * np.log(problem.total)
         return float((likelihood - penalty) / problem.total)
 
     def error(self, best: int, other: int) -> float:
         """What a difference of 2 in BIC comes to."""
-        return 0.0 if best == other else 1.0 / self.chain.problem.total
+        return 0.0 if best == other else self.slack
 
 
 class Evidence(Bic):
@@ -136,7 +163,7 @@ class Evidence(Bic):
     def score(self, rank: int) -> float:
         """Bound per record; each of the F! orders of the classes adds the same."""
         self.report(f"rank {rank}")
-        done, problem = self.chain.fit(rank), self.chain.problem
+        done, problem = self.whole.fit(rank), self.whole.problem
         # Variational steps are slow on the plateaus that accelerated EM has crossed already.
         done = checked(run(solver_for("variational", problem), problem, done.weights, done.factors))
         return (-done.objective + float(gammaln(rank + 1.0))) / problem.total

@@ -1,10 +1,12 @@
 """One cheap fit of a rank: a few starts explored briefly, the best one carried on."""
 
+from collections.abc import Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from rejoint import kernels
 from rejoint.estimation.em import Em
 from rejoint.estimation.priors import first_strengths, make_prior
 from rejoint.estimation.problem import Array, RecordProblem
@@ -13,6 +15,9 @@ from rejoint.estimation.variational import Variational
 from rejoint.solver import Limits, Run, run
 
 Model = tuple[Array, Array]
+
+#: How much of a new class is the record it grows from, in turn.
+BLENDS = (0.5, 0.8)
 
 #: Steps of each start before all but the best are given up.
 EXPLORE = 30
@@ -39,30 +44,32 @@ def solver_for(solver: Any, problem: RecordProblem) -> Any:
     return Em(prior, limits=limits)
 
 
-def fit(
-    problem: RecordProblem,
-    rank: int,
-    solver: Any,
-    warm: Model | None,
-    n_init: int,
-    rng: np.random.Generator,
-) -> Run:
-    """Fit a rank from a smaller model grown at random, every third time from scratch.
+def fit(problem: RecordProblem, solver: Any, starts: Sequence[Model]) -> Run:
+    """Follow each start for a while, and the best one to the end.
 
     Raises KeyboardInterrupt if the user wants no more.
     """
-    if rank == 1:  # the start is the answer, but for the solver's own prior
-        return checked(run(solver, problem, np.ones(1), problem.centre[:, None]))
     brief = replace(solver, limits=replace(solver.limits, max_steps=EXPLORE))
-    found: list[Run] = []
-    for start in range(n_init):
-        old = warm if start % 3 < 2 else None  # growth can mislead
-        model = random_model(problem, rank, rng) if old is None else widen(problem, old, rank, rng)
-        found.append(checked(run(brief, problem, *model)))
+    found = [checked(run(brief, problem, *model)) for model in starts]
     best = min(found, key=lambda r: r.objective)
     if best.reason != "steps":
         return best
     return checked(run(solver, problem, best.weights, best.factors))
+
+
+def make_starts(
+    problem: RecordProblem, rank: int, warm: Model | None, n_init: int, rng: np.random.Generator
+) -> list[Model]:
+    """A smaller model with new classes, and every third time one from scratch."""
+    if rank == 1:
+        return [(np.ones(1), problem.centre[:, None])]
+    starts = []
+    for k in range(n_init):
+        if warm is None or k % 3 == 2:  # growth can mislead
+            starts.append(random_model(problem, rank, rng))
+        else:
+            starts.append(widen(problem, warm, rank, BLENDS[k % 3], rng))
+    return starts
 
 
 def checked(done: Run) -> Run:
@@ -72,12 +79,27 @@ def checked(done: Run) -> Run:
     return done
 
 
-def widen(problem: RecordProblem, model: Model, rank: int, rng: np.random.Generator) -> Model:
-    """Add random classes to a model, each as heavy as the average.
+def widen(
+    problem: RecordProblem, model: Model, rank: int, blend: float, rng: np.random.Generator
+) -> Model:
+    """Add classes around records that the model has too few of.
 
-    New classes beat splits of old ones: a split begins near a saddle point.
+    A record's share of the deviance, ``count * log(count / expected)``, is its chance to be
+    the seed of a class: its levels, blended with the variables' own shares. Split or random
+    classes begin near a saddle point, from where EM finds rare combinations late or never.
     """
-    old = len(model[0])
-    weights, factors = random_model(problem, rank - old, rng)
-    shares = np.concatenate([model[0] * old, weights * (rank - old)]) / rank
-    return shares, np.hstack([model[1], factors])
+    weights, factors = model
+    more = rank - len(weights)
+    expected = kernels.class_log_prob(
+        problem.codes, weights, factors, problem.levels, problem.threads
+    )
+    lack = problem.weight * np.maximum(np.log(problem.weight / problem.total) - expected, 0.0)
+    chance = lack / lack.sum() if lack.sum() > 0 else None
+    seeds = problem.codes[rng.choice(len(lack), size=more, p=chance)]
+    seen = seeds >= 0
+    columns = np.tile(problem.centre[:, None], more)
+    columns *= 1.0 - blend * np.repeat(seen, problem.levels, axis=1).T
+    which, n = np.nonzero(seen)
+    columns[problem.offsets[n] + seeds[which, n], which] += blend
+    shares = np.concatenate([weights * (rank - more), np.ones(more)]) / rank
+    return shares, np.hstack([factors, columns])

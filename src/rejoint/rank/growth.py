@@ -17,6 +17,18 @@ FINE = 0.1
 Clearly = Callable[[int, int], bool]
 
 
+def smallest_best(scores: Mapping[int, float], slack: float = 0.0) -> int:
+    """The smallest rank whose score is the best but for ``slack``.
+
+    Examples
+    --------
+    >>> smallest_best({1: 0.0, 2: 1.0, 3: 1.1}), smallest_best({1: 0.0, 2: 1.0, 3: 1.1}, 0.2)
+    (3, 2)
+    """
+    top = max(scores.values()) - slack
+    return min(rank for rank, score in scores.items() if score >= top)
+
+
 def sizes(cap: int) -> Iterator[int]:
     """Ranks to try in order, up to a cap, which is the last.
 
@@ -33,7 +45,7 @@ def sizes(cap: int) -> Iterator[int]:
         yield size
 
 
-def past_best(scores: Mapping[int, float], clearly_worse: Clearly) -> bool:
+def past_best(scores: Mapping[int, float], clearly_worse: Clearly, slack: float = 0.0) -> bool:
     """Whether larger ranks can be spared: the score has fallen, not just dipped.
 
     Examples
@@ -43,14 +55,14 @@ def past_best(scores: Mapping[int, float], clearly_worse: Clearly) -> bool:
     >>> past_best({1: 0.0, 2: 1.0, 3: 0.5, 4: 0.4}, lambda best, other: True)
     True
     """
-    best = max(scores, key=lambda rank: scores[rank])
+    best = smallest_best(scores, slack)
     beyond = [rank for rank in scores if rank > best]
     if len(beyond) >= NO_BETTER:
         return True
     return len(beyond) >= CLEARLY_WORSE and all(clearly_worse(best, rank) for rank in beyond)
 
 
-def between(scores: Mapping[int, float]) -> int | None:
+def between(scores: Mapping[int, float], slack: float = 0.0) -> int | None:
     """The next rank to try next to the best, in the wider of the gaps; None if they are closed.
 
     Examples
@@ -58,7 +70,7 @@ def between(scores: Mapping[int, float]) -> int | None:
     >>> between({1: 0.0, 6: 2.0, 8: 3.0, 12: 1.0}), between({4: 0.0, 5: 1.0, 6: 0.0})
     (10, None)
     """
-    best = max(scores, key=lambda rank: scores[rank])
+    best = smallest_best(scores, slack)
     near = [rank for rank in scores if rank != best]
     below = max((rank for rank in near if rank < best), default=best)
     above = min((rank for rank in near if rank > best), default=best)

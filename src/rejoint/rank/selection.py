@@ -1,10 +1,12 @@
 """Selection: the rank chosen, the curve it was chosen from, and the sentence that says so."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rejoint.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
 
@@ -16,7 +18,8 @@ class Selection:
     Parameters
     ----------
     rank : int
-        The rank with the best score.
+        The rank with the best score: the smallest of those that are best but for one nat over
+        all records together.
     ranks : tuple of int
         All that were tried, increasing.
     scores : array
@@ -24,14 +27,17 @@ class Selection:
     errors : array
         Standard error of the *difference* between each score and the best one (zero at the
         best): all are computed from the same records, so that differences are known far
-        better than the scores themselves. Where the criterion is no sample mean (``"bic"``,
-        ``"evidence"``), the difference that counts as none.
+        better than the scores themselves. It is the larger of the errors over records and
+        over folds. Where the criterion is no sample mean (``"bic"``, ``"evidence"``), the
+        difference that counts as none.
     tied : tuple of int
         The ranks whose score lies within one such error of the best, which is among them.
     criterion : str
         What was scored.
     words : str
         What was chosen and why, and which sizes cannot be told apart.
+    pmf : LowRankPMF, optional
+        A cheap fit of the chosen rank to all records: good to start from.
     interrupted : bool
         Whether the user ended the search.
 
@@ -51,6 +57,7 @@ class Selection:
     tied: tuple[int, ...]
     criterion: str
     words: str
+    pmf: LowRankPMF | None = field(default=None, repr=False)
     interrupted: bool = False
 
 

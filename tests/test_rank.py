@@ -1,0 +1,386 @@
+"""The rank by itself: folds, growth, scores, and the sentence that goes with them."""
+
+import re
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import pyplot
+
+import rejoint as rj
+from rejoint import kernels
+from rejoint.estimation.problem import RecordProblem
+from rejoint.rank import criteria, fitting, folds, growth, selection
+from rejoint.rank.choosing import largest_rank
+from rejoint.solver import Limits
+
+
+def three_classes() -> rj.LowRankPMF:
+    """Three classes that six variables tell apart well."""
+    rng = np.random.default_rng(5)
+    factors = [rng.dirichlet(np.ones(4), size=3).T for _ in range(6)]
+    return rj.LowRankPMF([0.5, 0.3, 0.2], factors)
+
+
+@pytest.fixture(scope="module")
+def records():
+    return three_classes().sample(3000, random_state=1)
+
+
+@pytest.fixture(scope="module")
+def chosen(records):
+    return rj.rank.select(records, random_state=0)
+
+
+def test_finds_the_rank(chosen):
+    assert chosen.rank == 3
+    assert chosen.criterion == "heldout"
+    assert not chosen.interrupted
+
+
+def test_the_curve(chosen):
+    assert list(chosen.ranks) == sorted(set(chosen.ranks))
+    assert chosen.scores.shape == chosen.errors.shape == (len(chosen.ranks),)
+    best = chosen.ranks.index(chosen.rank)
+    assert chosen.scores.max() == chosen.scores[best]
+    assert chosen.errors[best] == 0
+    # It went beyond the best, and not on and on.
+    assert 3 < chosen.ranks[-1] <= 8
+
+
+def test_score_is_the_held_out_mean(chosen):
+    """Near the true model's own mean log-probability on fresh records."""
+    truth = three_classes()
+    fresh = truth.log_prob(truth.sample(100_000, random_state=2)).mean()
+    score = chosen.scores[chosen.ranks.index(3)]
+    # sd of log p is about 1.3: 0.024 for 3,000 records; estimation costs p / 2M = 0.01 at most.
+    assert abs(score - fresh) < 0.08
+
+
+def test_a_model_to_start_from(chosen, records):
+    assert chosen.pmf.rank == 3
+    best = rj.estimate(records, 3, "map", random_state=0)
+    # Both near the maximum; strengths of the prior differ.
+    assert rj.metrics.tensor_error(best.pmf, chosen.pmf) < 0.05
+
+
+def test_repeatable(records, chosen):
+    again = rj.rank.select(records, random_state=0)
+    assert again.rank == chosen.rank
+    assert np.array_equal(again.scores, chosen.scores)
+
+
+def test_missing_cells(records):
+    holes = rj.datasets.remove_cells(records, 0.2, random_state=0)
+    assert rj.rank.select(holes, random_state=0).rank == 3
+
+
+@pytest.mark.parametrize("criterion", ["bic", "evidence"])
+def test_other_criteria(records, criterion):
+    found = rj.rank.select(records, criterion=criterion, random_state=0)
+    assert found.rank == 3
+    assert found.criterion == criterion
+    others = np.array(found.ranks) != 3
+    assert np.allclose(found.errors[others], 1 / 3000)
+
+
+def test_bic_is_that_of_the_estimator(records):
+    found = rj.rank.select(records, [2], criterion="bic", solver="ml", random_state=0)
+    model = rj.JointPMF(rank=2, solver="ml", random_state=0).fit(records)
+    # Both are at the maximum, to the precision at which select stops (0.3 nats in ten steps).
+    assert found.scores[0] * -2 * 3000 == pytest.approx(model.bic(records), abs=2)
+
+
+def test_a_likelihood_without_prior(records):
+    found = rj.rank.select(records, [1, 3], solver="ml", random_state=0)
+    assert found.rank == 3
+
+
+def test_solver_object(records):
+    solver = rj.estimation.Em(limits=Limits(max_steps=20, exact=-1.0))
+    assert rj.rank.select(records, [1, 3], solver=solver, random_state=0).rank == 3
+
+
+def test_never_seen_cells_rule_a_model_out_without_a_prior():
+    """Levels that occur once are impossible when held out: -inf for every rank, and no crash."""
+    rows = [[i, i % 2] for i in range(12)]
+    found = rj.rank.select(rows, [1, 2], solver="ml", folds=3, random_state=0)
+    assert np.all(found.scores == -np.inf)
+    assert found.rank == 1
+    assert found.tied == (1, 2)
+
+
+# --- words ---------------------------------------------------------------------------------
+
+
+def test_words_of_a_clear_choice(chosen):
+    assert re.match(
+        r"Rank 3 of 1, 2, 3, 4.* has the best held-out log-likelihood, -\d+\.\d+ per record\.",
+        chosen.words,
+    )
+
+
+def test_words_say_what_cannot_be_told_apart():
+    truth = rj.LowRankPMF([1.0], [np.full((2, 1), 0.5)] * 3)
+    found = rj.rank.select(truth.sample(200, random_state=3), [1, 2], random_state=0)
+    assert set(found.tied) >= {found.rank}
+    words = selection.make_words(2, [1, 2, 3], [1, 2, 3], "x", "y", "")
+    assert "Ranks 1 and 3 cannot be told apart from it: within y." in words
+
+
+def test_tied_are_within_an_error(chosen):
+    best = chosen.scores.max()
+    for rank, score, error in zip(chosen.ranks, chosen.scores, chosen.errors, strict=True):
+        assert (rank in chosen.tied) == (best - score <= error)
+
+
+def test_words_of_the_largest_tried(records):
+    found = rj.rank.select(records, [1, 2], random_state=0)
+    assert found.rank == 2
+    assert "It is the largest that was tried: larger ones may be better." in found.words
+
+
+def test_words_of_one_rank(records):
+    found = rj.rank.select(records, [2], criterion="bic", random_state=0)
+    assert found.words.startswith("Rank 2 is the only one that was tried, with the best BIC")
+
+
+def test_nothing_to_choose():
+    found = rj.rank.select([["a"], ["b"], ["a"]])
+    assert found.rank == 1
+    assert found.words.startswith("Rank 1: there is no more than one variable that varies")
+    assert rj.rank.select([["a", "b"]]).words.startswith("Rank 1: there is one record")
+
+
+# --- errors --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ranks", [[], [0], [1.5], [True], 3.5])
+def test_ranks_are_whole_numbers(records, ranks):
+    with pytest.raises(ValueError, match="ranks must be whole numbers of at least 1"):
+        rj.rank.select(records, ranks)
+
+
+def test_unknown_criterion(records):
+    with pytest.raises(ValueError, match="criterion='aic' is not known; give 'heldout'"):
+        rj.rank.select(records, criterion="aic")
+
+
+def test_unknown_solver(records):
+    with pytest.raises(ValueError, match="solver='admm' cannot score ranks; give 'map', 'ml'"):
+        rj.rank.select(records, solver="admm")
+
+
+@pytest.mark.parametrize(("name", "value"), [("folds", 1), ("n_init", 0), ("folds", 2.5)])
+def test_numbers(records, name, value):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least"):
+        rj.rank.select(records, **{name: value})
+
+
+def test_one_record_cannot_be_held_out():
+    with pytest.raises(ValueError, match="none to hold out"):
+        rj.rank.select([["a", "b"]], [1, 2])
+
+
+def test_interrupted(records, monkeypatch):
+    """Ctrl-C keeps what was scored."""
+    score = criteria.HeldOut.score
+
+    def until_three(self, rank):
+        if rank == 3:
+            raise KeyboardInterrupt
+        return score(self, rank)
+
+    monkeypatch.setattr(criteria.HeldOut, "score", until_three)
+    found = rj.rank.select(records, random_state=0)
+    assert found.ranks == (1, 2)
+    assert found.interrupted
+    assert "The search was interrupted" in found.words
+
+
+def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
+    calls = []
+    whole = kernels.class_pass
+
+    def stop_later(*args):
+        calls.append(1)
+        if len(calls) > 60:
+            raise KeyboardInterrupt
+        return whole(*args)
+
+    monkeypatch.setattr(kernels, "class_pass", stop_later)
+    found = rj.rank.select(records, random_state=0)
+    assert found.interrupted
+    assert found.ranks == (1,)
+
+
+# --- folds ---------------------------------------------------------------------------------
+
+
+@given(
+    st.lists(st.integers(0, 6), min_size=2, max_size=8).filter(lambda w: sum(w) > 3),
+    st.integers(2, 4),
+)
+def test_every_copy_is_held_out_once(weight, count):
+    data = rj.Records.of(
+        {"a": list(range(len(weight)))}, kinds={"a": "nominal"}, sample_weight=weight
+    )
+    parts = list(folds.part(data, count, np.random.default_rng(0)))
+    held = np.zeros(len(weight))
+    for fold in parts:
+        np.add.at(held, fold.judge.codes[:, 0], fold.mass)
+        both = fold.learn.sample_weight.sum() + fold.judge.sample_weight.sum()
+        assert both == sum(weight)
+        assert np.array_equal(fold.mass, fold.judge.sample_weight)
+    assert np.array_equal(held, weight)
+
+
+def test_folds_are_even():
+    sizes = [
+        f.mass.sum()
+        for f in folds.part(
+            rj.Records.of({"a": ["x"] * 7 + ["y"] * 5}), 4, np.random.default_rng(0)
+        )
+    ]
+    assert sizes == [3, 3, 3, 3]
+
+
+def test_other_weights_stay_with_their_record():
+    data = rj.Records.of({"a": ["x", "y", "z", "x"]}, sample_weight=[0.5, 1, 2.25, 3])
+    parts = list(folds.part(data, 2, np.random.default_rng(0)))
+    assert sorted(np.concatenate([f.mass for f in parts])) == [0.5, 1, 2.25, 3]
+    assert np.array_equal(parts[0].spread, parts[0].mass ** 2)
+
+
+def test_many_copies_are_dealt_at_once():
+    dealt = folds.deal(np.array([3e7, 1e7]), 2, np.random.default_rng(0))
+    assert np.array_equal(dealt.sum(axis=1), [3e7, 1e7])
+
+
+def test_counts_and_rows_are_the_same(records):
+    """A table of counts scores as the rows behind it do."""
+    few = records.project(["x0", "x1", "x2"])
+    merged = few.merged()
+    assert len(merged) < len(few)
+    one = rj.rank.select(few, [1, 2], random_state=0)
+    other = rj.rank.select(merged, [1, 2], random_state=0)
+    assert np.allclose(one.scores, other.scores, rtol=1e-12)
+    assert np.allclose(one.errors, other.errors)
+
+
+def test_error_is_that_of_paired_differences(records):
+    """By hand, from the differences of the records."""
+    parts = list(folds.part(records, 2, np.random.default_rng(0)))
+    rng = np.random.default_rng(0)
+    judge = criteria.HeldOut(
+        criteria.Chain.of(records, "map", 1, rng), parts, "map", lambda line: None
+    )
+    judge.score(1), judge.score(3)
+    apart = np.repeat(judge.parts[3] - judge.parts[1], judge.mass.astype(int))
+    by_hand = apart.std() / np.sqrt(len(apart))
+    halves = np.split(apart, [int(parts[0].mass.sum())])
+    by_folds = np.std([half.mean() for half in halves], ddof=1) / np.sqrt(2)
+    assert judge.error(3, 1) == pytest.approx(max(by_hand, by_folds))
+
+
+# --- growth --------------------------------------------------------------------------------
+
+
+def test_sizes_grow():
+    found = list(growth.sizes(1300))
+    assert found[:10] == [1, 2, 3, 4, 5, 6, 8, 10, 12, 15]
+    assert found[-1] == 1300
+    assert np.all(np.diff(found) > 0)
+
+
+def test_no_rank_beyond_what_any_joint_needs():
+    assert largest_rank(rj.Records.of([[0, 0, 0], [1, 1, 1], [0, 2, 3]] * 10)) == 6
+    assert largest_rank(rj.Records.of([[0, 0, 0], [1, 1, 1], [0, 2, 3]])) == 3
+
+
+def test_a_dip_does_not_end_the_search():
+    scores = {1: 0.0, 2: -1.0}
+    assert not growth.past_best(scores, lambda best, other: True)
+    assert growth.past_best(scores | {3: -2.0}, lambda best, other: True)
+    assert not growth.past_best(scores | {3: -2.0}, lambda best, other: False)
+    assert growth.past_best(scores | {3: -2.0, 4: -3.0}, lambda best, other: False)
+
+
+def test_the_smallest_of_equals():
+    """One nat over all records is no reason for another class."""
+    assert growth.smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
+    assert growth.past_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15, 5: 1.1}, lambda b, o: False, 0.2)
+
+
+def test_harmless_classes_are_not_added():
+    """Beyond the truth a prior makes classes harmless, so that scores stay flat."""
+    truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    for seed in range(3):
+        found = rj.rank.select(truth.sample(2000, random_state=seed), random_state=0)
+        assert found.rank == 2
+
+
+def test_rare_combinations_are_found():
+    """Asia's rare diseases: from random classes EM takes them for noise at every rank."""
+    data = rj.datasets.asia().sample(20_000, random_state=2)
+    assert rj.rank.select(data, random_state=0).rank >= 4
+
+
+def test_new_classes_grow_from_records_that_are_lacking():
+    data = rj.Records.of({"a": [0, 1] * 50 + [0] * 20, "b": [0, 1] * 50 + [1] * 20, "c": [0] * 120})
+    problem = RecordProblem.of(data)
+    warm = (np.ones(1), problem.centre[:, None])
+    weights, factors = fitting.widen(problem, warm, 3, 0.5, np.random.default_rng(0))
+    assert weights.sum() == pytest.approx(1)
+    assert np.allclose(np.add.reduceat(factors, problem.offsets[:-1]), 1)
+    # (0, 0) and (1, 1) are more frequent than independence has it, (0, 1) is not.
+    for column in factors[:, 1:].T:
+        assert column[:2].argmax() == column[2:4].argmax()
+
+
+def test_holes_in_a_seed_take_the_variables_own_shares():
+    problem = RecordProblem.of(rj.Records.of({"a": ["x", "y", None], "b": [None, None, "u"]}))
+    warm = (np.ones(1), problem.centre[:, None])
+    _, factors = fitting.widen(problem, warm, 6, 0.5, np.random.default_rng(0))
+    holes = [f for f in range(1, 6) if np.isclose(factors[0, f], problem.centre[0])]
+    assert np.allclose(np.add.reduceat(factors, problem.offsets[:-1]), 1)
+    assert len(holes) < 5
+
+
+def test_gaps_are_closed():
+    scores = {6: 0.0, 8: 3.0, 10: 1.0}
+    tried = []
+    while (middle := growth.between(scores)) is not None:
+        tried.append(middle)
+        scores[middle] = 2.0
+    assert sorted(tried) == [7, 9]
+
+
+# --- picture, and the way in from estimate ---------------------------------------------------
+
+
+def test_curve_is_drawn(chosen):
+    ax = rj.plots.rank_curve(chosen)
+    assert ax.get_ylabel() == "held-out log-likelihood per record"
+    drawn = sorted(x for line in ax.containers for x in line.lines[0].get_xdata())
+    assert drawn == list(chosen.ranks)
+    low, high = ax.get_ylim()
+    assert low < chosen.scores.max() < high
+    pyplot.close("all")
+
+
+def test_curve_marks_ties():
+    tied = rj.rank.Selection(
+        2, (1, 2, 3), np.array([0.0, 2.0, 1.9]), np.array([0.5, 0.0, 0.2]), (2, 3), "bic", ""
+    )
+    own = pyplot.subplots()[1]
+    assert rj.plots.rank_curve(tied, ax=own) is own
+    assert [text.get_text() for text in own.get_legend().get_texts()] == ["cannot be told apart"]
+    pyplot.close("all")
+
+
+def test_estimate_asks_here(records):
+    result = rj.estimate(records, solver="ml", random_state=0)
+    assert result.pmf.rank == 3
+    assert result.choice.startswith("Rank 3 of 1, 2, 3")
