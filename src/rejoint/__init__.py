@@ -11,8 +11,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint import datasets, metrics, plots
+    from rejoint import datasets, metrics, plots, rank
     from rejoint.domain import Bin, Domain, Remark, Variable
+    from rejoint.estimation import estimate
+    from rejoint.estimators import JointPMF
     from rejoint.factorization import factorize
     from rejoint.marginals import Marginals
     from rejoint.pmf import LowRankPMF, Mode, Reduction, load
@@ -27,6 +29,7 @@ _HOMES: dict[str, str | None] = {
     "Bin": "domain",
     "Domain": "domain",
     "FitResult": "solver",
+    "JointPMF": "estimators",
     "LowRankPMF": "pmf",
     "Marginals": "marginals",
     "Mode": "pmf",
@@ -36,16 +39,19 @@ _HOMES: dict[str, str | None] = {
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
+    "estimate": "estimation",
     "factorize": "factorization",
     "load": "pmf",
     "metrics": None,
     "plots": None,
+    "rank": None,
 }
 
 __all__ = [
     "Bin",
     "Domain",
     "FitResult",
+    "JointPMF",
     "LowRankPMF",
     "Marginals",
     "Mode",
@@ -55,10 +61,12 @@ __all__ = [
     "Variable",
     "ZeroEvidenceError",
     "datasets",
+    "estimate",
     "factorize",
     "load",
     "metrics",
     "plots",
+    "rank",
 ]
 
 

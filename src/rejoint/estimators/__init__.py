@@ -1,0 +1,13 @@
+"""Estimators for scikit-learn.
+
+joint_pmf   JointPMF: the joint of all columns
+judgements  what a fitted estimator says of rows
+reading     X as scikit-learn's users pass it, to records
+tables      the fit from counted tables, and the order they need
+streaming   one chunk of records after another, in bounded memory
+profiles    what each class looks like, as a frame
+"""
+
+from rejoint.estimators.joint_pmf import JointPMF
+
+__all__ = ["JointPMF"]
