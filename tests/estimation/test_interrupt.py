@@ -1,5 +1,7 @@
 """Ctrl-C in the middle of a fit returns the best model so far, and says so."""
 
+from dataclasses import replace
+
 import pytest
 from small_records import log_likelihood, random_pmf, random_records
 
@@ -121,3 +123,19 @@ def test_before_anything_is_there_nothing_is_returned(press):
     press(1)
     with pytest.raises(KeyboardInterrupt):
         estimate(RECORDS, 3, "ml", start=random_pmf(1, SHAPE, 3))
+
+
+def test_while_the_rank_is_chosen(monkeypatch):
+    import rejoint as rj
+
+    data = rj.datasets.asia().sample(300, random_state=0)
+    real = rj.rank.select(data, ranks=[1, 2], random_state=0)
+    monkeypatch.setattr(rj.rank, "select", lambda *_, **__: replace(real, interrupted=True))
+    result = estimate(data, random_state=0)
+    assert result.pmf.rank == real.pmf.rank
+    assert "interrupted; this is the best model so far" in result.stop
+    assert result.choice == real.words
+
+
+def test_constant_columns_have_no_parameters():
+    assert estimate([[1, 2, 3]] * 3, 1, random_state=0).pmf.rank == 1

@@ -8,7 +8,7 @@ import numpy as np
 from rejoint.domain import Domain
 from rejoint.estimation.bayes import Bayes
 from rejoint.estimation.em import Em
-from rejoint.estimation.fitting import fit_bayes, fit_map, fit_ml
+from rejoint.estimation.fitting import fit_bayes, fit_map, fit_ml, interrupted_result
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
 from rejoint.estimation.problem import Array, RecordProblem
@@ -95,8 +95,13 @@ def estimate(
     if rank == "auto":
         from rejoint import rank as ranks  # rank.py stands below: it calls estimate in turn
 
-        selection = ranks.select(records, random_state=rng)
+        selection = ranks.select(records, random_state=rng, progress=progress)
         rank, said = selection.rank, [selection.words]
+        best = selection.pmf
+        if selection.interrupted and best is not None and start is None:
+            # One Ctrl-C is enough: what was fitted on the way is the best so far.
+            weights, factors = np.asarray(best.weights), np.vstack(best.factors)
+            return replace(interrupted_result(problem, weights, factors), choice=said[0])
     classes = whole("rank", rank)
     chosen, why = choose(problem, classes, solver)
     with Progress(progress) as report:
@@ -139,7 +144,7 @@ def choose(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
         )
-    size = problem.parameters(rank)
+    size = max(problem.parameters(rank), 1)
     per = problem.total / size
     text = f"{problem.total:,.0f} records for {size:,} parameters"
     if per >= PLENTY:

@@ -218,6 +218,14 @@ def as_result(
     )
 
 
+def interrupted_result(problem: RecordProblem, weights: Array, factors: Array) -> FitResult:
+    """A model that the user was content with before any fit of its own began."""
+    value = -problem.expect(weights, factors).log_likelihood
+    nothing = float("nan")
+    only = Run(weights, factors, value, nothing, nothing, "interrupted")
+    return as_result(problem, [only], only)
+
+
 def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF:
     """A model with its labels."""
     parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
