@@ -238,7 +238,8 @@ def test_records_say_how_columns_are_read():
 
 def test_random_states(frame):
     for state in (np.random.RandomState(0), np.random.default_rng(0), None):
-        rj.JointPMF(rank=2, solver="map", n_init=1, random_state=state).fit(frame[:200])
+        model = rj.JointPMF(rank=2, solver="map", n_init=1, random_state=state).fit(frame[:200])
+        assert model.rank_ == 2
 
 
 # --- what it says of rows ---------------------------------------------------------------------

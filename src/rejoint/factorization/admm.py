@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rejoint.factorization import grams
+from rejoint.factorization.mixing import mixing_shares
 from rejoint.factorization.moments import factor_pull, weights_pull
 from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
 from rejoint.factorization.updates import factor_update, weights_update
@@ -144,13 +145,9 @@ def accelerate(problem: Problem, state: AdmmState) -> AdmmState:
     if len(state.before) < 2:
         return state
     before, after = np.stack(state.before), np.stack(state.after)
-    moves = (after - before).reshape(len(before), -1)
-    change = np.diff(moves, axis=0)
-    normal = change @ change.T
-    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))
-    if not normal.any():
+    mix = mixing_shares((after - before).reshape(len(before), -1))
+    if mix is None:
         return state
-    mix = np.linalg.solve(normal, change @ moves[-1])
     weights, factors = project(problem, after[-1] - np.tensordot(mix, np.diff(after, axis=0), 1))
     value = objective(problem, weights, factors)
     if not value < state.objective:

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rejoint.factorization.expectation import KlState, em, evaluate, logarithms, normalise
+from rejoint.factorization.mixing import mixing_shares
 from rejoint.factorization.problem import Array, Problem, objective
 from rejoint.factorization.scoring import lift, score
 from rejoint.solver import Limits, relative_error
@@ -106,13 +107,10 @@ def mixed(
 ) -> Array:
     """Anderson mixing of the last steps, each probability counting by its size."""
     size = np.sqrt(np.vstack([update[:1], update[0] * update[1:]]))
-    moves = ((np.stack(after) - np.stack(before)) * size).reshape(len(after), -1)
-    change = np.diff(moves, axis=0)
-    normal = change @ change.T
-    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))
-    if not normal.any():
+    moves = (np.stack(after) - np.stack(before)) * size
+    mix = mixing_shares(moves.reshape(len(after), -1))
+    if mix is None:
         return update
-    mix = np.linalg.solve(normal, change @ moves[-1])
     move = -np.tensordot(mix, np.diff(np.stack(after), axis=0), 1)
     reach = np.log(REACH)
     return normalise(problem, update * np.exp(np.clip(move, -reach, reach)))

@@ -3,7 +3,7 @@
 ``Columns`` takes any tables of one order: unfolded along the variable and set side by side,
 times the rows of the stacked Khatri-Rao product. ``Slabs`` takes all triples of many variables:
 they fill half of a block tensor (I_n, L, L), and two products with the stacked factors need
-no Khatri-Rao product (eight times faster at N = 20, I = 5).
+no Khatri-Rao product (3.4 times faster at N = 20, I = 5, F = 20; 1.7 times for residuals).
 """
 
 from collections.abc import Iterator
