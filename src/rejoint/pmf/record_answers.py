@@ -50,11 +50,7 @@ class RecordAnswers(Mixture):
         >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
         array([0.0005, 0.0104])
         """
-        codes = self._codes(data)
-        out = np.empty(len(codes))
-        for rows, logs in queries.log_likelihoods(self.weights, self.factors, codes):
-            out[rows] = queries.log_sum(logs)
-        return out
+        return queries.record_log_prob(self.weights, self.factors, self._codes(data))
 
     def classes(self, data: Any) -> FloatArray:
         """Posterior of the hidden class of each record; missing cells are summed out.
@@ -84,9 +80,8 @@ class RecordAnswers(Mixture):
         codes = self._codes(data)
         out = np.empty((len(codes), self.rank))
         impossible: list[int] = []
-        for rows, logs in queries.log_likelihoods(self.weights, self.factors, codes):
-            out[rows], bad = queries.record_classes(logs, self.weights, self.factors, codes[rows])
-            impossible += (bad + rows.start).tolist()
+        for rows, logs, out[rows] in queries.posteriors(self.weights, self.factors, codes):
+            impossible += (np.flatnonzero(np.isneginf(logs)) + rows.start).tolist()
         if impossible:
             remark(
                 f"{len(impossible):,} of {len(codes):,} records have probability zero under this "

@@ -24,7 +24,7 @@ from rejoint.queries.classes import (
 )
 from rejoint.queries.distances import difference_and_norm, pair_classes, relative_error
 from rejoint.queries.modes import most_probable, single_modes
-from rejoint.queries.rows import log_likelihoods, record_classes
+from rejoint.queries.rows import posteriors, record_log_prob
 from rejoint.queries.sampling import draw_codes
 from rejoint.queries.tables import MAX_CELLS, joint_table
 
@@ -38,11 +38,11 @@ __all__ = [
     "draw_codes",
     "joint_table",
     "log_class_weights",
-    "log_likelihoods",
     "log_sum",
     "most_probable",
     "pair_classes",
-    "record_classes",
+    "posteriors",
+    "record_log_prob",
     "relative_error",
     "single_modes",
 ]
