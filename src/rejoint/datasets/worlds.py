@@ -1,6 +1,5 @@
-"""Small worlds with a known joint, and ways to spoil data in a known manner."""
+"""Small worlds with a known joint."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +7,8 @@ from numpy.typing import NDArray
 
 from rejoint.domain import Domain
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records
+
+__all__ = ["asia"]
 
 _ASIA = ("asia", "smoke", "tub", "lung", "bronc", "either", "xray", "dysp")
 
@@ -76,38 +76,3 @@ def _yes(probability: Any) -> NDArray[np.float64]:
     """Conditional table from the probabilities of "yes": the variable itself is the last axis."""
     yes = np.asarray(probability, dtype=np.float64)
     return np.stack([yes, 1.0 - yes], axis=-1)
-
-
-def remove_cells(
-    data: Any, share: float, *, random_state: int | np.random.Generator | None = None
-) -> Records:
-    """Records with cells knocked out completely at random.
-
-    Parameters
-    ----------
-    data : Records or anything that :meth:`Records.of` takes
-        Left as it is.
-    share : float
-        Probability of each cell to be removed, between 0 and 1.
-    random_state : int, Generator or None
-        Seed, or source, of the randomness.
-
-    Returns
-    -------
-    Records
-        The same records with holes.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> records = rj.Records.of({"a": ["x", "y"] * 500, "b": ["u", "v"] * 500})
-    >>> holes = rj.datasets.remove_cells(records, 0.3, random_state=0)
-    >>> round(float((holes.codes < 0).mean()), 2)
-    0.3
-    """
-    if not 0.0 <= share <= 1.0:
-        raise ValueError(f"share is the probability of a cell to be removed, 0 to 1; got {share}.")
-    records = Records.of(data)
-    rng = np.random.default_rng(random_state)
-    gone = rng.random(records.codes.shape) < share
-    return replace(records, codes=np.where(gone, records.codes.dtype.type(-1), records.codes))
