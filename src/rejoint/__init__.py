@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint import datasets, metrics, plots, rank
+    from rejoint import datasets, identifiability, metrics, plots, rank
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation import estimate
     from rejoint.estimators import JointPMF
@@ -41,6 +41,7 @@ _HOMES: dict[str, str | None] = {
     "datasets": None,
     "estimate": "estimation",
     "factorize": "factorization",
+    "identifiability": None,
     "load": "pmf",
     "metrics": None,
     "plots": None,
@@ -63,6 +64,7 @@ __all__ = [
     "datasets",
     "estimate",
     "factorize",
+    "identifiability",
     "load",
     "metrics",
     "plots",

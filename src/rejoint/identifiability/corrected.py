@@ -1,0 +1,227 @@
+"""What holds where all tables of an order are there: the lemmas with the sides put right.
+
+A group ``S`` of variables that enter one at a time has a stacked factor of rank at most
+``d = 1 + sum_{n in S} (I_n - 1)``, and after a change of basis (a row of ones, and the free
+probabilities) it is a generic matrix of ``d`` rows: the lemmas apply with ``d`` as the side. Taken
+``r`` at a time, the rank is ``D = sum_{q <= r} e_q(I_n - 1)``, with structure in the rows: such a
+group may be the third of Lemmas 2 and 4, where only full column rank matters, and any of Kruskal's.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+
+from rejoint.identifiability.bound import Bound, Origin
+from rejoint.identifiability.hanging import carried
+from rejoint.identifiability.layout import Layout, elementary
+from rejoint.identifiability.lemmas import (
+    below_expected,
+    compound,
+    full_column_rank,
+    kruskal,
+    powers_of_two,
+)
+from rejoint.identifiability.partitions import Splits, balanced
+from rejoint.identifiability.printed import named
+
+GENERIC = "factors drawn from a continuous distribution"
+Rule = Callable[[Any, Any, Any], Any]
+
+#: The lemmas, and whether their third side may be a group taken several at a time.
+LEMMAS: tuple[tuple[str, Rule, bool, str], ...] = (
+    ("Lemma 1 (Kruskal)", kruskal, True, "Kruskal ranks of the three groups"),
+    ("Lemma 2", full_column_rank, True, "two sides of 3 or more, the third of full column rank"),
+    ("Lemma 3", powers_of_two, False, "three stacked groups without further structure"),
+    ("Lemma 4 (compound)", compound, True, "generic rank of the compound matrices; the third "
+     "of full column rank"),
+)  # fmt: skip
+
+
+def grouped_bounds(tables: Layout) -> list[Bound]:
+    """Lemmas 1-4 over all partitions into three groups; with the printed sides, too.
+
+    Examples
+    --------
+    >>> from rejoint.identifiability.layout import layout
+    >>> [b.rank for b in grouped_bounds(layout([3] * 10, order=3)) if b.proved]
+    [10, 13, 8, 13]
+    """
+    order = tables.order or 0
+    if order < 3 or sum(size > 1 for size in tables.levels) < 3:
+        return []
+    right, wrong = Splits(tables.free), Splits(tables.levels)
+    found = []
+    for name, rule, structured, needs in LEMMAS:
+        extra = order - 2 if structured else 1
+        found.append(best_split(tables, right, name, rule, extra, needs))
+        if len(set(tables.levels)) == 1:
+            found.append(as_printed(tables, wrong, name, rule, extra))
+    return found
+
+
+def best_split(
+    tables: Layout, splits: Splits, name: str, rule: Rule, taken: int, needs: str
+) -> Bound:
+    """The partition of the largest bound; the third group is taken ``taken`` at a time."""
+    if splits.fits:
+        first, second, third, squares = splits.sums
+        pairs = (third * third - squares) // 2 if taken > 1 else 0
+        ranks = rule(1 + first, 1 + second, 1 + third + pairs)
+        groups = splits.partition(int(np.argmax(ranks)))
+    else:
+        groups = balanced(tables.free, 3)
+    sides = [1 + sum(tables.free[n] for n in group) for group in groups]
+    sides[2] = sum(elementary([tables.free[n] for n in groups[2]], taken))
+    rank = int(rule(*sides))
+    side = "d_k = 1 + sum (I_n - 1)" + (f", the third taken {taken} at a time" * (taken > 1))
+    return Bound(
+        name,
+        rank,
+        True,
+        "corrected",
+        f"{GENERIC}; sides {side}: {' x '.join(map(str, sides))}; {needs}",
+        named(tables, groups),
+        float(rank),
+    )
+
+
+def as_printed(tables: Layout, splits: Splits, name: str, rule: Rule, taken: int) -> Bound:
+    """The lemma with ``I |S_k|`` as sides, as the proofs take it, for equal levels.
+
+    A group taken in pairs is two groups there, whose sides multiply.
+    """
+    first, second, third, _ = splits.sums
+    levels, size = tables.levels[0], len(tables.domain)
+    if taken > 1:
+        count = third // levels
+        third = levels**2 * (count // 2) * (count - count // 2)
+    ranks = rule(first, second, third)
+    where = int(np.argmax(ranks))
+    groups = splits.partition(where)
+    return Bound(
+        f"{name}, sides I|S_k|",
+        int(ranks[where]),
+        False,
+        "printed",
+        f"equal levels; {GENERIC}; {size} variables counted with {levels} free rows each, of "
+        f"which {levels - 1} are free",
+        named(tables, groups),
+        float(ranks[where]),
+    )
+
+
+def expected_rank(tables: Layout) -> list[Bound]:
+    """Chiantini, Ottaviani, Vannieuwenhoven on the stacked groups, or on one table.
+
+    Their proof covers tensors of up to 15,000 cells, so that only some of the variables may be
+    grouped; the others must hang on these.
+    """
+    order = tables.order or 0
+    if order < 3:
+        return []
+    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
+    for some in prefixes(tables.free):
+        for count in {3, min(order, 6)}:
+            groups = tuple(
+                tuple(some[n] for n in group)
+                for group in balanced([tables.free[n] for n in some], count)
+            )
+            sides = tuple(1 + sum(tables.free[n] for n in group) for group in groups)
+            rank = below_expected(sides)
+            if rank > best[0]:
+                best = max(best, (min(rank, carried(tables, some)), groups))
+    return [expected_bound(tables, *best)] if best[0] else []
+
+
+def prefixes(free: Sequence[int]) -> list[list[int]]:
+    """Some of the variables: the largest ones, and the smallest ones, of every number."""
+    down = sorted(range(len(free)), key=lambda n: -free[n])
+    down = [n for n in down if free[n]]
+    both = [down, down[::-1]]
+    return [some[:k] for some in both for k in range(3, min(len(down), 120) + 1)]
+
+
+def expected_bound(tables: Layout, rank: int, groups: Sequence[Sequence[int]]) -> Bound:
+    """The same as a bound."""
+    sides = [1 + sum(tables.free[n] for n in group) for group in groups]
+    return Bound(
+        "Chiantini-Ottaviani-Vannieuwenhoven 2014",
+        rank,
+        True,
+        "literature",
+        f"{GENERIC}; below the expected rank of a {' x '.join(map(str, sides))} tensor of at most "
+        "15,000 cells, proved by computer case by case; other variables hang on these",
+        named(tables, groups),
+        float(rank),
+    )
+
+
+def one_table(tables: Layout, subset: Sequence[int]) -> tuple[int, tuple[tuple[int, ...], ...]]:
+    """Kruskal on one table of three variables or more, grouped as well as can be.
+
+    The rows of a group are products over its variables (Allman, Matias, Rhodes 2009).
+
+    Examples
+    --------
+    >>> from rejoint.identifiability.layout import layout
+    >>> one_table(layout([2] * 5, order=5), range(5))
+    (4, ((0, 1), (2, 3), (4,)))
+    """
+    subset = [n for n in subset if tables.levels[n] > 1]
+    if len(subset) < 3:
+        return 0, ()
+    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
+    if len(subset) > 9:
+        choices: Any = [grouped_evenly(tables, subset)]
+    else:
+        choices = product(range(3), repeat=len(subset))
+    for choice in choices:
+        groups = tuple(
+            tuple(n for n, k in zip(subset, choice, strict=True) if k == group)
+            for group in range(3)
+        )
+        if all(groups):
+            sides = [prod(tables.levels[n] for n in group) for group in groups]
+            rank = int(kruskal(*sides))
+            if rank > best[0]:
+                best = rank, groups
+    return best
+
+
+def grouped_evenly(tables: Layout, subset: Sequence[int]) -> list[int]:
+    """Group of each variable, so that the products are nearly equal."""
+    logs = [round(1000 * float(np.log(tables.levels[n]))) for n in subset]
+    groups = balanced(logs, 3)
+    return [next(k for k in range(3) if i in groups[k]) for i in range(len(subset))]
+
+
+def single_table(tables: Layout) -> Bound | None:
+    """The best single table, on which all other variables hang."""
+    listed: Any = tables.tables()
+    if tables.order is not None:
+        down = sorted(range(len(tables.domain)), key=lambda n: -tables.levels[n])
+        listed = [tuple(sorted(down[: tables.order]))]
+    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
+    for subset in listed:
+        if len(subset) >= 3:
+            rank, groups = one_table(tables, subset)
+            if rank > best[0]:
+                best = max(best, (min(rank, carried(tables, subset)), groups))
+    if not best[0]:
+        return None
+    rank, groups = best
+    origin: Origin = "printed" if tables.largest == 3 else "literature"
+    name = "One table (Kruskal)" if origin == "printed" else "Allman-Matias-Rhodes 2009, one table"
+    return Bound(
+        name,
+        rank,
+        True,
+        origin,
+        f"{GENERIC}; one table is unique by itself ((3I-2)/2 for three variables of I levels), and "
+        "every other variable hangs on it, or on those that do, by overlapping tables",
+        named(tables, groups),
+        float(rank),
+    )

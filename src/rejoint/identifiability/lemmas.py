@@ -1,0 +1,117 @@
+"""The lemmas of the paper as formulas: from the sides of a tensor to the largest rank.
+
+``d1, d2, d3`` are the sides; where only some factors must be free of structure, the docstring
+says so. All take whole numbers, or arrays of them to try many partitions at once.
+"""
+
+from math import isqrt, prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Whole = Any  # int, or an integer array
+
+#: Products of sides up to which Chiantini, Ottaviani and Vannieuwenhoven ran their proof.
+CHECKED = 15_000
+
+#: Where generic uniqueness fails below the expected rank, besides unbalanced tensors.
+EXCEPTIONS = {(4, 4, 3): 5, (4, 4, 4): 6, (6, 6, 3): 8, (2, 2, 2, 2, 2): 5}
+
+
+def kruskal(d1: Whole, d2: Whole, d3: Whole) -> Whole:
+    """Lemma 1, Kruskal 1977: ``sum min(d_k, F) >= 2 F + 2``; 1 where that fails at all ranks.
+
+    Only Kruskal ranks matter, which are ``min(d_k, F)`` for stacked and for Khatri-Rao
+    structured factors, too. With ``d1 <= d2 <= d3`` it is ``F <= d1 + d2 - 2`` up to ``d3``
+    and ``F <= (d1 + d2 + d3 - 2)/2`` beyond.
+
+    Examples
+    --------
+    >>> kruskal(5, 5, 5), kruskal(3, 3, 3), kruskal(2, 2, 2), kruskal(1, 5, 5)
+    (6, 3, 2, 1)
+    """
+    low = np.minimum(np.minimum(d1, d2), d3)
+    total = d1 + d2 + d3
+    high = np.maximum(np.maximum(d1, d2), d3)
+    bound = np.minimum(total - high - 2, (total - 2) // 2)
+    return plain(np.where(low >= 2, np.maximum(bound, 1), 1))
+
+
+def full_column_rank(d1: Whole, d2: Whole, d3: Whole) -> Whole:
+    """Lemma 2: ``F <= min(d3, (d1 - 1)(d2 - 1))``, with ``d1, d2 >= 3``.
+
+    The third factor needs no more than full column rank: uniqueness then depends on the first
+    two alone, so that the third may be structured. ``d1, d2`` must be free of structure.
+
+    Examples
+    --------
+    >>> full_column_rank(3, 5, 7), full_column_rank(2, 5, 7)
+    (7, 1)
+    """
+    bound = np.minimum(d3, (d1 - 1) * (d2 - 1))
+    return plain(np.where((d1 >= 3) & (d2 >= 3), np.maximum(bound, 1), 1))
+
+
+def powers_of_two(d1: Whole, d2: Whole, d3: Whole) -> Whole:
+    """Lemma 3: ``F <= 2^(a + b - 2)``, ``2^a`` and ``2^b`` within the two smaller sides.
+
+    Examples
+    --------
+    >>> powers_of_two(5, 9, 9), powers_of_two(5, 5, 5)
+    (8, 4)
+    """
+    low = np.minimum(np.minimum(d1, d2), d3)
+    high = np.maximum(np.maximum(d1, d2), d3)
+    middle = d1 + d2 + d3 - low - high
+    a, b = floor_log2(low), floor_log2(middle)
+    return plain(np.where(low >= 2, 2 ** np.maximum(a + b - 2, 0), 1))
+
+
+def compound(d1: Whole, d2: Whole, d3: Whole) -> Whole:
+    """Lemma 4, generic: ``F <= d3`` and ``2 F (F - 1) <= d1 (d1 - 1) d2 (d2 - 1)``.
+
+    Examples
+    --------
+    >>> compound(5, 5, 9), compound(2, 6, 9)
+    (9, 6)
+    """
+    right = np.asarray(d1 * (d1 - 1) * d2 * (d2 - 1))
+    # F (F - 1) <= right/2 means F <= (1 + sqrt(1 + 2 right))/2.
+    roots = np.array([(1 + isqrt(1 + 2 * int(r))) // 2 for r in right.ravel()])
+    return plain(np.maximum(np.minimum(d3, roots.reshape(right.shape)), 1))
+
+
+def below_expected(sides: tuple[int, ...]) -> int:
+    """Chiantini, Ottaviani, Vannieuwenhoven 2014: every rank below the expected one.
+
+    ``F < prod d_k / (1 + sum (d_k - 1))`` for tensors of up to 15,000 cells, but for a few
+    exceptions; the proof is a computer's, case by case. 1 where it says nothing.
+
+    Examples
+    --------
+    >>> below_expected((7, 7, 9)), below_expected((4, 4, 4)), below_expected((3, 3, 20))
+    (20, 5, 4)
+    """
+    sides = tuple(sorted((d for d in sides if d > 1), reverse=True))
+    if len(sides) < 3 or prod(sides) > CHECKED:
+        return 1
+    expected = (prod(sides) - 1) // (1 + sum(d - 1 for d in sides))
+    unbalanced = prod(sides[1:]) - sum(d - 1 for d in sides[1:])
+    if sides[0] > unbalanced:
+        return max(min(expected, unbalanced - 1), 1)
+    exception = EXCEPTIONS.get(sides)
+    if len(sides) == 4 and sides[0] == sides[1] and sides[2:] == (2, 2):
+        exception = 2 * sides[0] - 1
+    return max(expected if exception is None else min(expected, exception - 1), 1)
+
+
+def floor_log2(values: Whole) -> NDArray[np.int64]:
+    """Largest ``a`` with ``2^a <= value``; 0 for values below two."""
+    # frexp is exact where log2 may round up just below a power of two.
+    return np.maximum(np.frexp(np.asarray(values, dtype=np.float64))[1] - 1, 0).astype(np.int64)
+
+
+def plain(values: NDArray[Any]) -> Whole:
+    """A Python int in place of an array without axes."""
+    return int(values) if values.ndim == 0 else values
