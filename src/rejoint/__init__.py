@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from rejoint.estimation import estimate
     from rejoint.estimators import JointPMF
     from rejoint.factorization import factorize
+    from rejoint.language import QueryError
     from rejoint.marginals import Marginals
-    from rejoint.pmf import LowRankPMF, Mode, Reduction, load
+    from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
     from rejoint.queries import ZeroEvidenceError
     from rejoint.records import Records
     from rejoint.solver import FitResult
@@ -26,6 +27,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives; None marks a module that is public itself.
 _HOMES: dict[str, str | None] = {
+    "Answer": "pmf",
     "Bin": "domain",
     "Domain": "domain",
     "FitResult": "solver",
@@ -33,6 +35,7 @@ _HOMES: dict[str, str | None] = {
     "LowRankPMF": "pmf",
     "Marginals": "marginals",
     "Mode": "pmf",
+    "QueryError": "language",
     "Records": "records",
     "Reduction": "pmf",
     "Remark": "domain",
@@ -49,6 +52,7 @@ _HOMES: dict[str, str | None] = {
 }
 
 __all__ = [
+    "Answer",
     "Bin",
     "Domain",
     "FitResult",
@@ -56,6 +60,7 @@ __all__ = [
     "LowRankPMF",
     "Marginals",
     "Mode",
+    "QueryError",
     "Records",
     "Reduction",
     "Remark",

@@ -5,6 +5,10 @@ mixture         its state: weights, factors, domain; validated once
 evidence        names and levels into classes and factors
 answers         questions by name and level: marginal, prob, expect, mode, table
 record_answers  questions about whole records: log_prob, classes, sample
+asking          questions in the query language
+replies         Answer: what such a question came to
+rendering       answers as text and HTML
+information     entropies and mutual information
 labelled        answers with labels: Mode, frames
 dense           any dense joint as an exact mixture; exact joining of classes
 reduction       a smaller model for the same joint
@@ -13,5 +17,6 @@ reduction       a smaller model for the same joint
 from rejoint.pmf.labelled import Mode
 from rejoint.pmf.pmf import LowRankPMF, load
 from rejoint.pmf.reduction import Reduction
+from rejoint.pmf.replies import Answer
 
-__all__ = ["LowRankPMF", "Mode", "Reduction", "load"]
+__all__ = ["Answer", "LowRankPMF", "Mode", "Reduction", "load"]

@@ -1,6 +1,6 @@
 """From names and levels to classes and factors: what evidence does to a model."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from rejoint.domain import Domain
 from rejoint.domain.labels import show
 from rejoint.pmf.mixture import Mixture
 
-__all__ = ["Given", "likelihoods", "posterior"]
+__all__ = ["Given", "likelihoods", "posterior", "weighed"]
 
 FloatArray = NDArray[np.float64]
 
@@ -67,23 +67,48 @@ def posterior(
     by_position = likelihoods(model.domain, given)
     if not by_position:
         return model.weights, model.factors
+
+    def words(n: int) -> str:
+        pairs = (given or {}).items()
+        name, value = next(pair for pair in pairs if model.domain.index(pair[0]) == n)
+        return f"{name} = {show([value])}"
+
+    shares, factors, _ = weighed(model, by_position, words, asked)
+    return shares, factors
+
+
+def weighed(
+    model: Mixture,
+    by_position: Mapping[int, FloatArray],
+    words: Callable[[int], str],
+    asked: Collection[int] | None = None,
+) -> tuple[FloatArray, Sequence[FloatArray], float]:
+    """Class posterior, factors, and the logarithm of the probability of the evidence.
+
+    `words` says in an error what was given about a variable.
+
+    Examples
+    --------
+    >>> m = Mixture([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
+    >>> shares, _, log_prob = weighed(m, {0: np.array([0.0, 1.0])}, lambda n: "x0 = 1")
+    >>> shares.round(3), round(float(np.exp(log_prob)), 3)
+    (array([0.111, 0.889]), 0.45)
+    """
     logs = queries.log_class_weights(model.weights, model.factors, by_position)
     if np.isneginf(logs.max()):
-        raise queries.ZeroEvidenceError(_why_impossible(model, given or {}, by_position))
+        raise queries.ZeroEvidenceError(_why_impossible(model, words, by_position))
     factors = list(model.factors)
     read = by_position if asked is None else by_position.keys() & set(asked)
     for n in read:
-        likelihood = by_position[n]
-        factors[n] = queries.conditional_factor(factors[n], likelihood)
-    return queries.class_posterior(logs), factors
+        factors[n] = queries.conditional_factor(factors[n], by_position[n])
+    return queries.class_posterior(logs), factors, float(queries.log_sum(logs))
 
 
 def _why_impossible(
-    model: Mixture, given: Mapping[str, Any], by_position: Mapping[int, FloatArray]
+    model: Mixture, words: Callable[[int], str], by_position: Mapping[int, FloatArray]
 ) -> str:
     culprits = queries.contradiction(model.weights, model.factors, by_position)
-    texts = {model.domain.index(name): f"{name} = {show([value])}" for name, value in given.items()}
-    named = [texts[n] for n in culprits]
+    named = [words(n) for n in culprits]
     way_out = "or fit with a prior that keeps every level possible."
     if len(named) == 1:
         return (

@@ -84,7 +84,12 @@ class Mode(Mapping[str, Level]):
         return f"Mode({cells}{more}; probability {self.prob:.4g}{tail})"
 
 
-def labelled(table: FloatArray, variables: Sequence[Variable], backend: Backend | None) -> Any:
+def labelled(
+    table: FloatArray,
+    variables: Sequence[Variable],
+    backend: Backend | None,
+    name: str = "prob",
+) -> Any:
     """Put labels on a table: across and down in pandas, a row per cell in polars and pyarrow.
 
     Examples
@@ -98,8 +103,8 @@ def labelled(table: FloatArray, variables: Sequence[Variable], backend: Backend 
     """
     backend = choose_backend(backend)
     if backend == "pandas":
-        return _pandas(table, variables)
-    columns = _long(table, variables)
+        return _pandas(table, variables, name)
+    columns = _long(table, variables, name)
     if backend == "polars":
         import polars
 
@@ -113,12 +118,12 @@ def _labels(variable: Variable) -> list[Any]:
     return [str(x) if isinstance(x, Bin) else x for x in variable.levels]
 
 
-def _pandas(table: FloatArray, variables: Sequence[Variable]) -> Any:
+def _pandas(table: FloatArray, variables: Sequence[Variable], name: str) -> Any:
     import pandas as pd
 
     axes = [pd.Index(_labels(v), name=v.name, dtype=_dtype(v)) for v in variables]
     if len(axes) == 1:
-        return pd.Series(table, index=axes[0], name="prob")
+        return pd.Series(table, index=axes[0], name=name)
     rows = axes[0] if len(axes) == 2 else pd.MultiIndex.from_product(axes[:-1])
     return pd.DataFrame(table.reshape(len(rows), -1), index=rows, columns=axes[-1])
 
@@ -128,15 +133,14 @@ def _dtype(variable: Variable) -> Any:
     return object if len({type(x) for x in variable.levels}) > 1 else None
 
 
-def _long(table: FloatArray, variables: Sequence[Variable]) -> dict[str, Any]:
-    """One list per variable and the probabilities; labels of mixed types become text."""
+def _long(table: FloatArray, variables: Sequence[Variable], name: str) -> dict[str, Any]:
+    """One list per variable and the numbers; labels of mixed types become text."""
     columns: dict[str, Any] = {}
     for places, variable in zip(np.indices(table.shape), variables, strict=True):
         labels = _labels(variable)
         if _dtype(variable) is object:
             labels = [str(label) for label in labels]
         columns[variable.name] = [labels[i] for i in places.ravel()]
-    name = "prob"
     while name in columns:  # a variable may be called so itself
         name += "_"
     columns[name] = table.ravel()

@@ -9,16 +9,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from rejoint import io, queries
 from rejoint.domain import Domain, level_order, positions
-from rejoint.pmf.answers import Answers
+from rejoint.pmf.asking import Asking
 from rejoint.pmf.dense import naive_bayes
 from rejoint.pmf.evidence import Given, likelihoods, posterior
-from rejoint.pmf.record_answers import RecordAnswers
 from rejoint.pmf.reduction import Reduction, smaller
 
 __all__ = ["LowRankPMF", "load"]
 
 
-class LowRankPMF(Answers, RecordAnswers):
+class LowRankPMF(Asking):
     """Joint probability ``P(x_1..x_N) = sum_f weights[f] * prod_n factors[n][x_n, f]``.
 
     A low-rank nonnegative tensor, a latent class model, a naive Bayes model with a hidden class:

@@ -1,0 +1,19 @@
+"""The query language: a question as text, for Python, the command line and the explorer alike.
+
+errors    QueryError: what is wrong, and a caret under the place
+tokens    words, quoted texts and signs
+query     a question as an object: frozen, with one canonical text, and as JSON
+grammar   tokens into a question
+binding   a question in the terms of a domain: positions, likelihoods
+levels    labels and comparisons into levels of a variable
+
+Nothing here knows of models: `LowRankPMF.ask` answers.
+"""
+
+from rejoint.language.binding import BoundQuery, bind
+from rejoint.language.errors import QueryError
+from rejoint.language.grammar import parse
+from rejoint.language.query import Query
+from rejoint.language.tokens import MAX_LENGTH
+
+__all__ = ["MAX_LENGTH", "BoundQuery", "Query", "QueryError", "bind", "parse"]

@@ -1,0 +1,296 @@
+"""From tokens to a question, by recursive descent without recursion: nothing in it nests.
+
+::
+
+    query      = ("P" | "E" | "H") "(" items [given] ")"
+               | "MI" "(" items ";" items [given] ")"
+               | "argmax" ("(" [items] [given] ")" | [items] [given])
+               | "sample" ("(" count [","] [items] [given] ")" | count [","] [items] [given])
+    given      = "|" items
+    items      = item {"," item}
+    item       = name | ["not"] condition
+    condition  = name ("=" | "!=") label
+               | name ["not"] "in" "{" label {"," label} "}"
+               | name order label | label order name order label | number order name
+               | name "~" "{" label ":" number {"," label ":" number} "}"
+    order      = "<" | "<=" | ">" | ">="
+    name, label = word | quoted
+
+What a verb asks for are names, except that P takes conditions, too.
+"""
+
+from typing import NoReturn, cast
+
+from rejoint.language.errors import QueryError
+from rejoint.language.query import (
+    RESERVED,
+    VERBS,
+    Among,
+    Between,
+    Bound,
+    Condition,
+    Item,
+    Label,
+    Name,
+    Query,
+    Soft,
+    Verb,
+)
+from rejoint.language.tokens import Token, quote, reads_as_number, tokenize
+
+__all__ = ["parse"]
+
+_ORDER = ("<", "<=", ">", ">=")
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+_MAX_DIGITS = 9
+
+
+def parse(text: str) -> Query:
+    """Read a question.
+
+    Parameters
+    ----------
+    text : str
+        At most 10,000 characters.
+
+    Returns
+    -------
+    Query
+
+    Raises
+    ------
+    QueryError
+        For anything that is no question; it says where and what was expected.
+
+    Examples
+    --------
+    >>> parse("MI(a; b | c = 'x')").against
+    (Name(text='b'),)
+    >>> parse("P(a | b = )")
+    Traceback (most recent call last):
+    ...
+    rejoint.language.errors.QueryError: Expected a label, found ")".
+        P(a | b = )
+                  ^
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"A question is a text such as 'P(a | b = x)', not {type(text).__name__}.")
+    return _Parser(text).query()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = tokenize(text)
+        self.place = 0
+
+    # Reading tokens
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.place]
+
+    def take(self) -> Token:
+        token = self.token
+        self.place += token.kind != "end"
+        return token
+
+    def sees(self, kind: str, *texts: str) -> bool:
+        return self.token.kind == kind and self.token.text in texts
+
+    def skip(self, sign: str) -> bool:
+        seen = self.sees("sign", sign)
+        self.place += seen
+        return seen
+
+    def expect(self, sign: str, *others: str, hint: str = "") -> None:
+        if not self.skip(sign):
+            wanted = [f'"{other}"' for other in (*others, sign)]
+            listed = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if wanted[1:] else wanted)
+            self.fail(f"Expected {listed}, found {_found(self.token)}.{hint}")
+
+    def fail(self, reason: str, at: int | None = None) -> NoReturn:
+        raise QueryError(reason, self.text, self.token.at if at is None else at)
+
+    # The grammar, from the top
+
+    def query(self) -> Query:
+        first = self.take()
+        if first.kind != "word" or first.text not in VERBS:
+            self.fail(_no_verb(first), first.at)
+        verb = cast(Verb, first.text)
+        loose = verb in ("argmax", "sample")
+        closed = self.skip("(")
+        if not closed and not loose:
+            self.expect("(")
+        at, count = self.count() if verb == "sample" else (first.at, None)
+        asked = () if loose and self.at_bar_or_end(closed) else self.items()
+        against: tuple[Item, ...] = ()
+        if verb == "MI":
+            self.expect(";", ",", hint=" MI is of two sides: MI(a; b).")
+            against = self.items()
+        given = self.items() if self.skip("|") else ()
+        self.close(closed, bar=not given)
+        self.check_names(verb, (*asked, *against))
+        return Query(verb, asked, given, cast(tuple[Name, ...], against), count, at)
+
+    def at_bar_or_end(self, closed: bool) -> bool:
+        return self.token.kind == "end" or self.sees("sign", "|", *([")"] if closed else []))
+
+    def count(self) -> tuple[int, int]:
+        token = self.take()
+        if token.kind != "word" or not all(c in "0123456789" for c in token.text):
+            self.fail(f"Expected how many records to sample, found {_found(token)}.", token.at)
+        if len(token.text) > _MAX_DIGITS:
+            self.fail(f"At most {'9' * _MAX_DIGITS} records can be sampled.", token.at)
+        self.skip(",")
+        return token.at, int(token.text)
+
+    def close(self, closed: bool, bar: bool) -> None:
+        hint = ""
+        if self.token.kind in ("word", "quoted"):
+            hint = " Separate by commas, and put names and labels of several words in quotes."
+        others = [",", "|"] if bar else [","]
+        if closed:
+            self.expect(")", *others, hint=hint)
+        elif self.token.kind != "end":
+            wanted = ", ".join(f'"{other}"' for other in others)
+            self.fail(f"Expected {wanted} or the end, found {_found(self.token)}.{hint}")
+        if self.token.kind != "end":
+            self.fail(f"Expected the end, found {_found(self.token)}.")
+
+    def check_names(self, verb: Verb, asked: tuple[Item, ...]) -> None:
+        if verb == "P":
+            for item in asked:
+                if isinstance(item, Soft):
+                    self.fail("Soft evidence (~) belongs right of the bar.", item.name.at)
+            return
+        for item in asked:
+            if not isinstance(item, Name):
+                self.fail(f"{verb} asks for variables, not for conditions: P does.", item.name.at)
+        if verb == "E" and len(asked) > 1:
+            second = cast(Name, asked[1])
+            self.fail("E is of one variable: ask for each by itself.", second.at)
+
+    def items(self) -> tuple[Item, ...]:
+        found = [self.item()]
+        while self.skip(","):
+            found.append(self.item())
+        return tuple(found)
+
+    def item(self) -> Item:
+        negation = self.take() if self.sees("word", "not") else None
+        left = self.operand("a variable" if negation is None else "a condition")
+        if self.sees("sign", "=", "!="):
+            return self.equality(left, negation)
+        if self.sees("word", "in", "not"):
+            return self.membership(left, negation)
+        if self.sees("sign", *_ORDER):
+            return self.order(left, negation)
+        if negation is not None:
+            if self.sees("sign", "~"):
+                self.fail("Soft evidence (~) cannot be negated.", negation.at)
+            self.fail(f"Expected a condition after not, found {_found(self.token)}.")
+        return self.soft(left) if self.sees("sign", "~") else self.name(left)
+
+    # Conditions
+
+    def operand(self, what: str) -> Token:
+        token = self.take()
+        if token.kind not in ("word", "quoted"):
+            self.fail(f"Expected {what}, found {_found(token)}.", token.at)
+        return token
+
+    def name(self, token: Token) -> Name:
+        if token.kind == "word" and token.text in RESERVED:
+            self.fail(
+                f'Expected a variable, found "{token.text}": in quotes, if one is called so.',
+                token.at,
+            )
+        return Name(token.text, token.at)
+
+    def label(self) -> Label:
+        if self.sees("sign", "{"):
+            self.fail("Expected a label; for one of several, write: in {x, y}.")
+        return _label(self.operand("a label"))
+
+    def equality(self, left: Token, negation: Token | None) -> Condition:
+        negated = (self.take().text == "!=") != (negation is not None)
+        return Among(self.name(left), (self.label(),), negated)
+
+    def membership(self, left: Token, negation: Token | None) -> Condition:
+        name = self.name(left)
+        negated = negation is not None
+        if self.sees("word", "not"):
+            self.take()
+            negated = not negated
+        if not self.sees("word", "in"):
+            self.fail(f'Expected "in", found {_found(self.token)}.')
+        self.take()
+        self.expect("{")
+        labels = {self.label(): None}
+        while self.skip(","):
+            labels[self.label()] = None
+        self.expect("}", ",")
+        return Among(name, tuple(labels), negated)
+
+    def soft(self, left: Token) -> Condition:
+        name = self.name(left)
+        self.take()
+        self.expect("{")
+        pairs: dict[Label, Label] = {}
+        while True:
+            label = self.label()
+            if label in pairs:
+                self.fail(f"The label {label} is there twice.", label.at)
+            self.expect(":")
+            pairs[label] = self.likelihood()
+            if not self.skip(","):
+                break
+        self.expect("}", ",")
+        return Soft(name, tuple(pairs.items()))
+
+    def likelihood(self) -> Label:
+        number = _label(self.operand("a number"))
+        if not number.number or number.text.startswith("-"):
+            self.fail(f"Expected a number of zero or more, found {quote(number.text)}.", number.at)
+        return number
+
+    def order(self, left: Token, negation: Token | None) -> Condition:
+        sign = self.take().text
+        right = self.operand("a label")
+        if self.sees("sign", *_ORDER):
+            return self.range(left, sign, right, negated=negation is not None)
+        if _label(left).number and not _label(right).number:
+            left, sign, right = right, _MIRRORED[sign], left
+        if negation is not None:
+            sign = _OPPOSITE[sign]
+        bound = Bound(_label(right), sign in ("<=", ">="))
+        low, high = (bound, None) if sign in (">", ">=") else (None, bound)
+        return Between(self.name(left), low, high)
+
+    def range(self, left: Token, sign: str, middle: Token, negated: bool) -> Condition:
+        at = self.token.at
+        second = self.take().text
+        right = self.operand("a label")
+        if sign[0] != second[0]:
+            self.fail(f'Expected "{sign[0]}" or "{sign[0]}=": both must point the same way.', at)
+        ends = [Bound(_label(left), sign.endswith("=")), Bound(_label(right), second.endswith("="))]
+        low, high = ends if sign[0] == "<" else reversed(ends)
+        return Between(self.name(middle), low, high, negated)
+
+
+def _label(token: Token) -> Label:
+    number = token.kind == "word" and reads_as_number(token.text)
+    return Label(token.text, number, token.at)
+
+
+def _found(token: Token) -> str:
+    return "the end" if token.kind == "end" else quote(token.text)
+
+
+def _no_verb(token: Token) -> str:
+    reason = f"Expected P(...), E(...), H(...), MI(...), argmax or sample, found {_found(token)}."
+    near = [verb for verb in VERBS if verb.lower() == token.text.lower()]
+    return f"{reason} Did you mean {near[0]}?" if near else reason

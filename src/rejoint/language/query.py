@@ -1,0 +1,241 @@
+"""A question as an object: what is asked, what is given; as text and as JSON."""
+
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from rejoint.language.tokens import is_word, quote, reads_as_number
+
+__all__ = [
+    "Among",
+    "Between",
+    "Bound",
+    "Condition",
+    "Item",
+    "Label",
+    "Name",
+    "Query",
+    "Soft",
+    "Verb",
+]
+
+Verb = Literal["P", "E", "H", "MI", "argmax", "sample"]
+VERBS: tuple[str, ...] = get_args(Verb)
+RESERVED = ("in", "not")  # as bare names: they join conditions
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A variable, and where in the text it is named.
+
+    Examples
+    --------
+    >>> str(Name("age")), str(Name("my town"))
+    ('age', '"my town"')
+    """
+
+    text: str
+    at: int = field(default=0, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        bare = is_word(self.text) and not reads_as_number(self.text)
+        return self.text if bare and self.text not in RESERVED else quote(self.text)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the name as JSON has it."""
+        return {"variable": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """A level as it was written: a number if it is a bare word that reads as one, else text.
+
+    The digits are kept as they are, so that 007 can still be the text "007" of a level.
+
+    Examples
+    --------
+    >>> str(Label("40", True)), str(Label("40", False)), str(Label("HS-grad", False))
+    ('40', '"40"', 'HS-grad')
+    """
+
+    text: str
+    number: bool
+    at: int = field(default=0, compare=False, repr=False)
+
+    def __str__(self) -> str:
+        return self.text if self.number else str(Name(self.text))
+
+    def to_json(self) -> str | dict[str, str]:
+        """Return the label as JSON has it."""
+        return {"number": self.text} if self.number else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Among:
+    """``a = x``, ``a in {x, y}``, or their negations ``a != x``, ``a not in {x, y}``.
+
+    Examples
+    --------
+    >>> print(Among(Name("a"), (Label("x", False),), negated=True))
+    a != x
+    """
+
+    name: Name
+    labels: tuple[Label, ...]
+    negated: bool = False
+
+    def __str__(self) -> str:
+        if len(self.labels) == 1:
+            return f"{self.name} {'!=' if self.negated else '='} {self.labels[0]}"
+        levels = ", ".join(map(str, self.labels))
+        return f"{self.name} {'not in' if self.negated else 'in'} {{{levels}}}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the condition as JSON has it."""
+        labels = [label.to_json() for label in self.labels]
+        return {"variable": self.name.text, "among": labels, "negated": self.negated}
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of a range of levels, and whether it belongs to the range.
+
+    Examples
+    --------
+    >>> Bound(Label("40", True), included=True).to_json()
+    {'label': {'number': '40'}, 'included': True}
+    """
+
+    label: Label
+    included: bool
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the bound as JSON has it."""
+        return {"label": self.label.to_json(), "included": self.included}
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """``a >= x``, ``a < y``, ``x <= a < y``, ``not x <= a < y``; one bound at least.
+
+    Examples
+    --------
+    >>> low, high = Bound(Label("18", True), True), Bound(Label("30", True), False)
+    >>> print(Between(Name("age"), low, high), Between(Name("age"), low, None), sep="; ")
+    18 <= age < 30; age >= 18
+    """
+
+    name: Name
+    low: Bound | None
+    high: Bound | None
+    negated: bool = False
+
+    def __str__(self) -> str:
+        low, high = self.low, self.high
+        if low and high:
+            left = f"{low.label} {'<=' if low.included else '<'}"
+            text = f"{left} {self.name} {'<=' if high.included else '<'} {high.label}"
+        elif low:
+            text = f"{self.name} {'>=' if low.included else '>'} {low.label}"
+        elif high:
+            text = f"{self.name} {'<=' if high.included else '<'} {high.label}"
+        else:
+            raise ValueError(f"A range of {self.name} needs a bound at least.")
+        return f"not {text}" if self.negated else text
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the condition as JSON has it."""
+        low, high = (bound and bound.to_json() for bound in (self.low, self.high))
+        return {"variable": self.name.text, "low": low, "high": high, "negated": self.negated}
+
+
+@dataclass(frozen=True, slots=True)
+class Soft:
+    """``a ~ {x: 0.8, y: 0.2}``: how likely what was observed is under each level.
+
+    Examples
+    --------
+    >>> print(Soft(Name("a"), ((Label("x", False), Label("0.8", True)),)))
+    a ~ {x: 0.8}
+    """
+
+    name: Name
+    likelihoods: tuple[tuple[Label, Label], ...]
+
+    def __str__(self) -> str:
+        pairs = ", ".join(f"{label}: {number}" for label, number in self.likelihoods)
+        return f"{self.name} ~ {{{pairs}}}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the condition as JSON has it."""
+        pairs = [[label.to_json(), number.to_json()] for label, number in self.likelihoods]
+        return {"variable": self.name.text, "likelihoods": pairs}
+
+
+Condition = Among | Between | Soft
+Item = Name | Condition
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A question: the verb, what is asked, and what is given right of the bar.
+
+    ``str()`` writes it in one way only, and that text reads back as an equal question.
+
+    Attributes
+    ----------
+    verb : {"P", "E", "H", "MI", "argmax", "sample"}
+    asked : tuple of Name or condition
+        Conditions only after P.
+    given : tuple of Name or condition
+    against : tuple of Name
+        What stands after the semicolon of MI.
+    count : int or None
+        How many records to sample.
+
+    Examples
+    --------
+    >>> from rejoint.language import parse
+    >>> query = parse("P( income | education == 'Masters', not sex = Male )")
+    >>> print(query)
+    P(income | education = Masters, sex != Male)
+    >>> parse(str(query)) == query
+    True
+    """
+
+    verb: Verb
+    asked: tuple[Item, ...] = ()
+    given: tuple[Item, ...] = ()
+    against: tuple[Name, ...] = ()
+    count: int | None = None
+    at: int = field(default=0, compare=False, repr=False)  # of the count, else of the verb
+
+    def __str__(self) -> str:
+        asked = ", ".join(map(str, self.asked))
+        if self.against:
+            asked += "; " + ", ".join(map(str, self.against))
+        given = f"| {', '.join(map(str, self.given))}" if self.given else ""
+        inner = " ".join(part for part in (asked, given) if part)
+        if self.verb in ("argmax", "sample"):
+            count = None if self.count is None else str(self.count)
+            return " ".join(part for part in (self.verb, count, inner) if part)
+        return f"{self.verb}({inner})"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the question as plain lists and dicts that JSON can hold.
+
+        Examples
+        --------
+        >>> from rejoint.language import parse
+        >>> parse("sample 3 age | sex = F").to_json()["given"]
+        [{'variable': 'sex', 'among': ['F'], 'negated': False}]
+        """
+        plain: dict[str, Any] = {
+            "verb": self.verb,
+            "asked": [item.to_json() for item in self.asked],
+            "given": [item.to_json() for item in self.given],
+        }
+        if self.verb == "MI":
+            plain["against"] = [name.to_json() for name in self.against]
+        if self.verb == "sample":
+            plain["count"] = self.count
+        return plain

@@ -1,0 +1,184 @@
+"""From text to tokens: words, quoted texts and signs, each with its place, in one pass."""
+
+import unicodedata
+from typing import Literal, NamedTuple
+
+from rejoint.language.errors import QueryError
+
+__all__ = ["MAX_LENGTH", "Token", "is_word", "quote", "reads_as_number", "tokenize"]
+
+MAX_LENGTH = 10_000
+"""Longest question that is read, in characters."""
+
+# Longest first, so that <= is not read as < and =.
+_SIGNS = ("<=", ">=", "!=", "==", "<>", "≤", "≥", "≠", *"(){},;|:~=<>")
+_MEANING = {"==": "=", "<>": "!=", "≤": "<=", "≥": ">=", "≠": "!="}
+_ESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "t": "\t", "r": "\r"}
+_HEX = "0123456789abcdefABCDEF"
+
+
+class Token(NamedTuple):
+    """A piece of a question and where it begins.
+
+    Examples
+    --------
+    >>> tokenize("a=1")[1]
+    Token(kind='sign', text='=', at=1)
+    """
+
+    kind: Literal["word", "quoted", "sign", "end"]
+    text: str
+    at: int
+
+
+def tokenize(text: str) -> list[Token]:
+    """Cut a question into tokens; the last one marks the end.
+
+    Examples
+    --------
+    >>> [token.text for token in tokenize("P(age >= 40 | 'my town' = Łódź)")]
+    ['P', '(', 'age', '>=', '40', '|', 'my town', '=', 'Łódź', ')', '']
+    """
+    if len(text) > MAX_LENGTH:
+        raise QueryError(
+            f"A question has at most {MAX_LENGTH:,} characters; this one has {len(text):,}.",
+            text,
+            MAX_LENGTH,
+        )
+    tokens: list[Token] = []
+    at = 0
+    while at < len(text):
+        if _is_space(text[at]):
+            at += 1
+            continue
+        token, at = _next(text, at)
+        tokens.append(token)
+    return [*tokens, Token("end", "", len(text))]
+
+
+def _next(text: str, at: int) -> tuple[Token, int]:
+    """The token that begins here, and where the text goes on."""
+    char = text[at]
+    if char in "\"'":
+        return _quoted(text, at)
+    if _is_word_char(char):
+        end = at + 1
+        while end < len(text) and _is_word_char(text[end]):
+            end += 1
+        return Token("word", text[at:end], at), end
+    for sign in _SIGNS:
+        if text.startswith(sign, at):
+            return Token("sign", _MEANING.get(sign, sign), at), at + len(sign)
+    raise QueryError(
+        f"The character {quote(char)} has no meaning here: put names and labels that contain it "
+        "in quotes.",
+        text,
+        at,
+    )
+
+
+def _quoted(text: str, start: int) -> tuple[Token, int]:
+    """A text in quotes; the backslash escapes quotes, itself, n, t, r and u{hex digits}."""
+    parts: list[str] = []
+    at = start + 1
+    while at < len(text):
+        char = text[at]
+        if char == text[start]:
+            return Token("quoted", "".join(parts), start), at + 1
+        if char == "\\":
+            char, at = _escape(text, at)
+        else:
+            at += 1
+        parts.append(char)
+    raise QueryError(f"This quote is never closed: expected another {text[start]}", text, start)
+
+
+def _escape(text: str, at: int) -> tuple[str, int]:
+    letter = text[at + 1 : at + 2]
+    if letter and letter in _ESCAPES:
+        return _ESCAPES[letter], at + 2
+    if letter == "u" and text[at + 2 : at + 3] == "{":
+        end = at + 3
+        while end < len(text) and text[end] in _HEX and end < at + 9:
+            end += 1
+        digits = text[at + 3 : end]
+        if digits and text[end : end + 1] == "}" and int(digits, 16) <= 0x10FFFF:
+            return chr(int(digits, 16)), end + 1
+    raise QueryError(
+        "Unknown escape in a quoted text: expected \\\\, \\\", \\', \\n, \\t, \\r or \\u{...}; "
+        "a backslash itself is written \\\\",
+        text,
+        at,
+    )
+
+
+def _is_space(char: str) -> bool:
+    return char in "\t\n\v\f\r\ufeff" or unicodedata.category(char)[0] == "Z"
+
+
+def _is_word_char(char: str) -> bool:
+    """Letters, marks and digits of any script (the categories L, M and N), and four signs."""
+    return char in "_.-+" or unicodedata.category(char)[0] in "LMN"
+
+
+def is_word(text: str) -> bool:
+    """Say whether a name or label can stand without quotes.
+
+    Examples
+    --------
+    >>> is_word("HS-grad"), is_word("<=50K"), is_word("")
+    (True, False, False)
+    """
+    return text != "" and all(map(_is_word_char, text))
+
+
+def reads_as_number(text: str) -> bool:
+    """Say whether a bare word is a number: digits, at most one point, an exponent, a sign.
+
+    Examples
+    --------
+    >>> [reads_as_number(word) for word in ("40", "-1.5e+3", ".5", "5.", "1-2", "e5", "inf")]
+    [True, True, True, True, False, False, False]
+    """
+    at = _after_sign(text, 0)
+    end = _after_digits(text, at)
+    digits = end - at
+    if text[end : end + 1] == ".":
+        at, end = end + 1, _after_digits(text, end + 1)
+        digits += end - at
+    if digits and text[end : end + 1] in ("e", "E"):
+        at = _after_sign(text, end + 1)
+        end = _after_digits(text, at)
+        digits = end - at
+    return digits > 0 and end == len(text)
+
+
+def _after_sign(text: str, at: int) -> int:
+    return at + 1 if text[at : at + 1] in ("+", "-") else at
+
+
+def _after_digits(text: str, at: int) -> int:
+    while at < len(text) and text[at] in "0123456789":
+        at += 1
+    return at
+
+
+def quote(text: str) -> str:
+    r"""Write a text in double quotes so that it reads back the same.
+
+    Examples
+    --------
+    >>> print(quote('say "no"\n'))
+    "say \"no\"\n"
+    """
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(char: str) -> str:
+    if char in '\\"':
+        return "\\" + char
+    if char in "\n\t\r":
+        return {"\n": "\\n", "\t": "\\t", "\r": "\\r"}[char]
+    if unicodedata.category(char)[0] == "C" or unicodedata.category(char) in ("Zl", "Zp"):
+        return f"\\u{{{ord(char):x}}}"
+    return char

@@ -1,0 +1,248 @@
+"""Questions in the query language, answered by a model."""
+
+from math import exp, log, prod
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import queries
+from rejoint.domain import remark
+from rejoint.language import BoundQuery, Query, bind
+from rejoint.language.query import Name
+from rejoint.pmf.answers import Answers
+from rejoint.pmf.evidence import weighed
+from rejoint.pmf.information import conditional_entropy, mutual_information
+from rejoint.pmf.record_answers import RecordAnswers
+from rejoint.pmf.replies import Answer
+
+__all__ = ["Asking"]
+
+FloatArray = NDArray[np.float64]
+RandomState = int | np.random.Generator | None
+
+_UNLIKELY = log(1e-6)  # evidence this much rarer than among equally probable levels gets a remark
+
+
+class Asking(Answers, RecordAnswers):
+    """A model that answers questions written in the query language.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> round(float(rj.datasets.asia().ask("P(lung = yes | smoke = yes)")), 3)
+    0.1
+    """
+
+    __slots__ = ()
+
+    def ask(
+        self, text: str | Query, *, bits: bool = False, random_state: RandomState = None
+    ) -> Answer:
+        """Answer a question written in the query language.
+
+        Parameters
+        ----------
+        text : str
+            ``P(a, b | c = x)``, ``P(a = x, b in {y, z} | ...)``, ``E(a | ...)``,
+            ``argmax a, b | ...``, ``sample 10 | ...``, ``H(a | b)``, ``MI(a; b | ...)``. A
+            variable without a value right of the bar is tabulated by: one distribution for each
+            of its levels.
+        bits : bool
+            Entropies and information in bits; in nats by default.
+        random_state : int, Generator or None
+            Seed, or source, of what is drawn.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        QueryError
+            If the text is no question, or names what the model does not have; it shows where.
+        ZeroEvidenceError
+            If what is given has probability zero.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia()
+        >>> print(p.ask("P(lung = yes | smoke = yes, xray = yes)"))
+        P(lung = yes | smoke = yes, xray = yes) = 0.646
+        What is given has probability 0.07585.
+        >>> print(p.ask("argmax bronc, xray | dysp = yes"))
+        argmax bronc, xray | dysp = yes
+        variable  level
+        bronc     yes
+        xray      no
+        Probability 0.7234.
+        What is given has probability 0.436.
+        >>> print(p.ask("MI(smoke; bronc)", bits=True))
+        MI(smoke; bronc) = 0.06665 bits
+        """
+        bound = bind(text, self.domain)
+        known = _known(self, bound)
+        match bound.query.verb:
+            case "P":
+                return _probability(self, bound, known)
+            case "E":
+                return _expectation(self, bound, known)
+            case "argmax":
+                return _mode(self, bound, known)
+            case "sample":
+                return _records(self, bound, known, random_state)
+            case _:
+                return _information(bound, known, bits, random_state)
+
+
+class _Known(NamedTuple):
+    """The classes and factors of a model given the evidence, and how probable that is."""
+
+    shares: FloatArray
+    factors: list[FloatArray]
+    evidence: float
+    notes: tuple[str, ...]
+
+
+def _known(model: Answers, bound: BoundQuery) -> _Known:
+    if not bound.evidence:
+        return _Known(model.weights, list(model.factors), 1.0, bound.notes)
+    shares, factors, log_prob = weighed(model, bound.evidence, bound.words.__getitem__)
+    evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
+    notes = bound.notes
+    if log_prob - evenly < _UNLIKELY:
+        shown = f"{exp(log_prob):.2g}" if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
+        note = (
+            f"{', '.join(bound.words.values())} has probability {shown}: the answer rests on what "
+            "this model holds nearly impossible."
+        )
+        notes = (*notes, note)
+        remark(note)
+    return _Known(shares, list(factors), min(exp(log_prob), 1.0), notes)
+
+
+def _probability(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
+    axes = bound.asked + bound.by
+    table, notes = _table(model, bound, known)
+    variables = tuple(model.domain[n] for n in axes)
+    if axes:
+        return Answer(
+            bound.query, "table", table, variables, known.evidence, notes=known.notes + notes
+        )
+    value = min(float(table), 1.0)  # not above one by rounding
+    return Answer(bound.query, "probability", value, (), known.evidence, notes=known.notes)
+
+
+def _table(model: Answers, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:
+    """P(asked, events | evidence, by), axes as asked and then by; undefined cells are nan."""
+    axes = bound.asked + bound.by
+    cells = prod(model.domain.shape[n] for n in axes)
+    if cells > queries.MAX_CELLS:
+        raise bound.error(
+            f"The table would have {cells:.3g} cells, more than the {queries.MAX_CELLS:.3g} that "
+            "are formed: ask for fewer variables."
+        )
+    terms, factors = known.shares, list(known.factors)
+    for n, meets in bound.events.items():
+        if n in axes:
+            factors[n] = factors[n] * meets[:, None]
+        else:
+            terms = terms * (meets @ factors[n])
+    table = queries.joint_table(terms, [factors[n] for n in axes])
+    return _conditional(model, bound, known, table) if bound.by else (table, ())
+
+
+def _conditional(
+    model: Answers, bound: BoundQuery, known: _Known, table: FloatArray
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Divide a table by the probability of the combinations that it is tabulated by."""
+    total = queries.joint_table(known.shares, [known.factors[n] for n in bound.by])
+    impossible = np.argwhere(total == 0.0)
+    with np.errstate(invalid="ignore"):
+        shares = np.asarray(np.where(total > 0.0, table / total, np.nan))
+    if not len(impossible):
+        return shares, ()
+    variables = [model.domain[n] for n in bound.by]
+    first = ", ".join(
+        f"{v.name} = {v.levels[i]}" for v, i in zip(variables, impossible[0], strict=True)
+    )
+    others = f" (and {len(impossible) - 1:,} more)" if len(impossible) > 1 else ""
+    return shares, (f"Undefined, shown as nan, as it is impossible here: {first}{others}.",)
+
+
+def _expectation(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
+    (n,) = bound.asked
+    try:
+        values = model.domain[n].numeric
+    except (ValueError, OverflowError) as error:
+        raise bound.error(str(error), bound.query.asked[0].at) from None  # type: ignore[union-attr]
+    shares, notes = _table(model, bound, known)
+    means = np.tensordot(values, shares, 1)
+    variables = tuple(model.domain[k] for k in bound.by)
+    return Answer(
+        bound.query,
+        "expectation",
+        means if bound.by else float(means),
+        variables,
+        known.evidence,
+        notes=known.notes + notes,
+    )
+
+
+def _mode(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
+    _refuse_by(bound)
+    given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
+    names = [model.domain.names[n] for n in bound.asked] or None
+    if names is None and len(given) == len(model.domain):
+        raise bound.error("Every variable is given, so none is left to ask for: name some.")
+    mode = model.mode(names, given)
+    return Answer(bound.query, "mode", mode, (), known.evidence, notes=known.notes)
+
+
+def _records(model: Asking, bound: BoundQuery, known: _Known, random_state: RandomState) -> Answer:
+    _refuse_by(bound)
+    count = bound.query.count or 0
+    most = queries.MAX_CELLS // len(model.domain)
+    if count > most:
+        raise bound.error(f"At most {most:,} records of this model are drawn at once.")
+    given = {model.domain.names[n]: likelihood for n, likelihood in bound.evidence.items()}
+    records = model.sample(count, given, random_state)
+    if bound.asked:
+        records = records.project([model.domain.names[n] for n in bound.asked])
+    return Answer(bound.query, "records", records, (), known.evidence, notes=known.notes)
+
+
+def _refuse_by(bound: BoundQuery) -> None:
+    for item in bound.query.given:
+        if isinstance(item, Name):
+            raise bound.error(
+                f"{bound.query.verb} needs a value here: {item} = ... (P tabulates by it).", item.at
+            )
+
+
+def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: RandomState) -> Answer:
+    rng = np.random.default_rng(random_state)
+    model = known.shares, known.factors
+    if bound.query.verb == "H":
+        found = conditional_entropy(*model, bound.asked, bound.by, rng)
+    else:
+        found = mutual_information(*model, bound.asked, bound.against, bound.by, rng)
+    scale, unit = (log(2.0), "bits") if bits else (1.0, "nats")
+    error = None if found.standard_error is None else found.standard_error / scale
+    notes = known.notes
+    if error is not None:
+        notes += (
+            f"Estimated from {found.draws:,} drawn records, as the table is too large to go "
+            f"through: standard error {error:.2g} {unit}.",
+        )
+    return Answer(
+        bound.query,
+        "entropy" if bound.query.verb == "H" else "information",
+        found.value / scale,
+        (),
+        known.evidence,
+        error,
+        unit,
+        notes,
+    )
