@@ -106,9 +106,16 @@ class _Parser:
 
     def expect(self, sign: str, *others: str, hint: str = "") -> None:
         if not self.skip(sign):
+            hint = hint or (self.hint() if "," in others else "")
             wanted = [f'"{other}"' for other in (*others, sign)]
             listed = " or ".join([", ".join(wanted[:-1]), wanted[-1]] if wanted[1:] else wanted)
             self.fail(f"Expected {listed}, found {_found(self.token)}.{hint}")
+
+    def hint(self) -> str:
+        """Advice where something was expected between two words."""
+        if self.token.kind not in ("word", "quoted"):
+            return ""
+        return " Separate by commas, and put names and labels of several words in quotes."
 
     def fail(self, reason: str, at: int | None = None) -> NoReturn:
         raise QueryError(reason, self.text, self.token.at if at is None else at)
@@ -125,12 +132,13 @@ class _Parser:
         if not closed and not loose:
             self.expect("(")
         at, count = self.count() if verb == "sample" else (first.at, None)
-        asked = () if loose and self.at_bar_or_end(closed) else self.items()
+        what = "a variable or a condition" if verb == "P" else "a variable"
+        asked = () if loose and self.at_bar_or_end(closed) else self.items(what)
         against: tuple[Item, ...] = ()
         if verb == "MI":
             self.expect(";", ",", hint=" MI is of two sides: MI(a; b).")
-            against = self.items()
-        given = self.items() if self.skip("|") else ()
+            against = self.items(what)
+        given = self.items("a variable or a condition") if self.skip("|") else ()
         self.close(closed, bar=not given)
         self.check_names(verb, (*asked, *against))
         return Query(verb, asked, given, cast(tuple[Name, ...], against), count, at)
@@ -148,15 +156,12 @@ class _Parser:
         return token.at, int(token.text)
 
     def close(self, closed: bool, bar: bool) -> None:
-        hint = ""
-        if self.token.kind in ("word", "quoted"):
-            hint = " Separate by commas, and put names and labels of several words in quotes."
         others = [",", "|"] if bar else [","]
         if closed:
-            self.expect(")", *others, hint=hint)
+            self.expect(")", *others)
         elif self.token.kind != "end":
             wanted = ", ".join(f'"{other}"' for other in others)
-            self.fail(f"Expected {wanted} or the end, found {_found(self.token)}.{hint}")
+            self.fail(f"Expected {wanted} or the end, found {_found(self.token)}.{self.hint()}")
         if self.token.kind != "end":
             self.fail(f"Expected the end, found {_found(self.token)}.")
 
@@ -173,15 +178,17 @@ class _Parser:
             second = cast(Name, asked[1])
             self.fail("E is of one variable: ask for each by itself.", second.at)
 
-    def items(self) -> tuple[Item, ...]:
-        found = [self.item()]
+    def items(self, what: str) -> tuple[Item, ...]:
+        found = [self.item(what)]
         while self.skip(","):
-            found.append(self.item())
+            found.append(self.item(what))
         return tuple(found)
 
-    def item(self) -> Item:
+    def item(self, what: str) -> Item:
         negation = self.take() if self.sees("word", "not") else None
-        left = self.operand("a variable" if negation is None else "a condition")
+        if negation is not None and self.sees("word", "not"):
+            self.fail('Expected a condition after not, found "not".')
+        left = self.operand(what if negation is None else "a condition after not")
         if self.sees("sign", "=", "!="):
             return self.equality(left, negation)
         if self.sees("word", "in", "not"):
@@ -292,5 +299,5 @@ def _found(token: Token) -> str:
 
 def _no_verb(token: Token) -> str:
     reason = f"Expected P(...), E(...), H(...), MI(...), argmax or sample, found {_found(token)}."
-    near = [verb for verb in VERBS if verb.lower() == token.text.lower()]
+    near = [verb for verb in VERBS if verb.lower() == token.text.lower() and token.kind == "word"]
     return f"{reason} Did you mean {near[0]}?" if near else reason

@@ -69,12 +69,10 @@ def _next(text: str, at: int) -> tuple[Token, int]:
     for sign in _SIGNS:
         if text.startswith(sign, at):
             return Token("sign", _MEANING.get(sign, sign), at), at + len(sign)
-    raise QueryError(
-        f"The character {quote(char)} has no meaning here: put names and labels that contain it "
-        "in quotes.",
-        text,
-        at,
-    )
+    advice = "put names and labels that contain it in quotes."
+    if unicodedata.category(char) in ("Pi", "Pf"):
+        advice = "quotes are written \" or '"
+    raise QueryError(f"The character {quote(char)} has no meaning here: {advice}", text, at)
 
 
 def _quoted(text: str, start: int) -> tuple[Token, int]:
