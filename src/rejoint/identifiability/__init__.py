@@ -1,6 +1,7 @@
 """What can be known from which tables: the rank that they determine, and what stays open.
 
-report      every bound on the rank, which are proved, and the best (``Report``, ``Bound``)
+reporting    every bound on the rank, which are proved, and the best (``Report``, ``Bound``)
+goodman      whether classes and joint are locally unique (``Local``)
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
 what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the same tables.
@@ -50,6 +51,8 @@ what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the 
 """
 
 from rejoint.identifiability.bound import Bound
-from rejoint.identifiability.report import Report, report
+from rejoint.identifiability.goodman import jacobian
+from rejoint.identifiability.local import Local
+from rejoint.identifiability.reporting import Report, report
 
-__all__ = ["Bound", "Report", "report"]
+__all__ = ["Bound", "Local", "Report", "jacobian", "report"]

@@ -109,7 +109,8 @@ def below_expected(sides: tuple[int, ...]) -> int:
 def floor_log2(values: Whole) -> NDArray[np.int64]:
     """Largest ``a`` with ``2^a <= value``; 0 for values below two."""
     # frexp is exact where log2 may round up just below a power of two.
-    return np.maximum(np.frexp(np.asarray(values, dtype=np.float64))[1] - 1, 0).astype(np.int64)
+    exponents: NDArray[np.int64] = np.frexp(np.asarray(values, dtype=np.float64))[1]
+    return np.maximum(exponents.astype(np.int64) - 1, 0)
 
 
 def plain(values: NDArray[Any]) -> Whole:

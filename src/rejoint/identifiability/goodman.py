@@ -1,0 +1,278 @@
+"""Local identifiability: whether the tables fix the classes, and whether they fix the joint.
+
+Goodman's test: the model is locally unique where the Jacobian of the tables has full column rank.
+The joint is a question of its own: it is fixed where every direction that keeps the tables keeps
+the joint. At a generic point both ranks are computed exactly, modulo a prime; at a given model,
+and beyond some size, from singular values.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+from rejoint.identifiability.grams import (
+    Point,
+    gram,
+    joint_gram,
+    model_point,
+    random_point,
+    residue_point,
+)
+from rejoint.identifiability.layout import Layout, Levels, Subsets, layout
+from rejoint.identifiability.local import Local
+from rejoint.identifiability.modular import PRIMES, rank_modulo
+from rejoint.identifiability.ranks import whole_rank
+from rejoint.identifiability.spectrum import RESOLVED, scaled, spectrum
+from rejoint.marginals.covers import in_words
+from rejoint.pmf import LowRankPMF
+
+__all__ = ["Generic", "generic_ranks", "jacobian"]
+
+Array = NDArray[np.float64]
+
+#: Parameters up to which ranks are computed exactly, in some seconds.
+EXACT = 3000
+
+#: Parameters up to which all free directions at a model are computed.
+NULL = 1500
+
+#: Bytes that a Gram matrix may take.
+MEMORY = 2 * 2**30
+
+
+@dataclass(frozen=True)
+class Generic:
+    """Exact ranks at a generic point: of the tables' Jacobian, and with the joint's below it."""
+
+    columns: int
+    tables: int
+    both: int
+
+    @property
+    def free(self) -> int:
+        """Directions in which the parameters can move while the tables stay."""
+        return self.columns - self.tables
+
+    @property
+    def open(self) -> int:
+        """Directions in which the joint can move while the tables stay."""
+        return self.both - self.tables
+
+
+def jacobian(
+    levels: Levels | None = None,
+    rank: int | None = None,
+    subsets: Subsets | None = None,
+    *,
+    order: int | None = None,
+    at: LowRankPMF | None = None,
+    domain: Domain | None = None,
+    random_state: int | np.random.Generator | None = 0,
+) -> Local:
+    """Test whether tables fix the classes and the joint locally.
+
+    Parameters
+    ----------
+    levels : sequence of int, Domain or Marginals
+        Number of levels of each variable; Marginals say the subsets, too. Not needed with ``at``.
+    rank : int
+        Number of classes; that of ``at`` where it is given.
+    subsets : sequence of tuples, optional
+        The tables, by names or positions.
+    order : int, optional
+        All tables of so many variables instead; 3 by default.
+    at : LowRankPMF, optional
+        Test this model. Otherwise the verdict is on almost all models of that rank, and the
+        singular value is that of a random one.
+    domain : Domain, optional
+        In place of ``levels``.
+    random_state : int or Generator, optional
+        Of the random points.
+
+    Returns
+    -------
+    Local
+        ``parameters`` and ``joint`` are True, False or None (undecided).
+
+    Notes
+    -----
+    Up to 3,000 parameters the generic verdict is exact: True is certain, False is wrong with
+    probability below 1e-5. Beyond, and at a given model, a singular value below 1e-7 of the
+    largest is undecided, unless the generic rank, counting, or the structure of the model
+    (a class without weight, two equal ones) says that it is zero.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> cyclic = [(i, (i + 1) % 10, (i + 2) % 10) for i in range(10)]
+    >>> [rj.identifiability.jacobian([3] * 10, rank, cyclic).parameters for rank in (7, 8, 9)]
+    [True, True, False]
+    """
+    if at is not None and levels is None and domain is None:
+        domain = at.domain
+    tables = layout(levels, order, subsets, domain)
+    rank = model_rank(tables, rank, at)
+    check_size(tables, rank)
+    rng = np.random.default_rng(random_state)
+    exact = generic_ranks(tables, rank, rng)
+    point = random_point(tables, rank, rng) if at is None else model_point(at.factors)
+    weak = weak_directions(tables, point)
+    if at is None:
+        verdict = generic_verdict(tables, rank, exact, weak.smallest)
+    else:
+        verdict = model_verdict(tables, at, exact, weak)
+    variables, classes = shares(tables, rank, weak.directions)
+    return Local(
+        tables,
+        rank,
+        *verdict,
+        None if exact is None else exact.free,
+        None if exact is None else exact.open,
+        weak.smallest,
+        variables,
+        classes,
+        at is not None,
+    )
+
+
+@dataclass(frozen=True)
+class Weak:
+    """The weakest directions at a point (D, K), in scaled coordinates, and how weak.
+
+    ``moved`` is how far the joint moves along them, against how far it can move at all.
+    """
+
+    smallest: float
+    directions: Array
+    moved: float
+
+
+def generic_ranks(
+    tables: Layout, rank: int, rng: np.random.Generator | int | None = 0
+) -> Generic | None:
+    """Exact ranks at a random point modulo a prime, a second one where they fall short."""
+    columns = tables.columns(rank)
+    if columns > EXACT:
+        return None
+    rng = np.random.default_rng(rng)
+    best = both = 0
+    for prime in PRIMES[:2]:
+        point = residue_point(tables, rank, prime, rng)
+        matrix = gram(tables, point)
+        best = max(best, rank_modulo(matrix, prime))
+        if best == columns:
+            return Generic(columns, columns, columns)
+        if tables.whole:
+            both = best
+            continue
+        mixed = matrix + int(rng.integers(1, prime)) * joint_gram(tables, point)
+        both = max(both, best, rank_modulo(mixed, prime))
+    return Generic(columns, best, both)
+
+
+def weak_directions(tables: Layout, point: Point) -> Weak:
+    """The null space where it is there and small enough, else the weakest direction."""
+    matrix, lengths = scaled(gram(tables, point))
+    if len(matrix) > NULL:
+        found = spectrum(matrix)
+        return Weak(found.smallest, found.direction[:, None], np.nan)
+    values, vectors = np.linalg.eigh(matrix)
+    smallest = float(np.sqrt(max(values[0], 0.0) / values[-1]))
+    null = vectors[:, values <= RESOLVED**2 * values[-1]]
+    if not null.shape[1]:
+        return Weak(smallest, vectors[:, :1], np.nan)
+    whole, other = scaled(joint_gram(tables, point))
+    # From columns of length one in the tables to columns of length one in the joint.
+    turned = null * (other / lengths)[:, None]
+    turned /= np.linalg.norm(turned, axis=0)
+    moved = float(np.sqrt(max(np.linalg.eigvalsh(turned.T @ whole @ turned)[-1], 0.0)))
+    return Weak(smallest, null, moved)
+
+
+def generic_verdict(
+    tables: Layout, rank: int, exact: Generic | None, smallest: float
+) -> tuple[bool | None, bool | None]:
+    """On almost all models: by exact ranks, or by singular values and counting."""
+    if exact is not None:
+        return exact.free == 0, tables.whole or exact.open == 0
+    if smallest >= RESOLVED:
+        return True, True
+    short = tables.equations + 1 < tables.columns(rank) or bool(tables.uncovered)
+    joint = True if tables.whole else False if tables.uncovered else None
+    return False if short else None, joint
+
+
+def model_verdict(
+    tables: Layout, at: LowRankPMF, exact: Generic | None, weak: Weak
+) -> tuple[bool | None, bool | None]:
+    """On one model: singular values first, then what is known for certain."""
+    broken = not at.weights.all() or bool(equal_classes(at))
+    if weak.smallest >= RESOLVED and not broken:
+        return True, True
+    generic = generic_verdict(tables, at.rank, exact, 0.0)
+    parameters = False if broken or generic[0] is False else None
+    if tables.whole:
+        return parameters, True
+    if broken or np.isnan(weak.moved):
+        return parameters, None
+    still = weak.moved < 1e-6  # ten times what rounding leaves of a direction that stays
+    if generic[1] is still:
+        return parameters, still
+    return parameters, None
+
+
+def equal_classes(model: LowRankPMF) -> list[tuple[int, int]]:
+    """Pairs of classes that differ in no factor, but for rounding."""
+    stacked = np.vstack(model.factors)
+    return [
+        (f, g)
+        for f in range(model.rank)
+        for g in range(f + 1, model.rank)
+        if np.abs(stacked[:, f] - stacked[:, g]).max() <= 1e-12
+    ]
+
+
+def shares(
+    tables: Layout, rank: int, directions: Array
+) -> tuple[dict[str, float], tuple[float, ...]]:
+    """Parts of variables and of classes in some directions."""
+    squares = (directions**2).sum(axis=1).reshape(tables.rows, rank)
+    total = squares.sum() or 1.0
+    ends = np.cumsum([0, *tables.free]) + 1
+    names = tables.domain.names
+    found = {
+        name: float(squares[ends[n] : ends[n + 1]].sum() / total) for n, name in enumerate(names)
+    }
+    ordered = dict(sorted(found.items(), key=lambda item: -item[1]))
+    return ordered, tuple(float(part) for part in squares.sum(axis=0) / total)
+
+
+def model_rank(tables: Layout, rank: int | None, at: LowRankPMF | None) -> int:
+    """The rank asked about, which a given model must have."""
+    if at is None:
+        if rank is None:
+            raise ValueError("Say the rank: rank=5; or give a model, at=pmf.")
+        return whole_rank(rank)
+    if not isinstance(at, LowRankPMF):
+        raise TypeError(f"at must be a LowRankPMF, got {type(at).__name__}.")
+    if rank is not None and rank != at.rank:
+        raise ValueError(f"The model has rank {at.rank}, but rank={rank} was asked about.")
+    if at.domain.shape != tables.levels:
+        raise ValueError(
+            f"The model's variables have levels {at.domain.shape}, the tables' {tables.levels}: "
+            "they must be the same variables."
+        )
+    return at.rank
+
+
+def check_size(tables: Layout, rank: int) -> None:
+    """Refuse what would not fit."""
+    columns = tables.columns(rank)
+    if 8 * columns**2 > MEMORY:
+        raise ValueError(
+            f"{columns:,} parameters need a Gram matrix of {in_words(8 * columns**2)}, more than "
+            f"{in_words(MEMORY)}: ask about fewer variables or classes, or see "
+            "identifiability.report, whose bounds need none."
+        )
