@@ -228,7 +228,7 @@ def test_entropy_of_many_variables_needs_no_dense_joint():
 def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
     answer = P.ask("P(a | age = 20)")
     np.testing.assert_allclose(answer.value, P.marginal("a", {"age": 20}), atol=ROUNDING)
-    assert answer.notes == ("age = 20 was read as the bin [18, 40).",)
+    assert answer.notes == ("Bins of age: 20 as [18, 40).",)
 
 
 def test_unlikely_evidence_gets_a_remark():

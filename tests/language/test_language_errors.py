@@ -13,6 +13,7 @@ P = model()
 MISTAKES = {
     "P(^grad | a = x)": 'No variable is called "grad". Did you mean "grade"?',
     "P(^GRADE)": 'Did you mean "grade"?',
+    "P(a | ^mid)": 'No variable is called "mid". It is a level of "grade": write grade = mid.',
     "P(^qqq)": 'The variables are "a", "grade", "age", "stars", "ok".',
     "P(a | grade = ^midd)": (
         '"grade" has no level "midd"; its levels are "low", "mid", "high". Did you mean "mid"?'

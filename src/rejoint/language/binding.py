@@ -107,7 +107,7 @@ class _Binder:
             if not isinstance(item, Name):
                 n = self._index(item.name)
                 words[n] = f"{words[n]}, {item}" if n in words else str(item)
-        notes = tuple(note for levels in self.levels.values() for note in levels.notes)
+        notes = tuple(levels.note for levels in self.levels.values() if levels.note)
         return BoundQuery(query, self.text, asked, against, by, events, evidence, words, notes)
 
     def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
@@ -127,8 +127,16 @@ class _Binder:
         if name.text in self.domain:
             return self.domain.index(name.text)
         names = self.domain.names
-        near = suggest(name.text, names) or f" The variables are {known(names)}."
+        near = suggest(name.text, names) or self._as_level(name.text)
+        near = near or f" The variables are {known(names)}."
         raise QueryError(f"No variable is called {quote(name.text)}.{near}", self.text, name.at)
+
+    def _as_level(self, text: str) -> str:
+        """Advice where a label stands alone."""
+        owners = [v.name for v in self.domain if text in v.levels]
+        if not owners:
+            return ""
+        return f" It is a level of {quote(owners[0])}: write {Name(owners[0])} = {Name(text)}."
 
     def _refuse_twice(self, items: Iterable[Item]) -> None:
         seen: set[str] = set()

@@ -220,6 +220,8 @@ class _Parser:
     def label(self) -> Label:
         if self.sees("sign", "{"):
             self.fail("Expected a label; for one of several, write: in {x, y}.")
+        if self.sees("sign", *_ORDER, "=", "!="):
+            self.fail(f"Expected a label, found {_found(self.token)}: one with signs needs quotes.")
         return _label(self.operand("a label"))
 
     def equality(self, left: Token, negation: Token | None) -> Condition:

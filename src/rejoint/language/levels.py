@@ -63,7 +63,7 @@ class Levels:
 
     def __init__(self, variable: Variable, text: str) -> None:
         self.variable, self.text = variable, text
-        self.notes: list[str] = []
+        self.read_as: dict[str, str] = {}  # numbers, and the bins around them
 
     @cached_property
     def texts(self) -> list[str]:
@@ -101,8 +101,7 @@ class Levels:
                 return code
             code = next((i for i, x in enumerate(self.variable.levels) if _holds(x, number)), -1)
             if code >= 0:
-                name, read = self.variable.name, self.texts[code]
-                self._note(f"{name} = {label.text} was read as the bin {read}.")
+                self.read_as[label.text] = self.texts[code]
         else:
             code = self._by_text.get(label.text, -1)
         if code < 0:
@@ -113,9 +112,14 @@ class Levels:
             )
         return code
 
-    def _note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+    @property
+    def note(self) -> str:
+        """Which numbers were read as which bins, if any."""
+        if not self.read_as:
+            return ""
+        pairs = [f"{number} as {interval}" for number, interval in self.read_as.items()]
+        more = ", ..." if len(pairs) > 3 else ""
+        return f"Bins of {self.variable.name}: {', '.join(pairs[:3])}{more}."
 
     def _fail(self, reason: str, label: Label) -> NoReturn:
         raise QueryError(reason, self.text, label.at)

@@ -160,15 +160,16 @@ def _conditional(
     total = queries.joint_table(known.shares, [known.factors[n] for n in bound.by])
     impossible = np.argwhere(total == 0.0)
     with np.errstate(invalid="ignore"):
-        shares = np.asarray(np.where(total > 0.0, table / total, np.nan))
+        table /= total  # in place, as it may be large; 0 / 0 is nan
+    np.minimum(table, 1.0, out=table)  # not above one by rounding
     if not len(impossible):
-        return shares, ()
+        return table, ()
     variables = [model.domain[n] for n in bound.by]
     first = ", ".join(
         f"{v.name} = {v.levels[i]}" for v, i in zip(variables, impossible[0], strict=True)
     )
     others = f" (and {len(impossible) - 1:,} more)" if len(impossible) > 1 else ""
-    return shares, (f"Undefined, shown as nan, as it is impossible here: {first}{others}.",)
+    return table, (f"Undefined, shown as nan, as it is impossible here: {first}{others}.",)
 
 
 def _expectation(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
@@ -178,7 +179,8 @@ def _expectation(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
     except (ValueError, OverflowError) as error:
         raise bound.error(str(error), bound.query.asked[0].at) from None  # type: ignore[union-attr]
     shares, notes = _table(model, bound, known)
-    means = np.tensordot(values, shares, 1)
+    with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
+        means = np.tensordot(values, shares, 1)
     variables = tuple(model.domain[k] for k in bound.by)
     return Answer(
         bound.query,

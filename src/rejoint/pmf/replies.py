@@ -145,7 +145,7 @@ class Answer:
         value = self.value
         if isinstance(value, np.ndarray):
             cells = value.astype(object)
-            cells[np.isnan(value)] = None
+            cells[~np.isfinite(value)] = None
             return cells.tolist()
         if isinstance(value, Records):
             rows = value.rows()
@@ -154,7 +154,7 @@ class Answer:
             levels = {name: _plain(level) for name, level in value.items()}
             found = {"prob": value.prob, "bound": value.bound, "exact": value.exact}
             return {"levels": levels, **found}
-        return value
+        return value if np.isfinite(value) else None
 
     def __repr__(self) -> str:
         return f"<Answer: {rendering.one_line(self)}>"
