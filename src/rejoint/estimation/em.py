@@ -6,8 +6,9 @@ random: whether a cell is missing may depend on what is seen, but not on what is
 A pass over the records at ``x`` gives the objective, and expected counts from which both the EM
 image of ``x`` and the gradient follow. After a few plain steps, steps are quasi-Newton ones
 (L-BFGS in the logits, scaled by the expected counts, which is how EM itself scales the
-gradient); one that does not lower the objective is shortened, and in the end replaced by the EM
-step, from which descent is certain. (Anderson mixing of EM steps took more passes.)
+gradient), short ones at first; one that does not lower the objective is shortened, and in the end
+replaced by the EM step, from which descent is certain. (Anderson mixing of EM steps took more
+passes.)
 """
 
 from dataclasses import dataclass, field, replace
@@ -23,6 +24,14 @@ DEFAULT = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
 
 #: Plain EM steps before quasi-Newton ones: far from a maximum their model does not hold.
 PLAIN = 5
+
+#: Largest move of a logit, and that of the first passes: long strides early on lead over to other
+#: hills, and take more passes in the end.
+LARGEST, GENTLE, EARLY = 2.0, 0.2, 20
+
+#: Expected count below which a probability falls no faster than under EM, and the passes this
+#: holds for: one that a long stride has taken to zero has no slope left to come back by.
+LITTLE, CAREFUL = 0.3, 60
 
 
 @dataclass(frozen=True)
@@ -101,11 +110,12 @@ class Em:
         """Try a quasi-Newton step, shortened twice at the most; the state as it was if all fail."""
         slope = gradient(problem, state)
         move = quasi_newton.direction(slope, 1.0 / scaling(state.counts), state.memory)
-        move = np.clip(move, -5.0, 5.0)  # logits near a wall ask for any length
+        most = GENTLE if state.passes <= EARLY else LARGEST
+        move = np.clip(move, -most, most)  # logits near a wall ask for any length
         promised, share = float(np.vdot(slope, move)), 1.0
         passes = state.passes
         for _ in range(3 if promised < 0 else 0):
-            model = moved(problem, state.model, share * move)
+            model = moved(problem, state, share * move)
             objective, counts = self.look(problem, model)
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
@@ -148,9 +158,17 @@ def scaling(counts: Array) -> Array:
     return counts + least
 
 
-def moved(problem: RecordProblem, model: Array, move: Array) -> Array:
+def moved(problem: RecordProblem, state: EmState, move: Array) -> Array:
     """The model after a move of its logits."""
-    return rescale(problem, np.maximum(model, 1e-300) * np.exp(np.clip(move, -30.0, 30.0)))
+    model = rescale(problem, np.maximum(state.model, 1e-300) * np.exp(move))
+    if state.passes > CAREFUL:
+        return model
+    counts = state.counts
+    sums = np.maximum(np.add.reduceat(counts[1:], problem.offsets[:-1]), 1e-300)
+    totals = np.vstack(
+        [np.full_like(counts[:1], counts[0].sum()), np.repeat(sums, problem.levels, axis=0)]
+    )
+    return rescale(problem, np.maximum(model, np.minimum(LITTLE, counts) / totals))
 
 
 def rescale(problem: RecordProblem, counts: Array) -> Array:
