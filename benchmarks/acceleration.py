@@ -52,7 +52,7 @@ def problems(count: int, seed: int) -> Iterator[tuple[str, RecordProblem, tuple]
 
 
 def race() -> None:
-    """Print passes of both for each of 20 problems, the median ratio, and whose optimum is higher."""
+    """Print passes of both for each of 20 problems, and the median ratio."""
     ratios, gains = [], []
     print("   N  levels rank records missing   plain  accelerated  ratio")
     for words, problem, start in problems(20, seed=0):
