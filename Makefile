@@ -18,12 +18,12 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint bench bench-accuracy docs paper clean help
+.PHONY: demo test lint browser bench bench-accuracy docs paper clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
 
-test: lint  ## lint, types, tests and doctests, with compiled kernels and with NumPy's
+test: lint browser  ## lint, types, tests and doctests, with compiled kernels and with NumPy's
 	$(BIN)/pytest -q -n $(WORKERS)
 	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(BIN)/pytest -q -n $(WORKERS) $(KERNEL_TESTS))
 
@@ -31,6 +31,17 @@ lint: $(VENV)/test.stamp  ## ruff and mypy --strict
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
+
+browser:  # Chromium, for the tests of the explorer; without it they are skipped
+	@command -v chromium >/dev/null || command -v chromium-browser >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo "Installing Chromium for the tests of the explorer ..."; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq \
+	      --no-install-recommends chromium >/dev/null 2>&1 || \
+	      echo "Chromium could not be installed: the tests of the explorer are skipped."; \
+	  else \
+	    echo "There is no Chromium: the tests of the explorer are skipped (apt-get install chromium)."; \
+	  fi; }
 
 bench: $(VENV)/bench.stamp  ## benchmarks: each script prints its own table
 	@set -- $$(ls benchmarks/[a-z]*.py | grep -v models.py); \

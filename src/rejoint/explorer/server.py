@@ -1,0 +1,229 @@
+"""The page from this machine: one address, one token, its own files and the model, nothing else."""
+
+import hmac
+import json
+import secrets
+import socket
+from base64 import b64decode
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from rejoint.explorer.page import assets
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+__all__ = ["application", "serve"]
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "img-src data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_TYPES = {".js": "text/javascript", ".css": "text/css"}
+_MOST_BODY = 1_000_000  # bytes of a request that saves names
+
+Keep = Callable[[Sequence[str]], None]
+
+
+def application(
+    document: Mapping[str, Any], token: str, port: int, keep: Keep | None = None
+) -> "Starlette":
+    """The web application: files and model below ``/token/``, for this machine's own page only.
+
+    Parameters
+    ----------
+    document : mapping
+        What :func:`rejoint.explorer.document` made.
+    token : str
+        First part of every address; without it there is nothing to see.
+    port : int
+        Port of the server, which requests must name as their host's.
+    keep : callable, optional
+        Takes the names of the classes when they were changed; without it they cannot be saved.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> from rejoint.explorer import document
+    >>> app = application(document(rj.datasets.asia()), "secret", 8000)
+    >>> type(app).__name__
+    'Starlette'
+    """
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.responses import PlainTextResponse, Response
+    from starlette.routing import Route
+
+    texts = assets()
+    model = {**document, "can_save": keep is not None}
+    body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()
+
+    async def front(request: "Request") -> "Response":
+        return Response(texts["index.html"], media_type="text/html")
+
+    async def static(request: "Request") -> "Response":
+        name = request.path_params["name"]
+        kind = _TYPES.get("." + name.rpartition(".")[2])
+        if kind is None or name not in texts:
+            return PlainTextResponse("Not Found", 404)
+        return Response(texts[name], media_type=kind)
+
+    async def send(request: "Request") -> "Response":
+        return Response(body, media_type="application/json")
+
+    async def save(request: "Request") -> "Response":
+        nonlocal body
+        names = await _names(request, len(b64decode(document["weights"]["f8"])) // 8)
+        if keep is None or names is None:
+            return PlainTextResponse("Names of classes are a list of short texts", 400)
+        keep(names)
+        body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
+        return PlainTextResponse("Saved")
+
+    routes = [
+        Route(f"/{token}/", front),
+        Route(f"/{token}/static/{{name}}", static),
+        Route(f"/{token}/model.json", send),
+        Route(f"/{token}/class-names", save, methods=["POST"]),
+    ]
+    guard = Middleware(Guard, token=token, port=port)
+    return Starlette(routes=routes, middleware=[guard])
+
+
+async def _names(request: "Request", number: int) -> list[str] | None:
+    """Names from a request, one for each class; None where it is not a list of short texts."""
+    if request.headers.get("content-type") != "application/json":
+        return None
+    data = b""
+    async for part in request.stream():
+        data += part
+        if len(data) > _MOST_BODY:
+            return None
+    try:
+        names = json.loads(data)
+    except ValueError:
+        return None
+    good = isinstance(names, list) and all(isinstance(n, str) and len(n) <= 200 for n in names)
+    return names if good and len(names) == number else None
+
+
+class Guard:
+    """Lets through what comes from the page itself: right host, right origin, right token.
+
+    Another site open in the same browser can send requests here too, or have its own name point
+    here (DNS rebinding): neither knows the token, and the headers that the browser adds tell.
+
+    Examples
+    --------
+    >>> Guard(None, token="t", port=1).hosts
+    ('127.0.0.1:1', 'localhost:1')
+    """
+
+    def __init__(self, app: "ASGIApp | None", *, token: str, port: int) -> None:
+        self.app, self.token = app, token
+        self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
+
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
+        """Answer what is refused, pass the rest on, put the policy on every answer."""
+        from starlette.responses import PlainTextResponse
+
+        async def send_guarded(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                named = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+                message["headers"] = [*message.get("headers", []), *named.items()]
+            await send(message)
+
+        if scope["type"] == "lifespan" and self.app is not None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "http":
+            refusal = self.refusal(scope)
+            answer: Callable[..., Awaitable[None]] | None = self.app
+            if refusal or answer is None:
+                answer = PlainTextResponse("Not Found" if refusal == 404 else "Forbidden", refusal)
+            await answer(scope, receive, send_guarded)
+
+    def refusal(self, scope: Mapping[str, Any]) -> int:
+        """Status to refuse a request with; 0 lets it through.
+
+        Examples
+        --------
+        >>> Guard(None, token="t", port=1).refusal({"headers": [], "path": "/", "method": "GET"})
+        403
+        """
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        if headers.get(b"host", b"").decode("latin-1") not in self.hosts:
+            return 403
+        origins = [f"http://{host}" for host in self.hosts]
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if origin not in origins and (origin or scope["method"] not in ("GET", "HEAD")):
+            return 403  # what changes something must say where it comes from
+        if headers.get(b"sec-fetch-site", b"none") not in (b"none", b"same-origin"):
+            return 403
+        first = str(scope["path"]).removeprefix("/").partition("/")[0]
+        return 0 if hmac.compare_digest(first.encode(), self.token.encode()) else 404
+
+
+def serve(
+    document: Mapping[str, Any],
+    *,
+    port: int = 0,
+    keep: Keep | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Show a document on 127.0.0.1 until Ctrl-C.
+
+    Parameters
+    ----------
+    document : mapping
+        What :func:`rejoint.explorer.document` made.
+    port : int
+        Port; 0 takes a free one.
+    keep : callable, optional
+        Takes the names of the classes when they were changed in the page.
+    ready : callable, optional
+        Called with the address, token included, before requests are answered.
+
+    Raises
+    ------
+    ImportError
+        Without the extra ``explore``.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> from rejoint.explorer import document, serve
+    >>> serve(document(rj.datasets.asia()), ready=print)  # doctest: +SKIP
+    http://127.0.0.1:40123/a8Xk.../
+    """
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError as error:
+        raise ImportError(
+            "The explorer is served by starlette and uvicorn: pip install 'rejoint[explore]'. "
+            "Without them, `rejoint export MODEL -o page.html` makes the same page as a file."
+        ) from error
+    token = secrets.token_urlsafe(18)
+    with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as own:
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        own.bind(("127.0.0.1", port))
+        port = own.getsockname()[1]
+        if ready is not None:
+            ready(f"http://127.0.0.1:{port}/{token}/")
+        config = uvicorn.Config(
+            application(document, token, port, keep),
+            log_level="warning",
+            server_header=False,
+            access_log=False,
+        )
+        uvicorn.Server(config).run(sockets=[own])

@@ -1,0 +1,96 @@
+// The state of the page and who is told when it changes. Views read from here and draw.
+
+import { fromParams, History, likelihoods, toParams } from "./evidence.js";
+import { infer, marginal } from "./inference.js";
+import { supportOf } from "./support.js";
+
+export class App {
+  constructor(model) {
+    this.model = model;
+    this.prior = infer(model, new Map());
+    this.history = new History(new Map());
+    this.options = new URLSearchParams();
+    this.listeners = new Set();
+    this.priorBars = new Map();
+    this.#compute();
+  }
+
+  get evidence() {
+    return this.history.now;
+  }
+
+  /** Distribution of a variable without any evidence; kept once made. */
+  before(n) {
+    if (!this.priorBars.has(n)) this.priorBars.set(n, marginal(this.model, this.prior, n));
+    return this.priorBars.get(n);
+  }
+
+  /** Distribution given the evidence; where that is impossible, as it was before. */
+  after(n) {
+    if (!this.bars.has(n)) {
+      this.bars.set(n, this.state.possible ? marginal(this.model, this.state, n) : this.before(n));
+    }
+    return this.bars.get(n);
+  }
+
+  /** How many records show the evidence, counted when first asked. */
+  get support() {
+    this.supported ??= supportOf(this.model, this.evidence, this.state);
+    return this.supported;
+  }
+
+  give(evidence, { amend = false } = {}) {
+    if (amend) this.history.amend(evidence);
+    else this.history.push(evidence);
+    this.#changed("evidence");
+  }
+
+  step(by) {
+    this.history.move(by);
+    this.#changed("evidence");
+  }
+
+  /** A choice of a view (which target, which sort); part of the link, not of undo. */
+  set(name, value) {
+    if (value === null || value === "") this.options.delete(name);
+    else if (Array.isArray(value)) {
+      this.options.delete(name);
+      for (const one of value) this.options.append(name, one);
+    } else this.options.set(name, value);
+    this.#changed("options");
+  }
+
+  get(name, otherwise = null) {
+    return this.options.get(name) ?? otherwise;
+  }
+
+  onChange(listener) {
+    this.listeners.add(listener);
+  }
+
+  /** Take the state from a link; returns the names that the model does not have. */
+  readLink(hash) {
+    const params = new URLSearchParams(hash.replace(/^#/, ""));
+    const { evidence, unknown } = fromParams(this.model, params);
+    this.options = new URLSearchParams([...params].filter(([key]) => !/^(is|not|soft)\./.test(key)));
+    if (this.link !== hash) this.history.push(evidence);
+    this.#changed("evidence");
+    return unknown;
+  }
+
+  get link() {
+    const text = new URLSearchParams([...toParams(this.model, this.evidence), ...this.options]).toString();
+    return text ? `#${text}` : "";
+  }
+
+  #compute() {
+    this.state = infer(this.model, likelihoods(this.model, this.evidence));
+    this.bars = new Map();
+    this.supported = null;
+  }
+
+  #changed(what) {
+    if (what === "evidence") this.#compute();
+    for (const listener of this.listeners) listener(what);
+  }
+}

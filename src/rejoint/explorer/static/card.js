@@ -1,0 +1,213 @@
+// One variable: a row for each level with the probability as a bar, the prior as a ghost behind
+// it, the change in points. Rows are toggle buttons; arrow keys move between them.
+
+import { clicked, withPiece } from "./evidence.js";
+import { percent, points } from "./format.js";
+import { h, quiet, setFlag, setText } from "./dom.js";
+import { intervals } from "./intervals.js";
+
+export const MANY = 12; // levels that a card shows without being asked
+const MORE = 100;
+const ROW = 30; // px; rows of a card that is not built yet still take their room
+const HEAD = 62;
+
+export class Card {
+  constructor(app, n) {
+    this.app = app;
+    this.n = n;
+    this.variable = app.model.variables[n];
+    this.limit = MANY;
+    this.query = "";
+    this.weighing = false;
+    this.rows = [];
+    this.title = h("h3", { id: `variable-${n}`, text: this.variable.name, title: this.variable.name, dir: "auto" });
+    this.element = h("div", { class: "card", role: "group", "aria-labelledby": `variable-${n}`, "data-n": n });
+    this.reserve();
+  }
+
+  reserve() {
+    const rows = Math.min(this.variable.size, MANY + 1);
+    this.element.style.minHeight = `${HEAD + ROW * rows}px`;
+  }
+
+  /** Make the inside; done when the card first comes near the screen. */
+  build() {
+    if (this.list) return;
+    this.note = h("span", { class: "card-note" });
+    this.weigh = h("button", {
+      class: "small",
+      type: "button",
+      "aria-pressed": "false",
+      text: "Weigh",
+      title: "Uncertain evidence: how well each level agrees with what is known",
+      on: { click: () => this.toggleSliders() },
+    });
+    this.weigh.append(quiet(` levels of ${this.variable.name}`));
+    this.list = h("div", { class: "levels", on: { keydown: (event) => this.key(event), click: (event) => this.click(event) } });
+    this.more = h("button", { class: "small more", type: "button", on: { click: () => this.showMore() } });
+    this.element.append(h("header", { class: "card-head" }, this.title, this.note, this.weigh), this.list, this.more);
+    this.element.style.minHeight = "";
+    this.fill();
+  }
+
+  /** Levels to show: all of few; of many those given, those searched for, then the commonest. */
+  shown() {
+    const { size, labels, kind } = this.variable;
+    if (size <= MANY) return [...labels.keys()];
+    const prior = this.app.before(this.n);
+    const given = new Set(this.app.evidence.get(this.n)?.levels ?? []);
+    const rank = (i) => (given.has(i) ? 2 : this.query && labels[i].toLowerCase().includes(this.query) ? 1 : 0);
+    const order = [...labels.keys()].sort((a, b) => rank(b) - rank(a) || prior[b] - prior[a] || a - b);
+    const chosen = order.slice(0, Math.max(this.limit, given.size));
+    return kind === "nominal" ? chosen : chosen.sort((a, b) => a - b);
+  }
+
+  fill() {
+    const levels = this.shown();
+    const focused = this.list.contains(document.activeElement) ? document.activeElement.dataset.level : null;
+    this.rows = levels.map((level) => this.row(level));
+    this.list.replaceChildren(...this.rows.map((row) => row.holder));
+    const hidden = this.variable.size - levels.length;
+    this.more.hidden = hidden <= 0;
+    setText(this.more, hidden > 0 ? `Show more of ${hidden.toLocaleString("en-US")} other levels` : "");
+    if (this.rows.length) this.rove(this.rows.find((row) => row.button.dataset.level === focused) ?? this.rows[0]);
+    if (focused !== null) this.list.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+    this.update();
+  }
+
+  row(level) {
+    const label = this.variable.labels[level];
+    const row = {
+      level,
+      ghost: h("span", { class: "ghost" }),
+      bar: h("span", { class: "bar" }),
+      range: h("span", { class: "range" }),
+      value: h("span", { class: "value" }),
+      move: h("span", { class: "move" }),
+      state: h("span", { class: "quiet" }),
+    };
+    row.button = h(
+      "button",
+      { class: "level", type: "button", "data-level": level, "aria-pressed": "false", tabindex: -1 },
+      h("span", { class: "mark", "aria-hidden": "true" }),
+      h("bdi", { class: "name", text: label, title: label }),
+      row.state,
+      h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar, row.range),
+      row.value,
+      row.move,
+    );
+    row.ghost.style.transform = `scaleX(${this.app.before(this.n)[level]})`;
+    row.holder = row.button;
+    if (this.weighing) this.addSlider(row, label);
+    return row;
+  }
+
+  addSlider(row, label) {
+    const piece = this.app.evidence.get(this.n);
+    const start = piece?.kind === "soft" ? piece.weights[row.level] : 1;
+    row.slider = h("input", {
+      type: "range",
+      min: 0,
+      max: 1,
+      step: 0.01,
+      value: start,
+      "aria-label": `How well ${this.variable.name} = ${label} agrees with what is known`,
+      on: { input: () => this.weighed(true), change: () => this.weighed(true), pointerdown: () => (this.dragging = false) },
+    });
+    row.holder = h("div", { class: "weighed" }, row.button, row.slider);
+  }
+
+  toggleSliders() {
+    this.weighing = !this.weighing;
+    this.limit = this.weighing ? this.variable.size : MANY; // every level needs its weight
+    this.weigh.setAttribute("aria-pressed", String(this.weighing));
+    this.fill();
+  }
+
+  /** One drag, or one run of keys on the same card, is one step to undo. */
+  weighed() {
+    const weights = this.rows.map((row) => Number(row.slider.value));
+    const ordered = Array.from({ length: this.variable.size }, () => 1);
+    this.rows.forEach((row, k) => (ordered[row.level] = weights[k]));
+    if (!ordered.some((w) => w > 0)) return; // nothing would agree: keep what was
+    const amend = this.dragging && this.app.evidence.get(this.n)?.kind === "soft";
+    this.dragging = true;
+    const next = withPiece(this.app.evidence, this.n, { kind: "soft", weights: ordered }, this.variable.size);
+    this.app.give(next, { amend });
+  }
+
+  click(event) {
+    const button = event.target.closest(".level");
+    if (!button) return;
+    const usual = this.app.get("click", "set");
+    const how = event.shiftKey ? "not" : event.ctrlKey || event.metaKey ? "add" : usual;
+    this.rove(this.rows.find((row) => row.button === button));
+    this.app.give(clicked(this.app.evidence, this.n, Number(button.dataset.level), how, this.variable.size));
+  }
+
+  key(event) {
+    const here = this.rows.findIndex((row) => row.button === event.target);
+    if (here < 0) return;
+    const to = { ArrowDown: here + 1, ArrowUp: here - 1, Home: 0, End: this.rows.length - 1 }[event.key];
+    if (to === undefined) return;
+    event.preventDefault();
+    const row = this.rows[Math.min(Math.max(to, 0), this.rows.length - 1)];
+    this.rove(row);
+    row.button.focus();
+  }
+
+  rove(to) {
+    for (const row of this.rows) row.button.tabIndex = row === to ? 0 : -1;
+  }
+
+  showMore() {
+    this.limit += MORE;
+    this.fill();
+    this.list.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
+  }
+
+  search(query) {
+    if (query === this.query) return;
+    this.query = query;
+    if (this.list && this.variable.size > MANY) this.fill();
+  }
+
+  /** New numbers into the rows that are there. */
+  update() {
+    const piece = this.app.evidence.get(this.n);
+    if (this.variable.size > MANY && piece?.levels?.some((i) => !this.rows.some((row) => row.level === i))) {
+      return this.fill();
+    }
+    const before = this.app.before(this.n);
+    const after = this.app.after(this.n);
+    const range = intervals(this.app, this.n);
+    for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range);
+    setFlag(this.element, "data-given", piece !== undefined);
+    const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
+    setText(this.note, kind);
+  }
+}
+
+function updateRow(row, before, after, piece, range) {
+  const { level } = row;
+  // A thousandth of the track is less than a pixel: what did not move is not touched.
+  const width = after.toFixed(4);
+  if (row.width !== width) row.bar.style.transform = `scaleX(${(row.width = width)})`;
+  setText(row.value, percent(after));
+  setText(row.move, points(after - before));
+  const listed = piece?.levels?.includes(level) ?? false;
+  const state = !listed ? "" : piece.kind === "in" ? "given" : "excluded";
+  if ((row.button.dataset.state ?? "") !== state) {
+    row.button.dataset.state = state;
+    row.button.setAttribute("aria-pressed", String(state === "given"));
+    setText(row.state, state);
+  }
+  if (row.slider && piece?.kind !== "soft" && row.slider !== document.activeElement) row.slider.value = 1;
+  if (row.slider && piece?.kind === "soft") row.slider.value = piece.weights[level];
+  row.range.hidden = range === null;
+  if (range) {
+    const [low, high] = [range.low[level], range.high[level]];
+    row.range.style.transform = `translateX(${100 * low}%) scaleX(${Math.max(high - low, 0.002)})`;
+    row.button.title = `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
+  }
+}

@@ -1,0 +1,195 @@
+// The cards of all variables: searched, sorted, grouped. Cards are put into the page as it is
+// scrolled, built when they come near the screen, and updated only while they are near it.
+
+import { Card } from "./card.js";
+import { classInformation, distance } from "./information.js";
+import { h, replace, select, setText } from "./dom.js";
+import { plural } from "./format.js";
+
+const SORTS = [
+  ["", "Order of the file"],
+  ["change", "Change, largest first"],
+  ["information", "Information, most first"],
+  ["name", "Name"],
+];
+const GROUPS = [
+  ["", "None"],
+  ["prefix", "Start of the name"],
+  ["kind", "Kind"],
+  ["given", "Given or not"],
+];
+const CLICKS = [
+  ["set", "gives this level"],
+  ["add", "adds this level"],
+  ["not", "excludes this level"],
+];
+
+const CHUNK = 60; // cards put into the page at a time
+const LIVELY = 90;
+
+export class CardsView {
+  static id = "variables";
+  static title = "Variables";
+
+  constructor(app) {
+    this.app = app;
+    this.cards = app.model.variables.map((_, n) => new Card(app, n));
+    this.near = new Set();
+    this.stale = new Set();
+    this.query = "";
+    this.byElement = new Map(this.cards.map((card) => [card.element, card]));
+    this.observer = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: "500px 0px" });
+    // Bars glide where they are few; starting hundreds of transitions would take longer than a frame.
+    const levels = app.model.variables.reduce((sum, variable) => sum + variable.size, 0);
+    this.list = h("div", { class: levels <= LIVELY ? "groups lively" : "groups" });
+    this.limit = CHUNK;
+    this.end = h("div", { class: "end" });
+    this.found = h("p", { class: "found", role: "status" });
+    this.element = h("div", {}, this.toolbar(), this.found, this.list, this.end);
+    for (const card of this.cards) this.observer.observe(card.element);
+    this.observer.observe(this.end);
+    this.arrange();
+  }
+
+  toolbar() {
+    const { app } = this;
+    this.search = h("input", {
+      type: "search",
+      id: "search",
+      placeholder: "Name or level",
+      autocomplete: "off",
+      spellcheck: "false",
+      on: { input: () => this.find(this.search.value) },
+    });
+    return h(
+      "div",
+      { class: "toolbar" },
+      h("label", { class: "field grow" }, h("span", { class: "field-name", text: "Search" }), this.search),
+      select("Sort", SORTS, app.get("sort", ""), (value) => app.set("sort", value), { id: "sort" }),
+      select("Group", GROUPS, app.get("group", ""), (value) => app.set("group", value), { id: "group" }),
+      select("A click", CLICKS, app.get("click", "set"), (value) => app.set("click", value === "set" ? null : value), {
+        id: "click-means",
+        title: "Shift-click always excludes, Ctrl-click always adds",
+      }),
+    );
+  }
+
+  find(text) {
+    this.query = text.trim().toLowerCase();
+    this.arrange();
+  }
+
+  matches(card) {
+    if (!this.query) return true;
+    if (card.variable.name.toLowerCase().includes(this.query)) return true;
+    return card.variable.labels.some((label) => label.toLowerCase().includes(this.query));
+  }
+
+  /** Put the cards that match in order and in their groups; nothing moves if nothing changed. */
+  arrange() {
+    const shown = this.sorted(this.cards.filter((card) => this.matches(card)));
+    for (const card of shown) card.search(this.query);
+    setText(this.found, shown.length === this.cards.length ? "" : `${plural(shown.length, "variable")} found`);
+    this.place(this.grouped(shown));
+    this.more = shown.length > this.limit;
+  }
+
+  place(groups) {
+    let room = this.limit;
+    const cut = groups.map(([name, cards]) => {
+      const part = cards.slice(0, Math.max(room, 0));
+      room -= cards.length;
+      return [name, part];
+    });
+    const filled = cut.filter(([, cards]) => cards.length);
+    const plan = filled.map(([name, cards]) => `${name}:${cards.map((card) => card.n)}`).join("|");
+    if (plan === this.plan) return;
+    this.plan = plan;
+    const focused = document.activeElement;
+    replace(this.list, filled.map(([name, cards]) => section(name, cards)));
+    if (this.list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  /** Whether new evidence can move a card. */
+  get moves() {
+    return ["change", "information"].includes(this.app.get("sort")) || this.app.get("group") === "given";
+  }
+
+  sorted(cards) {
+    const { app } = this;
+    const sort = app.get("sort", "");
+    if (sort === "name") return [...cards].sort((a, b) => a.variable.name.localeCompare(b.variable.name));
+    if (sort !== "change" && sort !== "information") return cards;
+    const score = new Map(cards.map((card) => [card, this.score(sort, card.n)]));
+    const given = (card) => Number(app.evidence.has(card.n));
+    return [...cards].sort((a, b) => given(b) - given(a) || score.get(b) - score.get(a) || a.n - b.n);
+  }
+
+  score(sort, n) {
+    const { app } = this;
+    if (sort === "change") return distance(app.before(n), app.after(n));
+    return classInformation(app.model, app.state.possible ? app.state : app.prior, n);
+  }
+
+  grouped(cards) {
+    const by = this.app.get("group", "");
+    if (!by) return [["", cards]];
+    const name = {
+      kind: (card) => `${card.variable.kind[0].toUpperCase()}${card.variable.kind.slice(1)}`,
+      prefix: (card) => card.variable.name.split(/[\s._:/-]/)[0],
+      given: (card) => (this.app.evidence.has(card.n) ? "Given" : "Not given"),
+    }[by];
+    if (!name) return [["", cards]];
+    const groups = new Map();
+    for (const card of cards) {
+      const key = name(card);
+      if (!groups.has(key)) groups.set(key, []);
+      groups.get(key).push(card);
+    }
+    return [...groups];
+  }
+
+  seen(entries) {
+    for (const { target, isIntersecting } of entries) {
+      if (target === this.end) {
+        if (isIntersecting && this.more) this.grow();
+        continue;
+      }
+      const card = this.byElement.get(target);
+      if (!isIntersecting) {
+        this.near.delete(card);
+        continue;
+      }
+      this.near.add(card);
+      if (!card.list) card.build();
+      else if (this.stale.has(card)) card.update();
+      this.stale.delete(card);
+    }
+  }
+
+  grow() {
+    this.limit += CHUNK;
+    this.arrange();
+    // Asked again: a page that is still too short would otherwise not be looked at once more.
+    this.observer.unobserve(this.end);
+    this.observer.observe(this.end);
+  }
+
+  update(what) {
+    if (what !== "evidence" || this.moves) this.arrange();
+    for (const card of this.cards) {
+      if (!card.list) continue;
+      if (this.near.has(card)) card.update();
+      else this.stale.add(card);
+    }
+  }
+}
+
+function section(name, cards) {
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", { text: name || "Variables", class: name ? "group-name" : "quiet" }),
+    h("div", { class: "grid" }, cards.map((card) => card.element)),
+  );
+}

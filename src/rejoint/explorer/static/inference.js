@@ -1,0 +1,119 @@
+// Classes given evidence and what follows for each variable. Everything is in the log domain up
+// to the class posterior: with hundreds of pieces of evidence plain products would underflow.
+//
+// Evidence is a Map from a variable's position to a Float64Array with the likelihood of each level.
+
+/** Posterior of the classes, log probability of the evidence, and what the bars need. */
+export function infer(model, likelihoods) {
+  const logs = Float64Array.from(model.logWeights);
+  const shares = new Map();
+  for (const [n, likelihood] of likelihoods) {
+    const share = classShares(model, n, likelihood);
+    shares.set(n, share);
+    for (let f = 0; f < logs.length; f++) logs[f] += share.logScale + Math.log(share.sums[f]);
+  }
+  const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+  const classes = new Float64Array(logs.length);
+  if (top === -Infinity) return { possible: false, logProb: -Infinity, logs, classes, shares };
+  let total = 0;
+  for (let f = 0; f < logs.length; f++) total += classes[f] = Math.exp(logs[f] - top);
+  for (let f = 0; f < logs.length; f++) classes[f] /= total;
+  return { possible: true, logProb: top + Math.log(total), logs, classes, shares };
+}
+
+/** Per class, the probability of the evidence on one variable, in units of its largest likelihood. */
+function classShares(model, n, likelihood) {
+  const scale = likelihood.reduce((a, b) => Math.max(a, b), 0);
+  const factor = model.factors[n];
+  const sums = new Float64Array(model.rank);
+  const scaled = likelihood.map((value) => (scale > 0 ? value / scale : 0));
+  for (let i = 0, at = 0; i < scaled.length; i++, at += model.rank) {
+    if (scaled[i] === 0) continue;
+    for (let f = 0; f < sums.length; f++) sums[f] += scaled[i] * factor[at + f];
+  }
+  return { scaled, sums, logScale: Math.log(scale) };
+}
+
+/** Distribution of one variable given all evidence, its own included. */
+export function marginal(model, state, n) {
+  const { rank } = model;
+  const factor = model.factors[n];
+  const share = state.shares.get(n);
+  const mix = share ? perShare(state.classes, share.sums) : state.classes;
+  const out = new Float64Array(model.variables[n].size);
+  for (let i = 0, at = 0; i < out.length; i++, at += rank) {
+    if (share && share.scaled[i] === 0) continue;
+    let sum = 0;
+    for (let f = 0; f < rank; f++) sum += factor[at + f] * mix[f];
+    out[i] = share ? share.scaled[i] * sum : sum;
+  }
+  return out;
+}
+
+function perShare(classes, sums) {
+  return classes.map((value, f) => (value > 0 ? value / sums[f] : 0));
+}
+
+/** Distributions of the levels in each class given the evidence on the variable itself. */
+export function conditionalFactor(model, state, n) {
+  const share = state.shares.get(n);
+  if (!share) return model.factors[n];
+  const { rank } = model;
+  return model.factors[n].map((value, at) => {
+    const total = share.sums[at % rank];
+    return total > 0 ? (value * share.scaled[(at / rank) | 0]) / total : 0;
+  });
+}
+
+/** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
+export function jointTable(model, state, positions) {
+  const { rank } = model;
+  // Rows of the running table are classes' masses, one row a combination of levels so far.
+  let rows = [state.classes];
+  for (const n of positions) {
+    const factor = conditionalFactor(model, state, n);
+    const next = [];
+    for (const row of rows) {
+      for (let i = 0; i < model.variables[n].size; i++) {
+        next.push(row.map((mass, f) => mass * factor[i * rank + f]));
+      }
+    }
+    rows = next;
+  }
+  return Float64Array.from(rows, (row) => row.reduce((a, b) => a + b, 0));
+}
+
+/** A smallest set of variables (none can be left out) whose evidence cannot all be true. */
+export function contradiction(model, likelihoods) {
+  const names = [...likelihoods.keys()].sort((a, b) => a - b);
+  const alive = names.map((n) => classShares(model, n, likelihoods.get(n)).sums.map((x) => (x > 0 ? 1 : 0)));
+  const after = [new Float64Array(model.rank).fill(1)];
+  for (const ok of [...alive].reverse()) after.push(after.at(-1).map((x, f) => x * ok[f]));
+  let possible = model.weights.map((w) => (w > 0 ? 1 : 0));
+  const kept = [];
+  names.forEach((n, k) => {
+    // Left out if what was kept before and all that comes after contradict without it.
+    if (possible.some((x, f) => x && after[names.length - 1 - k][f])) {
+      kept.push(n);
+      possible = possible.map((x, f) => x * alive[k][f]);
+    }
+  });
+  return kept;
+}
+
+/** Log probability of a record (codes, -1 = missing) together with each class. */
+export function recordLogs(model, codes) {
+  const logs = Float64Array.from(model.logWeights);
+  codes.forEach((code, n) => {
+    if (code < 0) return;
+    const row = model.factors[n].subarray(code * model.rank, (code + 1) * model.rank);
+    for (let f = 0; f < logs.length; f++) logs[f] += Math.log(row[f]);
+  });
+  return logs;
+}
+
+export function logSum(logs) {
+  const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+  if (top === -Infinity) return top;
+  return top + Math.log(logs.reduce((sum, x) => sum + Math.exp(x - top), 0));
+}

@@ -1,0 +1,107 @@
+// From the model to the page: read it, make the views, keep link and page in step.
+
+import { App } from "./app.js";
+import { CardsView } from "./cards.js";
+import { PageError, readModel } from "./model.js";
+import { Strip } from "./strip.js";
+import { h, replace } from "./dom.js";
+import { switchTheme } from "./themes.js";
+
+const VIEWS = [CardsView];
+
+async function load() {
+  const inline = document.getElementById("model");
+  if (inline) return JSON.parse(inline.textContent);
+  const answer = await fetch("model.json");
+  if (!answer.ok) throw new PageError(`The model could not be read from rejoint (${answer.status}). Is it still running?`);
+  return answer.json();
+}
+
+function start(doc) {
+  const model = readModel(doc);
+  const app = new App(model);
+  app.readLink(location.hash);
+  document.title = `${model.title} · rejoint`;
+  document.getElementById("title").textContent = model.title;
+  const strip = new Strip(app);
+  document.getElementById("strip").replaceChildren(strip.element);
+  const tabs = new Tabs(app, VIEWS.filter((View) => View.fits?.(model) ?? true));
+  app.onChange((what) => {
+    if (what === "evidence") strip.update();
+    tabs.update(what);
+    keepLink(app);
+  });
+  addEventListener("hashchange", () => location.hash !== app.link && warnUnknown(app.readLink(location.hash)));
+  addEventListener("keydown", (event) => shortcut(event, app));
+  warnUnknown(app.readLink(location.hash));
+  globalThis.rejoint = { app }; // for the console, and for measuring
+}
+
+let linkTimer = 0;
+
+/** The address follows the state, a moment later: a slider that moves must not flood the browser. */
+function keepLink(app) {
+  clearTimeout(linkTimer);
+  linkTimer = setTimeout(() => {
+    if (location.hash !== app.link) history.replaceState(null, "", app.link || location.pathname + location.search);
+  }, 120);
+}
+
+/** The views; one is made when it is first shown, and only the one shown is updated. */
+class Tabs {
+  constructor(app, views) {
+    this.app = app;
+    this.kinds = views;
+    this.views = new Map();
+    this.links = views.map((View) =>
+      h("button", { class: "tab", type: "button", text: View.title, on: { click: () => app.set("view", View.id === views[0].id ? null : View.id) } }),
+    );
+    const nav = document.getElementById("tabs");
+    replace(nav, this.links);
+    nav.hidden = views.length < 2;
+  }
+
+  update(what) {
+    const wanted = this.app.get("view", this.kinds[0].id);
+    const at = Math.max(this.kinds.findIndex((View) => View.id === wanted), 0);
+    const View = this.kinds[at];
+    if (!this.views.has(View)) this.views.set(View, new View(this.app));
+    const view = this.views.get(View);
+    if (this.shown !== view) {
+      this.shown = view;
+      this.links.forEach((link, k) => (k === at ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
+      document.getElementById("main").replaceChildren(view.element);
+    }
+    view.update(what);
+  }
+}
+
+function warnUnknown(names) {
+  if (!names.length) return;
+  const text = `The link names what this model does not have: ${names.join(", ")}. The rest of it is used.`;
+  document.getElementById("main").prepend(h("p", { class: "message", role: "alert", text }));
+}
+
+function shortcut(event, app) {
+  const typing = event.target.matches?.("input:not([type=range]), select, textarea");
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "z" && !typing) {
+    event.preventDefault();
+    app.step(event.shiftKey ? 1 : -1);
+  } else if (event.key === "/" && !typing) {
+    const search = document.getElementById("search");
+    if (search) {
+      event.preventDefault();
+      search.focus();
+    }
+  }
+}
+
+function fail(error) {
+  const expected = error instanceof PageError;
+  const text = expected ? error.message : `The model could not be shown: ${error.message}`;
+  document.getElementById("main").replaceChildren(h("p", { class: "message", role: "alert", text }));
+  if (!expected) console.error(error);
+}
+
+switchTheme(document.getElementById("theme"));
+load().then(start).catch(fail);

@@ -1,0 +1,113 @@
+"""A real browser for the explorer's tests; where there is none they are skipped, and say so."""
+
+import os
+import shutil
+import threading
+import time
+
+import pytest
+
+import rejoint as rj
+from rejoint.explorer import document, write_page
+
+# Chromium reports to its maker and looks for updates unless told not to.
+QUIET = [
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@pytest.fixture(scope="session")
+def browser():
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("there is no Chromium on this machine: apt-get install chromium")
+    flags = [*QUIET, "--no-sandbox"] if os.geteuid() == 0 else QUIET
+    with api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=flags)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def tab(browser):
+    """A new page that fails the test on any error of a script and on any request elsewhere."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    page = context.new_page()
+    page.set_default_timeout(20_000)
+    wrong: list[str] = []
+    page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+    page.on("console", lambda line: line.type == "error" and wrong.append(f"console: {line.text}"))
+    page.on("request", lambda request: own(request.url) or wrong.append(f"asked {request.url}"))
+    yield page
+    context.close()
+    assert wrong == []
+
+
+def own(url: str) -> bool:
+    return url.startswith(("file:///", "data:", "blob:", "http://127.0.0.1:"))
+
+
+@pytest.fixture(scope="session")
+def asia():
+    return rj.datasets.asia()
+
+
+@pytest.fixture(scope="session")
+def patients(asia):
+    records = asia.sample(2_000, random_state=0)
+    return rj.datasets.remove_cells(records, 0.1, random_state=1)
+
+
+@pytest.fixture(scope="session")
+def asia_page(asia, patients, tmp_path_factory):
+    """Address of the exported page of Asia with its records."""
+    path = tmp_path_factory.mktemp("page") / "asia.html"
+    write_page(path, document(asia, title="Asia", source="asia.rejoint", records=patients))
+    return path.as_uri()
+
+
+@pytest.fixture
+def opened(tab, tmp_path):
+    """Export a document and open it; ``link`` is the state in the address."""
+
+    def show(plain, link=""):
+        path = tmp_path / "page.html"
+        write_page(path, plain)
+        tab.goto(path.as_uri() + link)
+        return tab
+
+    return show
+
+
+@pytest.fixture
+def served(tmp_path):
+    """Run the real server in a thread; returns the address of a document."""
+    uvicorn = pytest.importorskip("uvicorn")
+    running = []
+
+    def start(plain, keep=None):
+        import socket
+
+        from rejoint.explorer.server import application
+
+        own_socket = socket.create_server(("127.0.0.1", 0))
+        port = own_socket.getsockname()[1]
+        config = uvicorn.Config(application(plain, "t0ken", port, keep), log_level="warning")
+        server = uvicorn.Server(config)
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [own_socket]})
+        thread.start()
+        running.append((server, thread, own_socket))
+        while not server.started:
+            time.sleep(0.01)
+        return f"http://127.0.0.1:{port}/t0ken/"
+
+    yield start
+    for server, thread, own_socket in running:
+        server.should_exit = True
+        thread.join()
+        own_socket.close()

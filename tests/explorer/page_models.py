@@ -1,0 +1,52 @@
+"""Models and evidence drawn at random, and a click as a person makes it."""
+
+import numpy as np
+
+import rejoint as rj
+
+
+def random_model(rng, variables, rank, *, most=5, zeros=False):
+    sizes = rng.integers(2, most + 1, variables)
+    factors = [rng.dirichlet(np.full(size, 0.4), rank).T for size in sizes]
+    if zeros:
+        factors = [np.where(factor < 0.05, 0.0, factor) for factor in factors]
+        factors = [factor / factor.sum(axis=0) for factor in factors]
+    return rj.LowRankPMF(rng.dirichlet(np.ones(rank)), factors)
+
+
+def random_evidence(rng, pmf, share):
+    """Hard, listed and soft evidence, possible because a record drawn from the model shows it."""
+    record = pmf.sample(1, random_state=rng).codes[0]
+    given = {}
+    for variable, code in zip(pmf.domain.variables, record, strict=True):
+        if rng.random() > share:
+            continue
+        size = len(variable)
+        kind = rng.integers(3)
+        if kind == 0:
+            given[variable.name] = int(code)
+        elif kind == 1:
+            others = rng.choice(size, int(rng.integers(1, size + 1)), replace=False)
+            given[variable.name] = sorted({int(code), *others.tolist()})
+        else:
+            given[variable.name] = rng.random(size) * 10.0 ** -rng.integers(0, 300)
+    return given
+
+
+def pieces(pmf, given):
+    """Evidence as the page keeps it."""
+    out = []
+    for name, value in given.items():
+        n = pmf.domain.index(name)
+        if isinstance(value, np.ndarray):
+            out.append([n, {"kind": "soft", "weights": value.tolist()}])
+        else:
+            levels = value if isinstance(value, list) else [value]
+            out.append([n, {"kind": "in", "levels": levels}])
+    return out
+
+
+def level(page, variable, label):
+    """The button of a level, found as a screen reader's user finds it."""
+    card = page.get_by_role("group", name=variable, exact=True)
+    return card.locator(".level", has=page.locator(f"bdi:text-is('{label}')"))
