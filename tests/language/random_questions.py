@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 
 from rejoint import QueryError, ZeroEvidenceError
+from rejoint.language import MAX_LENGTH
 from rejoint.language.query import Among, Between, Bound, Label, Name, Query, Soft
 from rejoint.language.tokens import reads_as_number
 
@@ -101,5 +102,6 @@ def answer_or_error(pmf, text):
     for shown in (str(answer), repr(answer), answer._repr_html_()):
         shown.encode()
     answer.to_json()
-    assert str(pmf.ask(str(answer.query), random_state=0)) == str(answer)
+    if len(str(answer.query)) <= MAX_LENGTH:
+        assert str(pmf.ask(answer.query, random_state=0)) == str(answer)
     return "answer"

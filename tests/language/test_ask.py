@@ -225,6 +225,11 @@ def test_entropy_of_many_variables_needs_no_dense_joint():
     assert answer.standard_error == pytest.approx(0, abs=1e-12)
 
 
+def test_tiny_soft_evidence_does_not_vanish():
+    answer = P.ask("P(grade | a ~ {x: 5e-324, y: 1}, a = x)")
+    np.testing.assert_allclose(answer.value, P.marginal("grade", {"a": "x"}), atol=ROUNDING)
+
+
 def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
     answer = P.ask("P(a | age = 20)")
     np.testing.assert_allclose(answer.value, P.marginal("a", {"age": 20}), atol=ROUNDING)

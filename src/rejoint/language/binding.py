@@ -121,7 +121,11 @@ class _Binder:
             n = self._index(item.name)
             levels = self.levels.setdefault(n, Levels(self.domain.variables[n], self.text))
             likelihoods[n] = likelihoods.get(n, 1.0) * levels.likelihood(item)
-        return tuple(names), likelihoods
+        # Products of soft evidence may be tiny; only ratios matter.
+        scaled = {
+            n: likelihood / (likelihood.max() or 1.0) for n, likelihood in likelihoods.items()
+        }
+        return tuple(names), scaled
 
     def _index(self, name: Name) -> int:
         if name.text in self.domain:

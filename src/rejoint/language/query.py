@@ -179,7 +179,8 @@ Item = Name | Condition
 class Query:
     """A question: the verb, what is asked, and what is given right of the bar.
 
-    ``str()`` writes it in one way only, and that text reads back as an equal question.
+    ``str()`` writes it in one way only, and that text reads back as an equal question (unless it
+    is longer than a question may be: spaces and escapes are added).
 
     Attributes
     ----------

@@ -1,7 +1,7 @@
 """Questions in the query language, answered by a model."""
 
 from math import exp, log, prod
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,11 +159,12 @@ def _conditional(
     """Divide a table by the probability of the combinations that it is tabulated by."""
     total = queries.joint_table(known.shares, [known.factors[n] for n in bound.by])
     impossible = np.argwhere(total == 0.0)
-    with np.errstate(invalid="ignore"):
-        table /= total  # in place, as it may be large; 0 / 0 is nan
+    with np.errstate(invalid="ignore", divide="ignore"):
+        table /= total  # in place, as it may be large
     np.minimum(table, 1.0, out=table)  # not above one by rounding
     if not len(impossible):
         return table, ()
+    table[..., total == 0.0] = np.nan
     variables = [model.domain[n] for n in bound.by]
     first = ", ".join(
         f"{v.name} = {v.levels[i]}" for v, i in zip(variables, impossible[0], strict=True)
@@ -173,11 +174,11 @@ def _conditional(
 
 
 def _expectation(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
-    (n,) = bound.asked
+    (n,), name = bound.asked, cast(Name, bound.query.asked[0])
     try:
         values = model.domain[n].numeric
     except (ValueError, OverflowError) as error:
-        raise bound.error(str(error), bound.query.asked[0].at) from None  # type: ignore[union-attr]
+        raise bound.error(str(error), name.at) from None
     shares, notes = _table(model, bound, known)
     with np.errstate(invalid="ignore"):  # a level may be infinite, an undefined share is nan
         means = np.tensordot(values, shares, 1)
