@@ -83,6 +83,7 @@ def test_labels_from_data_are_text(opened):
     assert show.title() == "<script>x</script> · rejoint"
     assert show.evaluate("globalThis.broken") is None
     assert show.locator("script").count() == page(document(pmf)).count("<script")
+    expect(show).to_have_url(re.compile("#is"))
     link = show.url
     show.goto("about:blank")
     show.goto(link)
