@@ -76,6 +76,8 @@ def test_long_texts_are_refused():
 def test_only_text_is_a_question():
     with pytest.raises(TypeError, match="A question is a text such as"):
         parse(3)
+    with pytest.raises(TypeError, match="not NoneType"):
+        P.ask(None)
 
 
 def test_the_caret_stands_under_wide_and_combining_characters_too():

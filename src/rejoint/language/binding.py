@@ -87,7 +87,7 @@ Did you mean "yes"?
         P(smoke = yess)
                   ^
     """
-    text = str(query)
+    text = str(query) if isinstance(query, Query) else query
     return _Binder(parse(text), text, domain).bound()
 
 
