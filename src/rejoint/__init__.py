@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rejoint import datasets, identifiability, metrics, plots, rank
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation import estimate
-    from rejoint.estimators import JointPMF
+    from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
     from rejoint.factorization import factorize
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
@@ -31,7 +31,10 @@ _HOMES: dict[str, str | None] = {
     "Bin": "domain",
     "Domain": "domain",
     "FitResult": "solver",
+    "JointClassifier": "estimators",
+    "JointImputer": "estimators",
     "JointPMF": "estimators",
+    "JointRecommender": "estimators",
     "LowRankPMF": "pmf",
     "Marginals": "marginals",
     "Mode": "pmf",
@@ -56,7 +59,10 @@ __all__ = [
     "Bin",
     "Domain",
     "FitResult",
+    "JointClassifier",
+    "JointImputer",
     "JointPMF",
+    "JointRecommender",
     "LowRankPMF",
     "Marginals",
     "Mode",

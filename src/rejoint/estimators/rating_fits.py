@@ -1,0 +1,120 @@
+"""From ratings to the joint of all items, by traits or by free hidden classes."""
+
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoint.domain import Domain, Variable
+from rejoint.domain.labels import plural
+from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimators.fold_in import Evidence
+from rejoint.estimators.rating_levels import RatingLevels
+from rejoint.estimators.ratings import Cells
+from rejoint.estimators.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.pmf import LowRankPMF
+from rejoint.records import Records
+from rejoint.remarks import remark
+from rejoint.solver import FitResult, Record
+
+__all__ = ["evidence_of", "fit_ratings"]
+
+Array = NDArray[np.float64]
+
+
+def evidence_of(cells: Cells, items: int, scale: RatingLevels) -> Evidence:
+    """Cells as evidence: a one for each rating; ratings that are no level are left out."""
+    size = len(scale.values)
+    levels = scale.encode(cells.rating)
+    bad = levels < 0
+    if bad.any():
+        remark(
+            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {cells.rating[bad][0]:g} is not "
+            f"among the ratings of the fit, {scale.words}."
+        )
+    if scale.implicit:  # a stored zero says what absence says
+        bad = levels == 0
+    user, column = cells.user[~bad], (cells.item * size + levels)[~bad]
+    shape = (len(cells.users), items * size)
+    ones = sparse.csr_array((np.ones(len(user)), (user, column)), shape=shape)
+    if not scale.implicit:
+        return Evidence(ones)
+    background = np.tile([1.0, 0.0], items)
+    undone = sparse.csr_array((-np.ones(len(user)), (user, column - 1)), shape=shape)
+    return Evidence(sparse.csr_array(ones + undone), background)
+
+
+def fit_ratings(
+    evidence: Evidence,
+    items: list[Any],
+    values: Array,
+    solver: Any,
+    rank: int | Literal["auto"],
+    rng: np.random.Generator,
+) -> FitResult:
+    """Fit by the solver that was asked for."""
+    domain = domain_of(items, values)
+    if solver == "traits":
+        solver = Traits()
+    if isinstance(solver, Traits):
+        return as_result(fit_traits(evidence, len(values), solver, rng), domain, solver)
+    if not (isinstance(solver, Em | Bayes) or solver in ("auto", "ml", "map", "bayes")):
+        raise ValueError(
+            f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
+            "such as rejoint.estimators.Traits(traits=3)."
+        )
+    records = Records(domain, codes_of(evidence, len(items), len(values)), None)
+    result = estimate(records, rank, solver, random_state=rng, progress=False)
+    return averaged(result)
+
+
+def domain_of(items: list[Any], values: Array) -> Domain:
+    """A variable for each item, called as text what the item is called."""
+    names = [str(item) for item in items]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two items are called {twice!r} as text: give them names that differ.")
+    levels = tuple(float(v) if v % 1 else int(v) for v in values)
+    return Domain(tuple(Variable(name, levels, "ordinal") for name in names))
+
+
+def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
+    """A fit of traits, as all fits are told of."""
+    rank = fit.log_columns.shape[1]
+    columns = np.exp(fit.log_columns).reshape(len(domain), -1, rank)
+    pmf = LowRankPMF(np.full(rank, 1.0 / rank), list(columns), domain)
+    history = tuple(
+        Record(0, "traits", step, -value, float("nan"), float("nan"))
+        for step, value in enumerate(fit.history)
+    )
+    models = max(rank // solver.within(sum(domain.shape))[0], 1)
+    stop = (
+        f"Log-likelihood {fit.history[-1]:.6g} after {plural(len(history), 'sweep')}: users in a "
+        f"space of {plural(solver.traits, 'trait')}; {plural(models, 'model')} of "
+        f"{plural(rank // models, 'point')} averaged."
+    )
+    nothing = float("nan")
+    return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
+
+
+def averaged(result: FitResult) -> FitResult:
+    """The same with the mean of the posterior draws as its model, as many as memory allows."""
+    if result.posterior is None:
+        return result
+    draws = result.posterior.draws
+    size = sum(len(factor) for factor in draws[0].factors) * draws[0].rank
+    step = -(-len(draws) * size // MOST_NUMBERS)
+    return replace(result, pmf=LowRankPMF.average(draws[::step]))
+
+
+def codes_of(evidence: Evidence, items: int, size: int) -> NDArray[np.int16]:
+    """Evidence as codes of records, -1 where there is none: a table of users x items."""
+    absent = -1 if evidence.background is None else 0
+    codes = np.full((evidence.cells.shape[0], items), absent, dtype=np.int16)
+    cells = evidence.cells.tocoo()
+    good = cells.data > 0
+    user, column = cells.coords[0][good], cells.coords[1][good]
+    codes[user, column // size] = column % size
+    return codes
