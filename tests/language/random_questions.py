@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 
 from rejoint import QueryError, ZeroEvidenceError
-from rejoint.language import MAX_LENGTH
+from rejoint.language import MAX_LENGTH, MAX_SAMPLE
 from rejoint.language.query import Among, Between, Bound, Label, Name, Query, Soft
 from rejoint.language.tokens import reads_as_number
 
@@ -39,7 +39,7 @@ QUERIES = (
     | st.builds(Query, st.just("MI"), some(NAMES), GIVEN, some(NAMES))
     | st.builds(Query, st.just("argmax"), some(NAMES, 0), GIVEN)
     | st.builds(
-        Query, st.just("sample"), some(NAMES, 0), GIVEN, st.just(()), st.integers(0, 10**9 - 1)
+        Query, st.just("sample"), some(NAMES, 0), GIVEN, st.just(()), st.integers(0, MAX_SAMPLE)
     )
 )
 

@@ -41,7 +41,6 @@ MISTAKES = {
     "E(^a)": "Variable 'a' has levels that are no numbers",
     "argmax a | ^grade": "argmax needs a value here: grade = ... (P tabulates by it).",
     "sample 3 | ^grade": "sample needs a value here",
-    "sample ^999999999": "At most 26,843,545 records of this model are drawn at once.",
     "^argmax | a = x, grade = mid, age = 20, stars = 1, ok = True": "Every variable is given",
 }
 
@@ -61,6 +60,13 @@ def test_tables_too_large_are_refused_before_they_are_formed():
     p = rj.LowRankPMF([1.0], [[[0.5], [0.5]]] * 40)
     with pytest.raises(QueryError, match=r"The table would have 1.1e\+12 cells, more than the"):
         p.ask(f"P({', '.join(p.domain.names)})")
+
+
+def test_samples_too_large_are_refused_before_they_are_drawn():
+    p = rj.LowRankPMF([1.0], [[[0.5], [0.5]]] * 2000)
+    with pytest.raises(QueryError, match="At most 67,108 records of this model") as caught:
+        p.ask("sample 100000")
+    assert caught.value.position == len("sample ")
 
 
 def test_long_texts_are_refused():

@@ -12,8 +12,8 @@ Nothing here knows of models: `LowRankPMF.ask` answers.
 
 from rejoint.language.binding import BoundQuery, bind
 from rejoint.language.errors import QueryError
-from rejoint.language.grammar import parse
+from rejoint.language.grammar import MAX_SAMPLE, parse
 from rejoint.language.query import Query
 from rejoint.language.tokens import MAX_LENGTH
 
-__all__ = ["MAX_LENGTH", "BoundQuery", "Query", "QueryError", "bind", "parse"]
+__all__ = ["MAX_LENGTH", "MAX_SAMPLE", "BoundQuery", "Query", "QueryError", "bind", "parse"]

@@ -5,7 +5,7 @@ from typing import Any
 
 __all__ = ["QueryError", "pointed"]
 
-_AROUND = 36  # characters shown on either side of the place
+_AROUND = 38  # characters shown on either side of the place in longer texts
 _INDENT = "    "
 
 
@@ -54,6 +54,8 @@ def pointed(text: str, position: int) -> str:
               ^
     """
     start, end = max(0, position - _AROUND), position + _AROUND
+    if len(text) <= 2 * _AROUND:
+        start, end = 0, len(text)
     before = "..." * (start > 0) + "".join(map(_shown, text[start:position]))
     after = "".join(map(_shown, text[position:end])) + "..." * (end < len(text))
     return f"{_INDENT}{before}{after}\n{_INDENT}{' ' * sum(map(_width, before))}^"

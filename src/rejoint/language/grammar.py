@@ -38,12 +38,15 @@ from rejoint.language.query import (
 )
 from rejoint.language.tokens import Token, quote, reads_as_number, tokenize
 
-__all__ = ["parse"]
+__all__ = ["MAX_SAMPLE", "parse"]
 
 _ORDER = ("<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MAX_DIGITS = 9
+
+MAX_SAMPLE = 100_000
+"""Most records that a question draws: an answer is read or sent whole."""
 
 
 def parse(text: str) -> Query:
@@ -150,8 +153,8 @@ class _Parser:
         token = self.take()
         if token.kind != "word" or not all(c in "0123456789" for c in token.text):
             self.fail(f"Expected how many records to sample, found {_found(token)}.", token.at)
-        if len(token.text) > _MAX_DIGITS:
-            self.fail(f"At most {'9' * _MAX_DIGITS} records can be sampled.", token.at)
+        if len(token.text) > _MAX_DIGITS or int(token.text) > MAX_SAMPLE:
+            self.fail(f"A question samples at most {MAX_SAMPLE:,} records.", token.at)
         self.skip(",")
         return token.at, int(token.text)
 
