@@ -6,6 +6,7 @@ import numpy as np
 
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.filling import briefly, fit_filled
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import Array, Problem
@@ -93,10 +94,32 @@ def factorize(
         )
     rank, n_init = whole("rank", rank), whole("n_init", n_init)
     chosen = as_solver(solver)
-    problem = make_problem(marginals, weighting)
     rng = np.random.default_rng(random_state)
     with Progress(progress) as report:
-        runs = search(problem, rank, chosen, as_start(start, marginals, rank), n_init, rng, report)
+
+        def fit(tables: Marginals, model: LowRankPMF | None, brief: bool) -> FitResult:
+            first = as_start(start if model is None else model, tables, rank)
+            method = briefly(chosen) if brief else chosen
+            return fit_tables(tables, rank, method, first, n_init, weighting, rng, report)
+
+        if marginals.unknown is not None:
+            return fit_filled(marginals, fit)
+        return fit(marginals, None, False)
+
+
+def fit_tables(
+    marginals: Marginals,
+    rank: int,
+    solver: AnySolver | Auto,
+    start: tuple[Array, Array] | str | None,
+    n_init: int,
+    weighting: str,
+    rng: np.random.Generator,
+    report: Progress,
+) -> FitResult:
+    """Search from some starts, tables taken as they are."""
+    problem = make_problem(marginals, weighting)
+    runs = search(problem, rank, solver, start, n_init, rng, report)
     best = min(runs, key=lambda r: r.objective)
     pmf = as_pmf(problem, marginals, best.weights, best.factors)
     return FitResult(

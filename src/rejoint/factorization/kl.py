@@ -93,7 +93,12 @@ class Kl:
 
 
 def check_tables(problem: Problem) -> None:
-    """Refuse moments: they are no shares, of which a divergence could be taken."""
+    """Refuse moments and negative cells: of these no divergence can be taken."""
+    if any((table < 0).any() for table in problem.tables):
+        raise ValueError(
+            "solver='kl' compares tables of shares, and some cells are negative (noise was added): "
+            "use solver='auto', 'admm' or 'newton', which take them as they are."
+        )
     if problem.moments:
         number = sum(len(moments.value) for moments in problem.moments)
         raise ValueError(

@@ -45,7 +45,8 @@ def disagreements(store: TableStore) -> list[Disagreement]:
     >>> disagreements(TableStore(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
     [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
     """
-    full = [i for i in range(len(store)) if store.totals[i] > 0]
+    # Guesses in cells that are not known would make agreement or strife where there is none.
+    full = [i for i in range(len(store)) if store.totals[i] > 0 and store.unknown_of(i) is None]
     subsets = [store.index_subsets[i] for i in full]
     found = furthest_apart(subsets, [store.shares(i) for i in full])
     names = store.domain.names

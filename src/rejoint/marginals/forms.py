@@ -37,13 +37,26 @@ VALUE_NAMES = COUNT_NAMES | SHARE_NAMES | {"value", "values"}
 
 @dataclass(frozen=True)
 class LabelledTable:
-    """A table as read: axes in the order of its key; ``labels[axis]`` is None for plain arrays."""
+    """A table as read: axes in the order of its key; ``labels[axis]`` is None for plain arrays.
+
+    Cells that are not known are NaN and have bounds; ``margins`` are tables of fewer variables
+    that were printed with it (a row of totals), ``total`` is what all its cells add up to.
+    """
 
     names: Names
     labels: tuple[tuple[Hashable, ...] | None, ...]
     values: Array
     whole: bool = False  # the numbers came as integers
     column: str = ""  # name of the column they came from, which may say what they are
+    bounds: tuple[Array, Array] | None = None  # least and most of every cell
+    margins: tuple["LabelledTable", ...] = ()
+    total: float | None = None
+    percent: bool = False  # per cent signs were printed
+    digit: float = 0.0  # what the numbers were rounded to: 1, 0.1, ...
+    error: float | None = None  # standard error of a cell (root mean square)
+    noisy: bool = False  # noise was added, so that cells may be negative
+    source: str = ""  # the file it is from
+    records: float | None = None  # how many are behind shares
 
 
 def names_of(key: Any) -> Names:
@@ -75,6 +88,8 @@ def read_table(names: Names, table: Any) -> LabelledTable:
     """
     import narwhals.stable.v1 as nw  # slow to import
 
+    if isinstance(table, LabelledTable):
+        return table
     if isinstance(table, Mapping):
         return _from_mapping(names, table)
     if nw.dependencies.is_pandas_dataframe(table) and _is_crosstab(names, table):

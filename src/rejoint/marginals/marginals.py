@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from rejoint.domain import Domain
 from rejoint.marginals import counting, covers
 from rejoint.marginals.agreement import Disagreement, disagreements, remark_on_disagreements
+from rejoint.marginals.comparison import Fits, compare
+from rejoint.marginals.exchange import TableExchange
 from rejoint.marginals.moments import read_moments
-from rejoint.marginals.reading import check_covered, read_tables, weights_of_tables
-from rejoint.marginals.store import TableStore, add
+from rejoint.marginals.reading import check_covered, read_tables
+from rejoint.marginals.store import add, fill_unknown
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -33,7 +35,7 @@ class Projectable(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals(TableStore):
+class Marginals(TableExchange):
     """Tables of counts (or shares) over subsets of the variables of a domain.
 
     Make them by :meth:`count`, :meth:`from_tables` or :meth:`from_pmf`.
@@ -53,6 +55,9 @@ class Marginals(TableStore):
     counted : array of bool, optional
         False where a table was given as shares, so that its total says nothing of how many
         records are behind it; true by default.
+    unknown : UnknownCells, optional
+        Cells that were held back, their bounds, and sums of them that are known; ``flat`` has a
+        first guess there.
 
     Examples
     --------
@@ -130,6 +135,8 @@ class Marginals(TableStore):
         table_weight: Mapping[Any, float] | float | None = None,
         moments: Mapping[Any, float] | None = None,
         central: bool = True,
+        suppressed: tuple[float, float] | None = None,
+        noisy: bool = False,
     ) -> "Marginals":
         """Take tables from elsewhere: published, counted by a database, exact.
 
@@ -158,6 +165,13 @@ class Marginals(TableStore):
         central : bool
             Whether moments of two names and more are about the means (given, or taken from a
             table) or raw, ``E[a b]``.
+        suppressed : (float, float), optional
+            Take cells that are NaN as held back, between these bounds (counts of 1 to 4, say;
+            the upper one may be infinite): a fit then fills them by what it expects. Without
+            this they are an error.
+        noisy : bool
+            Whether noise was added (differential privacy), so that cells may be negative. They
+            are kept as they are: least squares is unbiased by them, cutting off would not be.
 
         Examples
         --------
@@ -166,16 +180,8 @@ class Marginals(TableStore):
         (array([100.,   1.]), array([[10., 30.],
                [20., 40.]]))
         """
-        read = read_tables(tables, domain, kind)
-        flat = [table.ravel() for table in read.tables]
-        weight = weights_of_tables(table_weight, read)
-        made = cls(
-            read.domain,
-            read.subsets,
-            np.concatenate([*flat, np.empty(0)]),
-            weight,
-            counted=np.array(read.counted, dtype=bool),
-        )
+        read = read_tables(tables, domain, kind, suppressed, noisy=noisy)
+        made = cls._of_read(read, table_weight)
         if moments:
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
             made = replace(made, moments=found)
@@ -220,6 +226,41 @@ class Marginals(TableStore):
         if not isinstance(other, Marginals):
             return NotImplemented
         return add(self, other)
+
+    def filled(self, model: Projectable) -> "Marginals":
+        """Fill the cells that are not known by what a model expects, within their bounds.
+
+        Examples
+        --------
+        >>> nan = float("nan")
+        >>> m = Marginals.from_tables({"a": {"x": 3, "y": nan}}, suppressed=(0, 9))
+        >>> even = Marginals.from_tables({"a": {"x": 1, "y": 1}})
+        >>> m.filled(even)["a"].round(2)
+        array([3.  , 2.99])
+        """
+        return fill_unknown(self, model)
+
+    def compare(self, model: Projectable) -> Fits:
+        """Say how well a model, or other tables, meet these: worst first, with the worst cell.
+
+        Beside each distance (total variation) stands what chance alone would make it, where the
+        number of records is known. Cells that are not known are left out.
+
+        Parameters
+        ----------
+        model : LowRankPMF, Records, Marginals
+            Anything with ``marginal(names)``.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia()
+        >>> m = Marginals.count(p.sample(1000, random_state=0), subsets=[("smoke", "lung")])
+        >>> m.compare(p)
+        table        distance  by chance  worst cell           given   model
+        smoke, lung  0.0140    0.0162     smoke=yes, lung=yes  0.0370  0.0500
+        """
+        return compare(self, model)
 
     def disagreements(self) -> list[Disagreement]:
         """List where tables differ on variables that they share, worst first.

@@ -1,7 +1,7 @@
 """Tables given by the user: one domain, one dense array of counts or shares for each."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -9,33 +9,39 @@ from numpy.typing import NDArray
 
 from rejoint.domain import Domain
 from rejoint.domain.labels import show
-from rejoint.marginals.forms import (
-    COUNT_NAMES,
-    SHARE_NAMES,
-    LabelledTable,
-    Names,
-    names_of,
-    read_table,
-)
+from rejoint.marginals.faults import check_cells, check_no_totals
+from rejoint.marginals.forms import LabelledTable, Names, names_of, read_table
+from rejoint.marginals.kinds import unit
+from rejoint.marginals.unknown import UnknownCells, start_fill
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
 
-#: How far from 1 (or, relatively, from 100 %) shares may add up: published ones are rounded.
-ROUNDING = 0.01
-
 
 @dataclass(frozen=True)
 class ReadTables:
-    """Tables over one domain: axes in index order, and whether each is counts."""
+    """Tables over one domain: axes in index order, and whether each is counts.
+
+    ``unknown`` has the cells that were not given, which ``tables`` hold a first guess of;
+    ``errors`` the standard error of a cell of each table, NaN where none is known.
+    """
 
     domain: Domain
     subsets: tuple[Subset, ...]
     tables: tuple[Array, ...]
     counted: tuple[bool, ...]
+    unknown: tuple[UnknownCells | None, ...]
+    errors: tuple[float, ...]
 
 
-def read_tables(tables: Mapping[Any, Any], domain: Domain | None, kind: str) -> ReadTables:
+def read_tables(
+    tables: Mapping[Any, Any],
+    domain: Domain | None,
+    kind: str,
+    suppressed: tuple[float, float] | None = None,
+    *,
+    noisy: bool = False,
+) -> ReadTables:
     """Read tables in any accepted form; the domain, if not given, is what they show.
 
     Examples
@@ -52,15 +58,46 @@ def read_tables(tables: Mapping[Any, Any], domain: Domain | None, kind: str) -> 
             f"{{('a', 'b'): table}}; got {type(tables).__name__}."
         )
     read = [read_table(names_of(key), table) for key, table in tables.items()]
+    read = [_as_said(table, suppressed, noisy) for table in read]
+    return gather(read, domain, kind)
+
+
+def _as_said(
+    table: LabelledTable, suppressed: tuple[float, float] | None, noisy: bool
+) -> LabelledTable:
+    """The table with what the user says of cells that are missing, or negative."""
+    if noisy:
+        table = replace(table, noisy=True)
+    gone = np.isnan(table.values)
+    if suppressed is None or table.bounds is not None or not gone.any():
+        return table
+    low, high = suppressed
+    if not 0 <= low <= high:
+        raise ValueError(
+            f"suppressed=({low:g}, {high:g}): give the least and the most that a held-back cell "
+            "may be."
+        )
+    values = table.values
+    return replace(table, bounds=(np.where(gone, low, values), np.where(gone, high, values)))
+
+
+def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> ReadTables:
+    """Tables as read, checked and put over one domain: by default the one that they show.
+
+    Examples
+    --------
+    >>> gather([read_table(("a",), {"x": 1, "y": 3})], None, "auto").tables
+    (array([1., 3.]),)
+    """
     for table in read:
-        _check_cells(table)
-        _check_margins(table)
+        check_cells(table)
+        check_no_totals(table)
     if domain is None:
         if not read:
             raise ValueError("No tables are given: moments alone need domain=, for their levels.")
         domain = domain_of(read)
     subsets: dict[Subset, Names] = {}
-    aligned, counted = [], []
+    aligned, counted, unknown, errors = [], [], [], []
     for table in read:
         subset, values = align(table, domain)
         if subset in subsets:
@@ -69,42 +106,23 @@ def read_tables(tables: Mapping[Any, Any], domain: Domain | None, kind: str) -> 
                 "up, or keep one."
             )
         subsets[subset] = table.names
-        values, is_count = as_counts_or_shares(table, values, kind)
+        divisor, is_count = unit(table, values, kind)
+        cells = unknown_cells(table, subset, values, domain, divisor, whole=not is_count)
+        if table.records is not None and not is_count:
+            cells = None if cells is None else cells.scaled(table.records)
+            divisor, is_count = divisor / table.records, True
+        values = values / divisor
+        if cells is not None:
+            filled = start_fill(values.ravel(), values.shape, cells, counted=is_count)
+            values = filled.reshape(values.shape)
         aligned.append(values)
         counted.append(is_count)
-    return ReadTables(domain, tuple(subsets), tuple(aligned), tuple(counted))
-
-
-def _check_cells(table: LabelledTable) -> None:
-    bad = ~(table.values >= 0) | np.isinf(table.values)  # NaN compares false
-    if not bad.any():
-        if table.values.sum() > 0:
-            return
-        raise ValueError(f"Table {table.names} is empty: all its cells are zero.")
-    cell = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    where = ", ".join(
-        f"{n}={(range(bad.shape[i]) if labels is None else labels)[cell[i]]!r}"
-        for i, (n, labels) in enumerate(zip(table.names, table.labels, strict=True))
+        unknown.append(cells)
+        raw_total = divisor * float(values.sum())
+        errors.append(np.nan if table.error is None else table.error / raw_total)
+    return ReadTables(
+        domain, tuple(subsets), tuple(aligned), tuple(counted), tuple(unknown), tuple(errors)
     )
-    raise ValueError(
-        f"Table {table.names}, cell {where}: got {table.values[cell]:g}; cells must be finite and "
-        "not negative. Write 0 where nothing was counted; leave out a table that is not known."
-    )
-
-
-def _check_margins(table: LabelledTable) -> None:
-    """Refuse a row of totals beside the cells: everything would count twice."""
-    for axis, labels in enumerate(table.labels):
-        for i, label in enumerate(labels or ()):
-            if str(label).lower() not in ("all", "total", "sum") or len(labels or ()) < 3:
-                continue
-            total = np.take(table.values, i, axis)
-            rest = np.delete(table.values, i, axis).sum(axis)
-            if np.allclose(total, rest, rtol=1e-3):  # shares may be rounded
-                raise ValueError(
-                    f"Table {table.names}: {label!r} of {table.names[axis]!r} is the sum of the "
-                    "other levels; leave totals out (pandas: margins=False)."
-                )
 
 
 def domain_of(tables: Sequence[LabelledTable]) -> Domain:
@@ -190,72 +208,60 @@ def _codes(names: Names, variable: Any, labels: Sequence[Hashable]) -> list[int]
         raise ValueError(f"Table {names}: {error.args[0]}") from error
 
 
-def as_counts_or_shares(table: LabelledTable, values: Array, kind: str) -> tuple[Array, bool]:
-    """Return counts as they are, shares scaled to one, and whether it was counts.
+def unknown_cells(
+    table: LabelledTable,
+    subset: Subset,
+    values: Array,
+    domain: Domain,
+    divisor: float,
+    *,
+    whole: bool,
+) -> UnknownCells | None:
+    """Where an aligned table is not known, and what bounds and totals say of those cells.
 
-    Told apart, unless ``kind`` says it, by the name of the column, then by the numbers:
-    integers are counts; a sum of 1 means shares; a sum of 100 with fractions, percentages; a
-    sum below one is neither, and anything else counts (of weighted records, if fractional).
-
-    Examples
-    --------
-    >>> table = read_table(("a",), {"x": 12.5, "y": 87.5})
-    >>> as_counts_or_shares(table, table.values, "auto")
-    (array([0.125, 0.875]), False)
-    """
-    total = float(values.sum())
-    one = abs(total - 1) <= ROUNDING or abs(total / 100 - 1) <= ROUNDING
-    if kind == "auto":
-        kind = _kind(table, total)
-    if kind == "counts":
-        return values, True
-    if not one:
-        raise ValueError(
-            f"Table {table.names}: shares must add up to 1 (or 100 %), these to {total:g}. If "
-            "they are counts say kind='counts'."
-        )
-    return values / total, False
-
-
-def _kind(table: LabelledTable, total: float) -> str:
-    column = table.column.lower()
-    fractions = bool(np.any(table.values != np.floor(table.values)))
-    if column in SHARE_NAMES or (fractions and abs(total - 1) <= ROUNDING):
-        return "shares"  # also in a column "freq", which may mean either
-    if column in COUNT_NAMES or table.whole:
-        return "counts"
-    if abs(total - 1) <= ROUNDING or (fractions and abs(total / 100 - 1) <= ROUNDING):
-        return "shares"
-    if total < 1:
-        raise ValueError(
-            f"Table {table.names} adds up to {total:g}: too little for shares, which add up to "
-            "1, and for counts. Check it, or say kind='counts'."
-        )
-    return "counts"
-
-
-def weights_of_tables(given: Mapping[Any, float] | float | None, read: ReadTables) -> Array:
-    """Return one weight for each table: 1 unless given.
+    ``whole`` says that all cells together are the divisor: shares, which add up to one.
 
     Examples
     --------
-    >>> read = read_tables({"a": [1, 2], "b": [1, 2]}, None, "auto")
-    >>> weights_of_tables({"b": 3.0}, read)
-    array([1., 3.])
+    >>> margin = LabelledTable(("a",), (("x", "y"),), np.array([5.0, 9.0]))
+    >>> table = LabelledTable(
+    ...     ("a", "b"),
+    ...     (("x", "y"), ("u", "v")),
+    ...     np.array([[3.0, np.nan], [4.0, 5.0]]),
+    ...     margins=(margin,),
+    ...     bounds=(np.zeros((2, 2)), np.full((2, 2), 9.0)),
+    ... )
+    >>> domain = Domain.of({"a": ["x", "y"], "b": ["u", "v"]})
+    >>> unknown_cells(table, (0, 1), table.values, domain, 1.0, whole=False).sums
+    ((array([0]), 2.0),)
     """
-    weight = np.ones(len(read.subsets))
-    if isinstance(given, Mapping):
-        position = {frozenset(s): i for i, s in enumerate(read.subsets)}
-        for key, value in given.items():
-            subset = frozenset(read.domain.indices(names_of(key)))
-            if subset not in position:
-                raise ValueError(f"table_weight names {key!r}, but no such table is given.")
-            weight[position[subset]] = value
-    elif given is not None:
-        weight[:] = given
-    if not np.all(np.isfinite(weight)) or np.any(weight < 0):
-        raise ValueError(f"table_weight must be finite and not negative, got {given!r}.")
-    return weight
+    flat = values.ravel()
+    gone = np.isnan(flat)
+    if not gone.any():
+        return None
+    assert table.bounds is not None
+    low, high = (
+        align(replace(table, values=bound), domain)[1].ravel()[gone] / divisor
+        for bound in table.bounds
+    )
+    number = np.cumsum(gone) - 1  # which unknown cell is at each place
+    lines: list[tuple[NDArray[np.intp], float]] = []
+    for margin in table.margins:
+        kept, claims = align(margin, domain)
+        axes = [subset.index(n) for n in kept]
+        grid = np.moveaxis(np.arange(flat.size).reshape(values.shape), axes, range(len(axes)))
+        lines += zip(grid.reshape(claims.size, -1), claims.ravel(), strict=True)
+    if table.total is not None:
+        lines.append((np.arange(flat.size), table.total))
+    elif whole:
+        lines.append((np.arange(flat.size), divisor))
+    sums = []
+    for line, claim in lines:
+        members = number[line[gone[line]]]
+        if len(members) and not np.isnan(claim):
+            rest = (claim - float(np.nansum(flat[line]))) / divisor
+            sums.append((members, float(np.clip(rest, low[members].sum(), high[members].sum()))))
+    return UnknownCells(np.flatnonzero(gone), low, high, tuple(sums))
 
 
 def check_covered(domain: Domain, subsets: Sequence[Subset]) -> None:

@@ -14,6 +14,7 @@ from rejoint.kernels._numpy import table_sizes
 from rejoint.marginals.covers import indices_of
 from rejoint.marginals.forms import names_of
 from rejoint.marginals.moments import Moment
+from rejoint.marginals.unknown import UnknownCells, fill_table
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -37,6 +38,7 @@ class TableStore:
     table_weight: Array = None  # type: ignore[assignment]  # filled in below
     moments: tuple[Moment, ...] = ()
     counted: NDArray[np.bool_] = None  # type: ignore[assignment]
+    unknown: UnknownCells | None = None
 
     def __post_init__(self) -> None:
         number = len(self.index_subsets)
@@ -120,6 +122,8 @@ class TableStore:
         if len(self) and self.counted.any():
             low, high = (f"{f(self.totals[self.counted]):,.10g}" for f in (np.min, np.max))
             more += f", {low if low == high else f'{low} to {high}'} records each"
+        if self.unknown is not None:
+            more += f", {plural(len(self.unknown), 'cell')} not known"
         return f"{type(self).__name__}({words} over {plural(len(self.domain), 'variable')}{more})"
 
     def counts_of(self, i: int) -> Array:
@@ -133,6 +137,18 @@ class TableStore:
         """
         shape = [self.domain.shape[n] for n in self.index_subsets[i]]
         return self.flat[self.starts[i] : self.starts[i + 1]].reshape(shape)
+
+    def unknown_of(self, i: int) -> UnknownCells | None:
+        """Return the cells of the i-th table that are not known, None if all are.
+
+        Examples
+        --------
+        >>> TableStore(Domain.of({"a": 2}), ((0,),), [1, 2]).unknown_of(0) is None
+        True
+        """
+        if self.unknown is None:
+            return None
+        return self.unknown.between(int(self.starts[i]), int(self.starts[i + 1]))
 
     def _find(self, asked: Names) -> int:
         subset = indices_of(self.domain, asked)
@@ -195,6 +211,29 @@ class TableStore:
         return _in_order(share, self.domain.indices(asked))
 
 
+def fill_unknown(store: "Store", model: Any) -> "Store":
+    """Tables with cells that are not known filled by what a model expects, within their bounds.
+
+    Examples
+    --------
+    >>> cells = UnknownCells(np.array([1]), np.zeros(1), np.full(1, np.inf))
+    >>> store = TableStore(Domain.of({"a": 2}), ((0,),), [3.0, 0.0], unknown=cells)
+    >>> even = TableStore(store.domain, ((0,),), [1, 1])
+    >>> fill_unknown(store, even)["a"]
+    array([3., 3.])
+    """
+    if store.unknown is None:
+        return store
+    flat = store.flat.copy()
+    for i, names in enumerate(store.subsets):
+        cells = store.unknown_of(i)
+        if cells is not None:
+            part = flat[int(store.starts[i]) : int(store.starts[i + 1])]
+            shares = np.asarray(model.marginal(list(names))).ravel()
+            part[:] = fill_table(part, cells, shares, counted=bool(store.counted[i]))
+    return replace(store, flat=flat)
+
+
 def _in_order(table: Array, asked: Sequence[int]) -> Array:
     """Turn a table with axes in index order to the order asked."""
     return table.transpose(np.argsort(np.argsort(asked)))
@@ -236,7 +275,20 @@ def add(one: Store, other: Store) -> Store:
         table_weight=np.concatenate([one.table_weight, other.table_weight[extra]]),
         moments=moments,
         counted=np.concatenate([one.counted, other.counted[extra]]),
+        unknown=_both_unknown(one, other, extra),
     )
+
+
+def _both_unknown(one: TableStore, other: TableStore, extra: list[int]) -> UnknownCells | None:
+    """Cells that are not known of one, and of those tables of the other that come behind them."""
+    parts = [one.unknown] if one.unknown is not None else []
+    start = len(one.flat)
+    for i in extra:
+        cells = other.unknown_of(i)
+        if cells is not None:
+            parts.append(cells.shifted(start))
+        start += int(other.starts[i + 1] - other.starts[i])
+    return UnknownCells.together(parts)
 
 
 def _check_same_tables(one: TableStore, other: TableStore) -> None:
@@ -249,6 +301,11 @@ def _check_same_tables(one: TableStore, other: TableStore) -> None:
             raise ValueError(
                 f"Both have a table of {one.subsets[i]}, and shares do not add up: multiply them "
                 "by their numbers of records and give counts, or leave one of them out."
+            )
+        if one.unknown_of(i) is not None or other.unknown_of(j) is not None:
+            raise ValueError(
+                f"Both have a table of {one.subsets[i]}, and cells of it are not known in one of "
+                "them: what is not known does not add up. Leave one of them out."
             )
         if one.table_weight[i] != other.table_weight[j]:
             raise ValueError(

@@ -1,0 +1,392 @@
+"""Tables in files: layouts, numbers as printed, totals, marks, faults in words, round trips."""
+
+import gzip
+import json
+import os
+import sys
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.marginals import Marginals, folders
+from rejoint.marginals.cells import read_cell
+
+COUNTS = np.array([[30.0, 10.0, 5.0], [20.0, 40.0, 15.0]])
+
+LAYOUTS = {
+    "long.csv": "smoke,age,count\nyes,young,30\nyes,mid,10\nyes,old,5\n"
+    "no,young,20\nno,mid,40\nno,old,15\n",
+    "corner.csv": "smoke \\ age,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
+    "equals.csv": "smoke,age=young,age=mid,age=old\nyes,30,10,5\nno,20,40,15\n",
+    "smoke__age.csv": "smoke,young,mid,old\nyes,30,10,5\nno,20,40,15\n",
+    "smoke by age.tsv": "smoke\tyoung\tmid\told\nyes\t30\t10\t5\nno\t20\t40\t15\n",
+    "semicolon.csv": "smoke \\ age;young;mid;old\nyes;30;10;5\n\nno;20;40;15\n",
+    "totals.csv": "smoke \\ age,young,mid,old,Total\nyes,30,10,5,45\nno,20,40,15,75\n"
+    "Total,50,50,20,120\n",
+    "quoted.csv": '"smoke \\ age","young","mid","old"\n"yes","30","10","5"\n"no","20","40","15"\n',
+    "bom.csv": "\ufeff# a comment, with a comma\nsmoke \\ age,young,mid,old\n"
+    "yes,30,10,5\nno,20,40,15\n",
+}
+
+
+def put(folder, name, text):
+    path = folder / name
+    path.write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_every_layout_gives_the_same_table(tmp_path, name):
+    m = Marginals.read(put(tmp_path, name, LAYOUTS[name]))
+    assert m.domain.names == ("smoke", "age")
+    assert m.domain["age"].levels == ("young", "mid", "old")
+    np.testing.assert_array_equal(m["smoke", "age"], COUNTS)
+    assert m.counted.all()
+
+
+def test_gzip_and_standard_input(tmp_path, monkeypatch):
+    data = gzip.compress(LAYOUTS["corner.csv"].encode())
+    (tmp_path / "t.csv.gz").write_bytes(data)
+    np.testing.assert_array_equal(Marginals.read(tmp_path)["smoke", "age"], COUNTS)
+    with open(tmp_path / "t.csv.gz", "rb") as file:
+        monkeypatch.setattr(sys, "stdin", type("In", (), {"buffer": file}))
+        np.testing.assert_array_equal(Marginals.read("-")["smoke", "age"], COUNTS)
+    (tmp_path / "t.csv.gz").write_bytes(data[:-12])
+    with pytest.raises(ValueError, match=r"t\.csv\.gz: the gzip file is cut short or corrupt"):
+        Marginals.read(tmp_path)
+
+
+def test_three_variables_with_outer_labels_printed_once(tmp_path):
+    text = "sex,smoke \\ age,young,old\nf,yes,1,2\n,no,3,4\nm,yes,5,6\n,no,7,8\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text))
+    assert m.subsets == (("sex", "smoke", "age"),)
+    np.testing.assert_array_equal(m["sex", "smoke", "age"].ravel(), np.arange(1.0, 9.0))
+
+
+def test_a_folder_of_tables_with_different_totals(tmp_path):
+    put(tmp_path, "t10.csv", "b,c,count\nu,1,50\nu,2,10\nv,1,20\nv,2,20\n")
+    put(tmp_path, "t9.csv", "a,b,percent\nx,u,30\nx,v,30\ny,u,30\ny,v,10\n")
+    put(tmp_path, "notes.md", "not a table")
+    m = Marginals.read(tmp_path)
+    assert m.subsets == (("a", "b"), ("b", "c"))  # t9 before t10
+    assert list(m.counted) == [False, True]
+    assert m.totals.tolist() == pytest.approx([1.0, 100.0])
+    assert m.domain["c"].levels == (1, 2)  # labels that are all whole numbers are numbers
+    again = Marginals.read([tmp_path / "t9.csv", tmp_path / "t10.csv"])
+    np.testing.assert_array_equal(again.flat, m.flat)
+
+
+def test_one_long_file_holds_several_tables(tmp_path):
+    text = "a,b,c,n\nx,u,,30\nx,v,,10\ny,u,,20\ny,v,,40\n,u,1,25\n,u,2,25\n,v,1,30\n,v,2,20\n"
+    m = Marginals.read(put(tmp_path, "all.csv", text))
+    assert m.subsets == (("a", "b"), ("b", "c"))
+    np.testing.assert_array_equal(m["c", "b"], [[25, 30], [25, 20]])
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        *(("7", 7), ("1,234", 1234), ("1 234 567", 1234567), ("12.5%", 12.5), ("12.5 %", 12.5)),
+        *(("1e3", 1000), (".5", 0.5), ("-3", -3), ("\u22123", -3), ("1,234.5", 1234.5)),
+    ],
+)
+def test_numbers_as_people_write_them(text, value):
+    assert read_cell(text).value == value
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        *(("<5", (0, 4)), ("< 5", (0, 4)), ("<=4", (0, 4)), ("≤4", (0, 4)), ("1-4", (1, 4))),
+        *(("<0.5", (0, 0.5)), ("*", (0, np.inf)), (".", (0, np.inf)), ("", (0, np.inf))),
+        *(("c", (0, np.inf)), ("NA", (0, np.inf)), ("..", (0, np.inf))),
+    ],
+)
+def test_marks_of_cells_that_were_held_back(text, bounds):
+    cell = read_cell(text)
+    assert not cell.known
+    assert (cell.low, cell.high) == bounds
+
+
+def test_decimal_commas(tmp_path):
+    text = "a \\ b;u;v\nx;12,5 %;37,5 %\ny;25 %;25 %\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text))
+    np.testing.assert_allclose(m["a", "b"], [[0.125, 0.375], [0.25, 0.25]])
+    text = "a \\ b;u;v\nx;1.250;2.000,5\ny;25;25\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text), decimal=",", kind="counts")
+    assert m["a", "b"][0].tolist() == [1250.0, 2000.5]
+
+
+def test_shares_rounded_to_a_digit_need_not_add_up(tmp_path):
+    # 43 shares, each rounded to a per cent: their sum is off by four.
+    share = np.array([3.4] * 10 + [2.0] * 33) / 100
+    rounded = np.round(100 * share)
+    assert abs(rounded.sum() - 100) > 1
+    rows = "".join(f"{i},{value:.0f}\n" for i, value in enumerate(rounded))
+    m = Marginals.read(put(tmp_path, "t.csv", "a,percent\n" + rows))
+    np.testing.assert_allclose(m["a"], rounded / rounded.sum())
+
+
+def test_comments_say_kind_records_weight_and_standard_error(tmp_path):
+    put(tmp_path, "a.csv", "# kind: percent\n# records: 500\n# weight: 2\na,n\nx,40\ny,60\n")
+    put(tmp_path, "b.csv", "# standard error: 0.01\na,b,share\nx,u,.4\ny,v,.6\n")
+    put(tmp_path, "c.csv", "a,c,share,se\nx,u,.4,.02\ny,v,.6,.02\n")
+    m = Marginals.read(tmp_path)
+    np.testing.assert_allclose(m["a"], [200, 300])
+    assert list(m.counted) == [True, False, False]
+    # One over the variance, set beside the middle of the two that are known: 1.6 and 0.4.
+    np.testing.assert_allclose(m.table_weight, [2.0, 1.6, 0.4])
+    m = Marginals.read(tmp_path, table_weight={("a", "c"): 7.0})
+    np.testing.assert_allclose(m.table_weight, [2.0, 1.6, 7.0])
+
+
+def test_totals_are_checked(tmp_path):
+    text = "a \\ b,u,v,Total\nx,30,10,40\ny,20,40,65\nTotal,50,50,100\n"
+    with pytest.warns(
+        rj.Remark, match=r"total of a='y' is given as 65, but its cells add up to 60"
+    ):
+        m = Marginals.read(put(tmp_path, "t.csv", text))
+    assert m.total("a", "b") == 100
+    rounded = "a \\ b,u,v,Total\nx,33.3,33.3,66.7\ny,33.3,0.0,33.3\nTotal,66.7,33.3,100\n"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Marginals.read(put(tmp_path, "t.csv", rounded))
+
+
+def test_all_may_be_a_level(tmp_path):
+    text = "who \\ cover,none,some,all\nx,30,10,5\ny,20,40,15\n"
+    assert Marginals.read(put(tmp_path, "t.csv", text)).domain["cover"].levels[2] == "all"
+    text = "who \\ cover,none,some,all\nx,30,10,40\ny,20,40,60\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text))
+    assert m.domain["cover"].levels == ("none", "some")
+
+
+def test_totals_give_what_was_held_back(tmp_path):
+    text = "a \\ b,u,v,Total\nx,30,*,33\ny,20,40,60\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text))
+    assert m["a", "b"][0, 1] == pytest.approx(3.0)
+    assert len(m.unknown) == 1
+
+
+def test_marks_with_bounds(tmp_path):
+    text = "a \\ b,u,v\nx,30,#\ny,20,40\n"
+    with pytest.raises(ValueError, match=r"line 2, cell a='x', b='v': '#' is neither a number"):
+        Marginals.read(put(tmp_path, "t.csv", text))
+    m = Marginals.read(tmp_path, suppressed={"#": (1, 4)})
+    assert m.unknown.low.tolist() == [1.0]
+    assert 1.0 <= m["a", "b"][0, 1] <= 4.0
+    m = Marginals.read(tmp_path, suppressed="#")
+    assert m.unknown.high.tolist() == [np.inf]
+
+
+def test_shares_leave_the_rest_to_what_is_not_known(tmp_path):
+    text = "a \\ b,u,v\nx,50 %,* \ny,20 %,20 %\n"
+    m = Marginals.read(put(tmp_path, "t.csv", text))
+    np.testing.assert_allclose(m["a", "b"], [[0.5, 0.1], [0.2, 0.2]])
+
+
+def test_noise_may_be_negative_on_request(tmp_path):
+    text = "a \\ b,u,v\nx,30.5,-1.5\ny,20,81\n"
+    with pytest.raises(ValueError, match=r"got -1.5; .*not negative. Say noisy=True"):
+        Marginals.read(put(tmp_path, "t.csv", text))
+    m = Marginals.read(tmp_path, noisy=True)
+    assert m["a", "b"][0, 1] == -1.5
+    result = rj.factorize(m, rank=1, n_init=1, random_state=0)
+    assert np.isfinite(result.error)
+    with pytest.raises(ValueError, match="some cells are negative"):
+        rj.factorize(m, rank=1, solver="kl")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", r"t\.csv is empty: a table needs a header and rows"),
+        ("a,b,count\n", r"t\.csv has a header but no rows"),
+        ("a,b,count\nx,u,1\nx,v\n", r"line 3: 2 cells, but the header \(line 1\) has 3"),
+        ("a,b\nx,u\n", r"which column holds the numbers\? Its header is 'a', 'b'"),
+        ("a,b,count\nx,u,many\n", r"line 2, cell a='x', b='u': 'many' is neither a number"),
+        ("a,b,count\nx,u,1\nx,u,2\n", r"line 3: the cell a='x', b='u' was given on line 2"),
+        ("a,a,count\nx,u,1\n", r"two columns are called 'a'"),
+        ("a,,count\nx,u,1\n", r"column 2 has no name"),
+        ("a,b,count\n,,3\n", r"line 2: no variable has a label"),
+        ("a \\ b,u,v\n,1,2\n", r"line 2: the label of 'a' is empty"),
+        ("a \\ b,u,\nx,1,2\n", r"column 3 has no label of 'b'"),
+        ("a \\ b,u,v,Total,All\nx,1,2,3,3\n", r"'b' has two totals, 'Total' and 'All'"),
+        ("a \\ b,u,v\nx,*,*\n", r"none of its cells is known, nor any total: leave it out"),
+        ("a \\ b,u,v\nx,0,0\n", r"is empty: all its cells are zero"),
+        ("a \\ b,u,v\nx,60%,40%\ny,30%,70%\n", r"Each level of 'a' adds up to 100 by itself"),
+        ("a,count,se\nx,1,-2\n", r"line 2: '-2' is no standard error"),
+        ("# weight: much\na,count\nx,1\n", r"'# weight: much' must give a number"),
+        ("# kind: odds\na,count\nx,1\n", r"'# kind: odds' must say counts, shares or percent"),
+        ('a,count\n"x,1\n', r"line 2: .*Quotes must come in pairs"),
+        ("a,count\nx\x00,1\n", r"holds zero bytes: it is no text"),
+    ],
+)
+def test_faults_are_told_in_words(tmp_path, text, words):
+    put(tmp_path, "t.csv", text)
+    with pytest.raises(ValueError, match=words):
+        Marginals.read(tmp_path / "t.csv")
+
+
+def test_other_faults(tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"No file '.*gone\.csv': check the name"):
+        Marginals.read(tmp_path / "gone.csv")
+    with pytest.raises(ValueError, match=r"has no table files: names must end in \.csv"):
+        Marginals.read(tmp_path)
+    with pytest.raises(ValueError, match="No table files are named"):
+        Marginals.read([])
+    put(tmp_path, "t.csv", "a,count\nx,1\ny,2\n")
+    with pytest.raises(ValueError, match="speak of 'a', which is not in the domain"):
+        Marginals.read(tmp_path, domain=rj.Domain.of({"b": ["x", "y"]}))
+    with pytest.raises(ValueError, match="decimal must be"):
+        Marginals.read(tmp_path, decimal=";")
+    with pytest.raises(ValueError, match="delimiter must be a single character"):
+        Marginals.read(tmp_path, delimiter="::")
+    with pytest.raises(ValueError, match="encoding='klingon' is not known"):
+        Marginals.read(tmp_path, encoding="klingon")
+
+
+def test_other_encodings(tmp_path):
+    text = "straße,count\nmüll,1\nöl,2\n"
+    (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
+    with pytest.warns(rj.Remark, match=r"not UTF-8 .* Say encoding="):
+        assert Marginals.read(tmp_path).domain["straße"].levels == ("müll", "öl")
+    (tmp_path / "t.csv").write_bytes(text.encode("utf-16"))
+    assert Marginals.read(tmp_path).domain["straße"].levels == ("müll", "öl")
+    (tmp_path / "t.csv").write_bytes(text.encode("latin-1"))
+    assert Marginals.read(tmp_path, encoding="latin-1").domain.names == ("straße",)
+
+
+# Written folders -------------------------------------------------------------------------
+
+
+def full_house():
+    """Tables with all that Marginals can hold: types, bins, weights, shares, holes, moments."""
+    age = rj.Variable("age", (rj.Bin(0, 18), rj.Bin(18, float("inf"))), "binned", (9.0, 40.0))
+    domain = rj.Domain(
+        (
+            rj.Variable("text", ('ja, "so"', "", "Total", " x ")),
+            rj.Variable("whole", (-1, 0, 10**30), "ordinal"),
+            rj.Variable("real", (0.1, 2.0)),
+            age,
+        )
+    )
+    rng = np.random.default_rng(0)
+    holes = rng.integers(0, 9, size=(4, 3)).astype(float)
+    holes[1, 1] = np.nan
+    return Marginals.from_tables(
+        {
+            ("text", "whole"): holes,
+            ("real", "age"): rng.dirichlet(np.ones(4)).reshape(2, 2),
+            ("text",): rng.random(4) * 7,
+        },
+        domain=domain,
+        kind="auto",
+        table_weight={("text",): 0.3},
+        moments={("real",): 1.1},
+        suppressed=(0, np.inf),
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark", "ignore:The mean:rejoint.Remark")
+def test_written_tables_come_back_exactly(tmp_path):
+    m = full_house()
+    m.write(tmp_path / "out")
+    back = Marginals.read(tmp_path / "out")
+    assert back.domain == m.domain
+    assert back.index_subsets == m.index_subsets
+    for name in ("flat", "table_weight", "counted"):
+        assert getattr(back, name).tobytes() == getattr(m, name).tobytes()
+    assert back.moments == m.moments
+    assert back.unknown.places.tolist() == m.unknown.places.tolist()
+    assert back.unknown.high.tolist() == m.unknown.high.tolist()
+    assert len(back.unknown.sums) == len(m.unknown.sums)
+    assert sorted(os.listdir(tmp_path)) == ["out"]
+
+
+@given(data=st.data())
+@settings(max_examples=25, deadline=None)
+def test_any_counts_come_back(tmp_path_factory, data):
+    shape = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=3))
+    number = st.floats(0.0, 1e300) | st.integers(0, 10**6).map(float)
+    cells = data.draw(st.lists(number, min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
+    domain = rj.Domain.of_shape(shape)
+    m = Marginals(domain, (tuple(range(len(shape))),), np.array(cells))
+    folder = tmp_path_factory.mktemp("tables") / "out"
+    m.write(folder)
+    assert Marginals.read(folder).flat.tobytes() == m.flat.tobytes()
+
+
+def test_counted_tables_are_read_by_anyone(tmp_path):
+    records = rj.datasets.asia().sample(300, random_state=0)
+    m = Marginals.count(records, order=2)
+    m.write(tmp_path / "out")
+    (tmp_path / "out" / folders.MANIFEST).unlink()  # only the CSV files are left
+    plain = Marginals.read(tmp_path / "out", domain=m.domain)
+    assert plain.subsets == m.subsets
+    np.testing.assert_array_equal(plain.flat, m.flat)
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch):
+    first = Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
+    first.write(tmp_path / "out")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    other = Marginals.from_tables({("a", "b"): [[9, 2], [3, 4]]})
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            other.write(tmp_path / "out")
+    np.testing.assert_array_equal(Marginals.read(tmp_path / "out").flat, first.flat)
+    assert os.listdir(tmp_path) == ["out"]
+    other.write(tmp_path / "out")
+    np.testing.assert_array_equal(Marginals.read(tmp_path / "out").flat, other.flat)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_places_that_cannot_be_written(tmp_path):
+    m = Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
+    put(tmp_path, "mine.txt", "precious")
+    with pytest.raises(FileExistsError, match="it holds other files; name a new folder"):
+        m.write(tmp_path)
+    with pytest.raises(FileExistsError, match="there is a file of that name"):
+        m.write(tmp_path / "mine.txt")
+    with pytest.raises(FileNotFoundError, match=r"there is no folder '.*nowhere'"):
+        m.write(tmp_path / "nowhere" / "out")
+    alike = Marginals(rj.Domain.of({"a": [1, "1"]}), ((0,),), [1, 2])
+    with pytest.raises(ValueError, match="'a' has levels that look the same as text"):
+        alike.write(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"schema": 9}, "schema version 9; this rejoint reads versions up to 1: update"),
+        ({"domain": {}}, "is not as rejoint writes it"),
+        ({"tables": [{"file": "../x.csv", "variables": ["a"]}]}, "which is not in its folder"),
+        ({"tables": [{"file": "0_a__b.csv", "variables": ["a"]}]}, "header is not that of"),
+    ],
+)
+def test_spoilt_manifests(tmp_path, change, words):
+    Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]}).write(tmp_path / "out")
+    path = tmp_path / "out" / folders.MANIFEST
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(ValueError, match=words):
+        Marginals.read(tmp_path / "out")
+
+
+def test_spoilt_cells_of_a_written_folder(tmp_path):
+    Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]}).write(tmp_path / "out")
+    path = tmp_path / "out" / "0_a__b.csv"
+    path.write_text("a,b,count\n0,0,1\n0,7,2\n")
+    with pytest.raises(ValueError, match=r"line 3: \['0', '7', '2'\] is no cell of"):
+        Marginals.read(tmp_path / "out")
+    path.write_text("a,b,count\n0,0,*\n")
+    with pytest.raises(ValueError, match="a cell is marked as not known"):
+        Marginals.read(tmp_path / "out")
