@@ -81,7 +81,7 @@ def _of_floats(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Number
     if empty.any():
         gone = empty
         array = np.where(gone, array.dtype.type(0), array)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):  # float16 has no number as large as EXACT
         whole = bool(np.all((np.rint(array) == array) & (np.abs(array) < EXACT)))
     return Numbers(array.astype(np.int64) if whole else array, gone)
 
