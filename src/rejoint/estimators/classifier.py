@@ -1,0 +1,305 @@
+"""JointClassifier: labels from any of the features, by the joint of both."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from rejoint.domain import Domain, Variable
+from rejoint.estimators.classifier_fits import fit_classifier
+from rejoint.estimators.features import read_features, read_rows
+from rejoint.estimators.label_shares import average_shares, products
+from rejoint.estimators.reading import generator
+from rejoint.estimators.streaming import weights_of
+from rejoint.estimators.targets import named_targets, read_targets
+from rejoint.pmf import LowRankPMF
+from rejoint.records import Records
+from rejoint.solver import FitResult
+
+__all__ = ["JointClassifier"]
+
+Array = NDArray[np.float64]
+
+#: Combinations of labels up to which all are compared.
+MOST_COMBINED = 4096
+
+#: Share of records up to which a column counts as never missing.
+RARELY = 0.01
+
+
+class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Labels from features, some of which may be missing, now and later.
+
+    A model of features and labels together, trained to tell the labels: it maximises their
+    conditional likelihood (and, as far as that helps, the joint one), with a prior on the rest.
+    Rank, prior and mixture of both likelihoods are chosen by what is held out; several models
+    are averaged.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        Hidden classes of each model; by default chosen by the log-loss of held-out labels.
+    solver : str or solver object
+        ``"auto"`` trains for the labels as said, ``estimators.Conditional(...)`` too, with what
+        it sets. ``"ml"``, ``"map"``, ``"bayes"`` estimate the joint and nothing else (see
+        :func:`rejoint.estimate`).
+    n_init : int
+        Starts of each setting that is averaged.
+    bins : "auto", int, dict or None
+        How columns of numbers are cut. By default those with more than 15 different values into
+        quantile bins, ``2 n^(1/3)`` for n records (4 to 20); an int is another number of bins;
+        a dict, or None, is passed on to :meth:`Records.of`.
+    random_state : int, RandomState, Generator or None
+        Source of randomness.
+
+    Attributes
+    ----------
+    classes_ : array, or list of arrays
+        Labels, of each target where there are several.
+    pmf_ : LowRankPMF
+        One model of all features and targets, which can be asked anything.
+    models_ : tuple of LowRankPMF
+        The models whose conditional probabilities of the labels are averaged.
+    rank_ : int
+        Rank of ``pmf_``.
+    result_ : FitResult
+        How ``pmf_`` came about; ``choice`` says what was chosen, and why.
+    target_names_ : tuple of str
+        What ``pmf_`` calls the targets.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Their names, where they have any.
+
+    Notes
+    -----
+    Rows without their label (None, NaN) may be among those to learn from: they help as far as the
+    joint likelihood does. A level that the fit has not seen is missing.
+
+    Models trained for labels of complete rows alone may be poor judges of rows with holes. Where
+    those were best, a row that lacks a column which was never missing at the fit is judged by
+    ``pmf_`` instead, whose joint likelihood counts as much as the conditional one.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.datasets.asia()
+    >>> patients = truth.sample(1000, random_state=0).to_frame("pandas")
+    >>> y = patients.pop("bronc")
+    >>> model = rj.JointClassifier(rank=4, random_state=0).fit(patients, y)
+    >>> model.predict([{"smoke": "yes", "dysp": "yes"}, {"smoke": "no"}])
+    array(['yes', 'no'], dtype='<U3')
+    """
+
+    classes_: Any
+    pmf_: LowRankPMF
+    models_: tuple[LowRankPMF, ...]
+    result_: FitResult
+    n_features_in_: int
+
+    def __init__(
+        self,
+        rank: int | Literal["auto"] = "auto",
+        solver: Any = "auto",
+        n_init: int = 3,
+        bins: Any = "auto",
+        random_state: Any = None,
+    ) -> None:
+        self.rank = rank
+        self.solver = solver
+        self.n_init = n_init
+        self.bins = bins
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from rows and their labels.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+            Features; may have holes.
+        y : array of shape (rows,) or (rows, targets), frame, or name of columns of X
+            Labels; None or NaN where one is not known. Several columns are several targets.
+        sample_weight : array of shape (rows,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+        >>> rj.JointClassifier(rank=2, random_state=0).fit(table, "b").predict({"a": ["y", "x"]})
+        array(['v', 'u'], dtype='<U1')
+        """
+        X, y = named_targets(X, y)
+        features, used = read_features(self, X, sample_weight)
+        targets = read_targets(y, features.names, used)
+        records = joined(features, targets.variables, targets.codes[used > 0])
+        fitted = fit_classifier(
+            records,
+            len(targets.variables),
+            self.rank,
+            self.solver,
+            self.n_init,
+            generator(self.random_state),
+        )
+        self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
+        self.target_names_ = tuple(v.name for v in targets.variables)
+        self.models_ = fitted.models
+        self.result_ = fitted.result
+        self.pmf_ = fitted.result.pmf
+        self.rank_ = self.pmf_.rank
+        self._unforeseen = unforeseen(records, len(features.names)) if fitted.sharp else None
+        return self
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable label of each row; a column for each target, if there are several.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+            Features; may have holes.
+
+        Returns
+        -------
+        array of shape (rows,) or (rows, targets)
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointClassifier(rank=2, random_state=0)
+        >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict([["b"], [None]])
+        array(['yes', 'no'], dtype='<U3')
+        """
+        check_is_fitted(self)
+        found = [
+            [np.argmax(share, axis=1) for share in shares] for _, shares in self._blocks(X, list)
+        ]
+        places = [np.concatenate(target) for target in zip(*found, strict=True)]
+        labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
+        return labels[0] if len(labels) == 1 else side_by_side(labels)
+
+    def predict_proba(self, X: Any) -> Any:
+        """Probability of each label for each row; a list of arrays, if there are several targets.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointClassifier(rank=2, random_state=0)
+        >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_proba([["b"]]).round(1)
+        array([[0., 1.]])
+        """
+        shares = self._shares(X)
+        return shares[0] if len(shares) == 1 else shares
+
+    def predict_log_proba(self, X: Any) -> Any:
+        """Logarithms of :meth:`predict_proba`.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointClassifier(rank=2, random_state=0)
+        >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_log_proba([["b"]]).shape
+        (1, 2)
+        """
+        with np.errstate(divide="ignore"):
+            logs = [np.log(share) for share in self._shares(X)]
+        return logs[0] if len(logs) == 1 else logs
+
+    def predict_joint(self, X: Any) -> NDArray[Any]:
+        """The combination of labels that is most probable together, (rows, targets).
+
+        It may differ from :meth:`predict`, which takes the most probable label of each target.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointClassifier(rank=2, random_state=0)
+        >>> model = model.fit([["a"], ["b"]] * 20, [["no", 1], ["yes", 2]] * 20)
+        >>> model.predict_joint([["b"]])
+        array([['yes', 2]], dtype=object)
+        """
+        check_is_fitted(self)
+        sizes = [len(classes) for classes in self._classes]
+        if float(np.prod(sizes, dtype=float)) > MOST_COMBINED:
+            raise ValueError(
+                f"{np.prod(sizes, dtype=float):,.0f} combinations of labels are too many to be "
+                "compared for each row: ask pmf_.mode(target_names_, given=...) row by row."
+            )
+        found = [
+            np.argmax(shares[0], axis=1)
+            for _, shares in self._blocks(X, lambda factors: [products(factors)])
+        ]
+        places = np.unravel_index(np.concatenate(found), sizes)
+        labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
+        return side_by_side(labels)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of rows whose labels are all right.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointClassifier(rank=2, random_state=0)
+        >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).score([["a"], ["b"]], ["no", "no"])
+        0.5
+        """
+        right: NDArray[Any] = np.asarray(np.equal(self.predict(X), np.asarray(y)))
+        rows = right.reshape(len(right), -1).min(axis=1)
+        return float(np.average(rows, weights=sample_weight))
+
+    def _shares(self, X: Any) -> list[Array]:
+        check_is_fitted(self)
+        found = [shares for _, shares in self._blocks(X, list)]
+        return [np.concatenate(target) for target in zip(*found, strict=True)]
+
+    def _blocks(
+        self, X: Any, tables: Callable[[Sequence[Array]], Sequence[Array]]
+    ) -> Iterator[tuple[slice, list[Array]]]:
+        """Averaged probabilities of what is asked of the labels, for blocks of rows."""
+        features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
+        codes = read_rows(self, X, features).codes
+        missed = codes[:, [] if self._unforeseen is None else self._unforeseen] < 0
+        astray: NDArray[np.bool_] = np.asarray(missed.any(axis=1))
+        return average_shares(self.models_, self.pmf_, codes, astray, tables)
+
+    @property
+    def _classes(self) -> list[NDArray[Any]]:
+        return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        tags.input_tags.allow_nan = True
+        tags.target_tags.multi_output = True
+        tags.classifier_tags.multi_label = True
+        return tags
+
+
+def joined(
+    features: Records, targets: Sequence[Variable], labels: NDArray[np.signedinteger]
+) -> Records:
+    """Features and labels side by side."""
+    domain = Domain((*features.domain.variables, *targets))
+    return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
+
+
+def unforeseen(records: Records, features: int) -> NDArray[np.intp]:
+    """Columns that are (nearly) never missing."""
+    weight = weights_of(records)
+    missing = weight @ (records.codes[:, :features] < 0)
+    return np.flatnonzero(missing < RARELY * weight.sum())
+
+
+def side_by_side(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Columns of labels as one array, of objects if their kinds differ."""
+    if len({column.dtype.kind for column in labels}) == 1:
+        return np.stack(labels, axis=1)
+    return np.stack([column.astype(object) for column in labels], axis=1)

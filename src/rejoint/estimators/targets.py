@@ -1,0 +1,165 @@
+"""Labels as users of scikit-learn pass them: one column, or several at once, read into codes."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+
+from rejoint.domain import Variable
+from rejoint.domain.columns import Coded
+from rejoint.domain.labels import nearest, plural, show
+from rejoint.domain.series import read_column
+from rejoint.records.frames import take_apart
+
+__all__ = ["Targets", "read_targets"]
+
+
+class Targets(NamedTuple):
+    """What is to be predicted: the classes of each target, and codes with -1 where missing.
+
+    Examples
+    --------
+    >>> read_targets(["no", None, "yes"], ()).codes.tolist()
+    [[0], [-1], [1]]
+    """
+
+    variables: tuple[Variable, ...]
+    classes: tuple[NDArray[Any], ...]
+    codes: NDArray[np.int32]
+    several: bool
+
+
+def read_targets(
+    y: Any, taken: Sequence[str], weight: NDArray[np.float64] | None = None
+) -> Targets:
+    """Read labels; names that features have ``taken`` are made different.
+
+    Classes are those of rows with weight, in order.
+
+    Examples
+    --------
+    >>> targets = read_targets([[1, "a"], [2, "b"]], ["y0"])
+    >>> [v.name for v in targets.variables], targets.classes[0]
+    (['y0_', 'y1'], array([1, 2]))
+    """
+    if y is None:
+        raise ValueError(
+            "JointClassifier requires y to be passed, but the target y is None: give the labels "
+            "of the rows, None or NaN where one is not known."
+        )
+    if hasattr(y, "__array__") and not hasattr(y, "__len__"):
+        y = np.asarray(y)
+    names, columns = take_targets(y)
+    found: list[str] = []
+    for name in names:
+        while name in (*taken, *found):
+            name += "_"
+        found.append(name)
+    for column in columns:
+        check_consistent_length(weight, column)
+    read = [read_target(n, column, weight) for n, column in zip(found, columns, strict=True)]
+    variables, classes, codes = zip(*read, strict=True)
+    return Targets(variables, classes, np.stack(codes, axis=1).astype(np.int32), len(read) > 1)
+
+
+def take_targets(y: Any) -> tuple[list[str], list[Any]]:
+    """Columns of labels, and what to call them."""
+    if is_table(y):
+        names, columns, _ = take_apart(y)
+        if len(columns) == 0:
+            raise ValueError("y has no column: give at least one target.")
+        if len(columns) == 1:
+            return [str(names[0]) if names else "y"], columns
+        return [str(n) for n in names or [f"y{t}" for t in range(len(columns))]], columns
+    name = getattr(y, "name", None)
+    return [str(name) if name not in (None, "") else "y"], [y]
+
+
+def is_table(y: Any) -> bool:
+    """Whether labels come as rows and columns."""
+    if hasattr(y, "columns") or isinstance(y, dict):
+        return True
+    if isinstance(y, list | tuple) and len(y):
+        return isinstance(y[0], list | tuple | np.ndarray | dict)
+    return getattr(y, "ndim", 1) == 2
+
+
+def read_target(
+    name: str, column: Any, weight: NDArray[np.float64] | None
+) -> tuple[Variable, NDArray[Any], NDArray[np.int32]]:
+    """One target: its variable, its classes as an array, and the code of each row."""
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {column.shape} instead."
+            )
+        if column.dtype.kind == "f":
+            assert_all_finite(column, allow_nan=True, input_name="y")
+    cells = read_column(column, name)
+    if isinstance(cells, Coded):
+        labels, codes = np.array(cells.labels), np.asarray(cells.codes)
+        if len(labels) and not all(
+            isinstance(label, type(cells.labels[0])) for label in cells.labels
+        ):
+            raise ValueError(
+                f"Target {name!r} has labels of several types, {show(cells.labels)}: "
+                "make them one type, text or number."
+            )
+    else:
+        check_classification_targets(cells.present())
+        labels, inverse = np.unique(cells.values, return_inverse=True)
+        codes = inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
+    counts = np.bincount(
+        codes[codes >= 0], None if weight is None else weight[codes >= 0], len(labels)
+    )
+    check_classes(name, labels[counts > 0], len(codes))
+    order = [int(k) for k in np.argsort(labels, kind="stable") if counts[k] > 0]
+    place = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last one stands for missing
+    place[order] = np.arange(len(order))
+    classes = labels[order]
+    return Variable(name, tuple(classes.tolist())), classes, place[codes]
+
+
+def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
+    """Refuse labels that leave nothing to learn."""
+    if len(classes) == 0:
+        raise ValueError(
+            f"Target {name!r} has no label in any of {plural(rows, 'row')}: give some rows "
+            "their label; to learn without labels, take JointPMF."
+        )
+    if len(classes) == 1:
+        raise ValueError(
+            f"Target {name!r} has one class only, {classes[0].item()!r}: there is nothing to tell "
+            "apart. Give rows of at least two classes."
+        )
+
+
+def named_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Features and labels apart, where y is the name (or a list of names) of columns of X.
+
+    Examples
+    --------
+    >>> named_targets({"a": [1, 2], "b": [3, 4]}, "b")
+    ({'a': [1, 2]}, {'b': [3, 4]})
+    """
+    one = isinstance(y, str)
+    if not one and not (isinstance(y, list | tuple) and len(y) and isinstance(y[0], str)):
+        return X, y
+    if isinstance(X, list | tuple | np.ndarray) and not (len(X) and isinstance(X[0], dict)):
+        return X, y  # a table without names
+    names, columns, rows = take_apart(X)
+    table = dict(zip(names or (), columns, strict=False))
+    wanted = [y] if one else list(y)
+    if not one and (len(wanted) == rows or not any(name in table for name in wanted)):
+        return X, y  # labels, not names
+    for name in wanted:
+        if name not in table:
+            raise ValueError(
+                f"y names a column {name!r}, which X does not have: its columns are "
+                f"{show(tuple(table))}.{nearest(name, tuple(table))}"
+            )
+    labels = {name: table.pop(name) for name in wanted}
+    return table, labels

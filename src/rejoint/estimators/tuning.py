@@ -1,0 +1,204 @@
+"""Rank, prior and share of the joint likelihood of a classifier, by what is held out."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.estimation.problem import Array
+from rejoint.estimators.discriminative import Conditional, LabelledProblem
+from rejoint.estimators.label_starts import label_start
+from rejoint.estimators.streaming import weights_of
+from rejoint.rank.folds import part, take
+from rejoint.records import Records
+from rejoint.solver import Run, run
+
+__all__ = ["HeldOut", "Setting", "search"]
+
+#: Parts that records are held out in, and cells above which one part has to do.
+FOLDS, MANY = 5, 100_000
+
+#: Records that are enough to choose by.
+ENOUGH = 50_000
+
+#: Cells that are removed to judge a model by records with holes.
+HOLES = 0.3
+
+#: A label cannot cost more than it would at this probability: one outlier is one outlier.
+DOUBT = 1e-3
+
+#: Relative fall of the loss that is worth another setting.
+NOTICEABLE = 2e-3
+
+STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+JOINTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+#: Classes for each combination of labels.
+CLASSES = (1, 2, 3, 6, 12, 24)
+
+
+class Setting(NamedTuple):
+    """What a conditional fit can be set to.
+
+    Examples
+    --------
+    >>> Setting(6, 1.0, 0.0).words
+    '6 classes, strength 1, joint 0'
+    """
+
+    rank: int
+    strength: float
+    joint: float
+
+    @property
+    def words(self) -> str:
+        """In words."""
+        return f"{self.rank} classes, strength {self.strength:g}, joint {self.joint:g}"
+
+
+@dataclass(frozen=True)
+class Part:
+    """What one fold learns from, and codes and weights of what it is judged by."""
+
+    learn: LabelledProblem
+    codes: NDArray[Any]
+    weight: Array
+    seed: int
+
+
+class HeldOut:
+    """Losses of settings on held-out records; each is computed once.
+
+    Parameters
+    ----------
+    records : Records
+        Features and labels.
+    targets : int
+        How many variables, the last ones, are labels.
+    solver : Conditional
+        Whose limits count.
+    rng : Generator
+        Which records are held out.
+    holes : bool
+        Whether to remove cells of the records held out.
+
+    Examples
+    --------
+    >>> records = Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
+    >>> loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    >>> loss(Setting(2, 0.1, 0.0)) < 0.1 < loss(Setting(1, 0.1, 0.0))
+    True
+    """
+
+    def __init__(
+        self,
+        records: Records,
+        targets: int,
+        solver: Conditional,
+        rng: np.random.Generator,
+        holes: bool = False,
+    ) -> None:
+        self.targets = targets
+        self.solver = solver
+        self.parts = list(parts(records, targets, rng, holes))
+        self.losses: dict[Setting, float] = {}
+
+    def __call__(self, setting: Setting) -> float:
+        """Mean log-loss of the labels held out."""
+        if setting not in self.losses:
+            lost = [self.lost(p, setting) for p in self.parts]
+            mass = sum(float(p.weight.sum()) for p in self.parts)
+            self.losses[setting] = float(np.sum(lost)) / mass
+        return self.losses[setting]
+
+    def lost(self, p: Part, setting: Setting) -> float:
+        """Sum of log-losses of one fold."""
+        found = fit(p.learn, setting, self.solver, np.random.default_rng(p.seed))
+        blind = p.codes.copy()
+        blind[:, blind.shape[1] - self.targets :] = -1
+        known, hidden = (
+            kernels.class_log_prob(codes, found.weights, found.factors, p.learn.known.levels)
+            for codes in (p.codes, blind)
+        )
+        return float(-p.weight @ np.log((1 - DOUBT) * np.exp(known - hidden) + DOUBT))
+
+
+def fit(
+    problem: LabelledProblem,
+    setting: Setting,
+    solver: Conditional,
+    rng: np.random.Generator,
+    start: int = 0,
+) -> Run:
+    """One conditional fit from a start of its own."""
+    solver = replace(solver, joint=setting.joint, strength=setting.strength)
+    return run(solver, problem, *label_start(problem, setting.rank, rng), start=start)
+
+
+def parts(records: Records, targets: int, rng: np.random.Generator, holes: bool) -> Iterator[Part]:
+    """Records to learn from and to be judged by; those without any label only teach."""
+    records = sampled(records, rng)
+    labels = records.codes[:, records.codes.shape[1] - targets :]
+    weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
+    told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
+    others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
+    folds = part(told, FOLDS, rng)
+    for fold in folds if records.codes.size <= MANY else islice(folds, 1):
+        codes = np.array(fold.judge.codes)
+        if holes:
+            features = codes[:, : codes.shape[1] - targets]
+            features[rng.random(features.shape) < HOLES] = -1
+        learn = Records(
+            records.domain,
+            np.vstack([fold.learn.codes, others.codes]),
+            np.concatenate([weights_of(fold.learn), weights_of(others)]),
+        )
+        seed = int(rng.integers(2**32))
+        yield Part(LabelledProblem.of(learn, targets, threads=1), codes, fold.mass, seed)
+
+
+def sampled(records: Records, rng: np.random.Generator) -> Records:
+    """Some of the records, where they are more than enough to choose by."""
+    total = float(weights_of(records).sum())
+    if total < 2 * ENOUGH:
+        return records
+    return next(iter(part(records, int(total // ENOUGH), rng))).judge
+
+
+def search(
+    loss: Callable[[Setting], float], first: Setting, axes: Sequence[Sequence[float]]
+) -> Setting:
+    """The setting of least loss, by steps along one axis (rank, strength, joint) at a time.
+
+    Examples
+    --------
+    >>> axes = [(2, 4, 6), (0.1, 1.0), (0.0,)]
+    >>> search(lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), axes)
+    Setting(rank=6, strength=0.1, joint=0.0)
+    """
+    best = first
+    while True:
+        before = best
+        for axis in (1, 0, 2):
+            best = along(loss, best, axis, axes[axis])
+        if best == before:
+            return best
+
+
+def along(
+    loss: Callable[[Setting], float], best: Setting, axis: int, grid: Sequence[float]
+) -> Setting:
+    """Walk along one axis, first up, then down, while the loss falls noticeably."""
+    place = list(grid).index(best[axis])
+    for ahead in (1, -1):
+        while 0 <= place + ahead < len(grid):
+            values = [*best]
+            values[axis] = grid[place + ahead]
+            there = Setting(int(values[0]), values[1], values[2])
+            if not loss(there) < (1.0 - NOTICEABLE) * loss(best):
+                break
+            best, place = there, place + ahead
+    return best
