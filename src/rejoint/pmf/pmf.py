@@ -1,8 +1,8 @@
 """LowRankPMF: the joint of many discrete variables as one small immutable object."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -233,16 +233,20 @@ class LowRankPMF(Asking):
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
         return type(self)(self.weights, factors, domain)
 
-    def save(self, path: str | PathLike[str]) -> None:
+    def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
         """Write the model to a file, all of it or nothing.
 
         The file is a NumPy archive of plain arrays, without pickles: safe to send and to load.
-        By custom its name ends in ``.rejoint``.
+        By custom its name ends in ``.rejoint``. A name that ends in ``.json`` makes it text that
+        any language can read. Either comes back bit by bit.
 
         Parameters
         ----------
         path : str or path
             An existing file is replaced.
+        notes : dict, optional
+            What else to keep in the file, as JSON can hold it; ``class_names`` in it names the
+            classes. ``rejoint.io.read_saved(path).notes`` gives it back.
 
         Examples
         --------
@@ -253,7 +257,7 @@ class LowRankPMF(Asking):
         ...     rj.load(path) == rj.datasets.asia()
         True
         """
-        io.write_model(path, self.weights, self.factors, self.domain)
+        io.write_model(path, self.weights, self.factors, self.domain, notes)
 
 
 def load(path: str | PathLike[str]) -> LowRankPMF:

@@ -1,0 +1,44 @@
+"""Files that are written whole or not at all."""
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import IO
+
+__all__ = ["whole_file"]
+
+
+@contextmanager
+def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to write to, beside its place; it is moved there once all is on the disk.
+
+    Whatever goes wrong before, a full disk or a kill, leaves what was there before, if anything.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with whole_file(pathlib.Path(folder, "a.txt")) as file:
+    ...         _ = file.write(b"all of it")
+    ...     pathlib.Path(folder, "a.txt").read_text()
+    'all of it'
+    """
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to '{path}': there is no folder '{target.parent}'.")
+    if target.is_dir():
+        raise IsADirectoryError(f"Cannot save to '{path}': it is a folder; name a file.")
+    aside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    try:
+        # Not tempfile: the file shall have the permissions of any other new file.
+        with open(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(aside, target)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
