@@ -10,8 +10,7 @@ from matplotlib import pyplot
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation.problem import RecordProblem
-from rejoint.rank import criteria, fitting, folds, growth, selection
+from rejoint.rank import criteria, folds, growth, selection
 from rejoint.rank.choosing import largest_rank
 from rejoint.solver import Limits
 
@@ -325,27 +324,6 @@ def test_rare_combinations_are_found():
     """Asia's rare diseases: from random classes EM takes them for noise at every rank."""
     data = rj.datasets.asia().sample(20_000, random_state=2)
     assert rj.rank.select(data, random_state=0).rank >= 4
-
-
-def test_new_classes_grow_from_records_that_are_lacking():
-    data = rj.Records.of({"a": [0, 1] * 50 + [0] * 20, "b": [0, 1] * 50 + [1] * 20, "c": [0] * 120})
-    problem = RecordProblem.of(data)
-    warm = (np.ones(1), problem.centre[:, None])
-    weights, factors = fitting.widen(problem, warm, 3, 0.5, np.random.default_rng(0))
-    assert weights.sum() == pytest.approx(1)
-    assert np.allclose(np.add.reduceat(factors, problem.offsets[:-1]), 1)
-    # (0, 0) and (1, 1) are more frequent than independence has it, (0, 1) is not.
-    for column in factors[:, 1:].T:
-        assert column[:2].argmax() == column[2:4].argmax()
-
-
-def test_holes_in_a_seed_take_the_variables_own_shares():
-    problem = RecordProblem.of(rj.Records.of({"a": ["x", "y", None], "b": [None, None, "u"]}))
-    warm = (np.ones(1), problem.centre[:, None])
-    _, factors = fitting.widen(problem, warm, 6, 0.5, np.random.default_rng(0))
-    holes = [f for f in range(1, 6) if np.isclose(factors[0, f], problem.centre[0])]
-    assert np.allclose(np.add.reduceat(factors, problem.offsets[:-1]), 1)
-    assert len(holes) < 5
 
 
 def test_gaps_are_closed():

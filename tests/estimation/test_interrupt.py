@@ -6,7 +6,7 @@ import pytest
 from small_records import log_likelihood, random_pmf, random_records
 
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, estimate, fitting
+from rejoint.estimation import Bayes, Em, estimate, exploring, starts
 from rejoint.estimation.problem import RecordProblem
 from rejoint.solver import Limits
 
@@ -85,15 +85,10 @@ def test_while_the_best_start_is_followed_to_the_end(press):
 
 
 def test_a_start_that_never_began_leaves_those_before_it(monkeypatch):
-    real, calls = fitting.random_model, []
+    def random_model(*_, **__):
+        raise KeyboardInterrupt
 
-    def random_model(*given):
-        calls.append(1)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(fitting, "random_model", random_model)
+    monkeypatch.setattr(starts, "random_model", random_model)  # the second of three
     pairs = random_records(0, (3, 3), 100)  # of two variables there are no triples to start from
     result = estimate(pairs, 2, "ml", n_init=3, random_state=0)
     assert WORDS in result.stop
@@ -117,6 +112,52 @@ def test_draws_that_are_there_are_kept(monkeypatch, k, kept):
     assert len(calls) == k
     draws = result.posterior.draws if result.posterior else ()
     assert len(draws) == kept
+
+
+@pytest.fixture
+def two_threads(monkeypatch):
+    """Starts side by side, on small records too."""
+    monkeypatch.setattr(exploring, "SMALLEST", 0)
+    monkeypatch.setattr(kernels, "available_threads", lambda: 2)
+
+
+@pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
+@pytest.mark.parametrize("k", [6, 80, 250])
+@pytest.mark.usefixtures("two_threads")
+def test_side_by_side_all_stop(press, solver, k):
+    calls = press(k)
+    result = estimate(RECORDS, 3, solver, n_init=8, random_state=0)
+    assert WORDS in result.stop
+    exact = log_likelihood(result.pmf.to_dense(), RECORDS.codes)
+    assert result.log_likelihood == pytest.approx(exact, rel=1e-10)
+    best = max(-run.objective for run in result.starts)
+    if solver == "ml":  # tidying joins classes that differ by no more than 1e-6
+        assert result.log_likelihood == pytest.approx(best, abs=1e-3)
+    # The other thread may end the step (four passes at most), or the start, that it is making.
+    assert len(calls) <= k + 30
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_the_signal_itself_ends_what_runs_side_by_side(monkeypatch):
+    """The main thread waits for the workers when Ctrl-C comes."""
+    import _thread
+    import threading
+
+    real, calls, pressed = RecordProblem.expect, [], []
+
+    def expect(self, *model):
+        calls.append(1)
+        beside = threading.current_thread() is not threading.main_thread()
+        if beside and len(calls) > 100 and not pressed:
+            pressed.append(1)
+            _thread.interrupt_main()
+        return real(self, *model)
+
+    monkeypatch.setattr(RecordProblem, "expect", expect)
+    limits = Limits(max_steps=10**6, progress=0.0, window=10**6, exact=-1.0, residual=0.0)
+    monkeypatch.setattr(exploring, "EXPLORE", limits)  # no start ends by itself
+    result = estimate(RECORDS, 3, "ml", n_init=4, random_state=0)
+    assert WORDS in result.stop
 
 
 def test_before_anything_is_there_nothing_is_returned(press):

@@ -8,7 +8,7 @@ import numpy as np
 from rejoint.domain import Domain
 from rejoint.estimation.bayes import Bayes
 from rejoint.estimation.em import Em
-from rejoint.estimation.fitting import fit_bayes, fit_map, fit_ml, interrupted_result
+from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, interrupted_result
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
 from rejoint.estimation.problem import Array, RecordProblem
@@ -26,6 +26,9 @@ PLENTY = 1000
 #: Classes that chains have beyond a rank that was estimated: at the rank itself 90 % intervals
 #: held the truth in 78 to 85 % of cases, with spare ones in 89 to 90 %.
 SPARE = 4
+
+#: Modes that chains may start at, the best of which they do.
+MODES = 6
 
 
 def estimate(
@@ -56,8 +59,9 @@ def estimate(
     start : LowRankPMF, optional
         Where to begin; the only start then.
     n_init : int, optional
-        Starts, the first one from the records' own tables: 20 by default where a pass is quick,
-        down to 3 where it is not. For Bayes the number of chains, 3 by default.
+        Starts: one from the records' own tables, one from the fit that chose the rank, others
+        grown from records that smaller models lack, or random. 20 by default where a pass is
+        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -91,6 +95,7 @@ def estimate(
     problem = RecordProblem.of(records)
     rng = np.random.default_rng(random_state)
     said: list[str] = []
+    known: list[tuple[Array, Array]] = []
     chosen_rank = rank == "auto"
     if rank == "auto":
         from rejoint import rank as ranks  # rank.py stands below: it calls estimate in turn
@@ -102,24 +107,26 @@ def estimate(
             # One Ctrl-C is enough: what was fitted on the way is the best so far.
             weights, factors = np.asarray(best.weights), np.vstack(best.factors)
             return replace(interrupted_result(problem, weights, factors), choice=said[0])
+        known = given_start(best, problem, rank)
     classes = whole("rank", rank)
     chosen, why = choose(problem, classes, solver)
+    count = affordable(problem, classes) if n_init is None else whole("n_init", n_init)
     with Progress(progress) as report:
-        starts = given_start(start, problem, classes)
-        count = affordable(problem, classes) if n_init is None else whole("n_init", n_init)
+        search = Search(rng, report, count, given_start(start, problem, classes), known)
         if isinstance(chosen, Bayes):
             if n_init is not None:
                 chosen = replace(chosen, chains=count)
+            search = replace(search, count=max(chosen.chains, MODES))
             spare = 0
             if chosen_rank and chosen.sparsity == 1.0:
                 # Classes that are not needed lose their weight below a pseudo-count of one.
                 spare, chosen = SPARE, replace(chosen, sparsity=0.3)
-            result = fit_bayes(problem, classes, chosen, starts, rng, report, spare)
+            result = fit_bayes(problem, classes, chosen, search, spare)
         elif chosen == "map":
-            result = fit_map(problem, classes, starts, count, rng, report)
+            result = fit_map(problem, classes, search)
         else:
             em = chosen if isinstance(chosen, Em) else Em()
-            result = fit_ml(problem, classes, em, starts, count, rng, report)
+            result = fit_ml(problem, classes, em, search)
     return replace(result, choice=" ".join([*said, why]))
 
 

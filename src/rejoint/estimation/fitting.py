@@ -1,26 +1,28 @@
 """The fits behind ``estimate``: starts, stages, and what comes out."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from rejoint.domain.labels import plural
 from rejoint.estimation.bayes import Bayes
 from rejoint.estimation.em import Em
+from rejoint.estimation.exploring import (
+    Report,
+    best_start,
+    explore,
+    interrupted,
+    side_by_side,
+)
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import first_strengths, make_prior
 from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.estimation.starts import Model, model_from_tables, random_model, tables_pay
+from rejoint.estimation.starts import CAUTIOUS, Model, given_model, make_starts, widen
 from rejoint.estimation.tidy import tidy
 from rejoint.estimation.variational import Variational, VariationalState
 from rejoint.pmf import LowRankPMF
 from rejoint.solver import FitResult, Limits, Run, run
-
-Report = Callable[[str], None]
-
-#: How far each start is followed before the best one is followed to the end.
-EXPLORE = Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0)
 
 #: Modes that are less probable than the best by this much (log) count for nothing.
 POORER = 10.0
@@ -36,67 +38,37 @@ _REASONS = {
 }
 
 
-def begin(
-    problem: RecordProblem,
-    rank: int,
-    given: Sequence[Model],
-    count: int,
-    rng: np.random.Generator,
-) -> Iterator[Model]:
-    """The starts: given ones, else one from tables where that pays, and random ones."""
-    if given:
-        yield from given
-        return
-    if tables_pay(problem, rank):
-        found = model_from_tables(problem, rank, rng)
-        if found is not None:
-            yield found
-            count -= 1
-    for _ in range(1 if rank == 1 else count):
-        yield random_model(problem, rank, rng)
+@dataclass(frozen=True)
+class Search:
+    """From where to look for the maximum: only from given starts, or from many of all kinds."""
+
+    rng: np.random.Generator
+    report: Report
+    count: int
+    given: Sequence[Model] = ()
+    known: Sequence[Model] = ()
+
+    def explore(self, problem: RecordProblem, rank: int, em: Em) -> list[Run]:
+        """Follow each start for a while."""
+        starts = [given_model(model) for model in self.given]
+        if not starts:
+            starts = make_starts(problem, rank, self.count, em, self.rng, self.known)
+        with side_by_side(problem, rank, len(starts)) as executor:
+            return explore(problem, em, starts, self.report, executor)
+
+    def widened(self, problem: RecordProblem, rank: int) -> "Search":
+        """The same for a larger rank."""
+        wide = [widen(problem, model, rank, CAUTIOUS, self.rng) for model in self.known]
+        return replace(self, known=wide)
 
 
-def explore(problem: RecordProblem, em: Em, starts: Iterator[Model], report: Report) -> list[Run]:
-    """Follow each start for a while; Ctrl-C keeps those that are there."""
-    runs: list[Run] = []
-    short = replace(em, limits=EXPLORE)
-    try:
-        for model in starts:
-            runs.append(run(short, problem, *model, start=len(runs), report=report))
-            if runs[-1].reason == "interrupted":
-                break
-    except KeyboardInterrupt:
-        if not runs:
-            raise
-        runs[-1] = replace(runs[-1], reason="interrupted")
-    return runs
-
-
-def best_start(runs: Sequence[Run]) -> int:
-    """Which run has the lowest objective."""
-    return int(np.argmin([r.objective for r in runs]))
-
-
-def fit_ml(
-    problem: RecordProblem,
-    rank: int,
-    em: Em,
-    given: Sequence[Model],
-    count: int,
-    rng: np.random.Generator,
-    report: Report,
-) -> FitResult:
+def fit_ml(problem: RecordProblem, rank: int, em: Em, search: Search) -> FitResult:
     """Maximise the likelihood (or, with a prior, the posterior) from several starts."""
-    runs = explore(problem, em, begin(problem, rank, given, count, rng), report)
+    runs = search.explore(problem, rank, em)
     best = best_start(runs)
     if not interrupted(runs):
-        runs[best] = finish(problem, em, runs[best], best, report)
+        runs[best] = finish(problem, em, runs[best], best, search.report)
     return as_result(problem, runs, runs[best])
-
-
-def interrupted(runs: Sequence[Run]) -> bool:
-    """Whether the user has ended the search."""
-    return any(r.reason == "interrupted" for r in runs)
 
 
 def finish(problem: RecordProblem, em: Em, found: Run, number: int, report: Report) -> Run:
@@ -118,22 +90,15 @@ def finish(problem: RecordProblem, em: Em, found: Run, number: int, report: Repo
     return replace(last, records=records)
 
 
-def fit_map(
-    problem: RecordProblem,
-    rank: int,
-    given: Sequence[Model],
-    count: int,
-    rng: np.random.Generator,
-    report: Report,
-) -> FitResult:
+def fit_map(problem: RecordProblem, rank: int, search: Search) -> FitResult:
     """Maximum a posteriori, with the strengths that the evidence's lower bound prefers."""
     first = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
-    runs = explore(problem, first, begin(problem, rank, given, count, rng), report)
+    runs = search.explore(problem, rank, first)
     best = best_start(runs)
     if not interrupted(runs):
         strengths = evident_strengths(problem, runs[best])
         em = Em(prior=make_prior(problem, strengths, 0.0))
-        runs[best] = finish(problem, em, runs[best], best, report)
+        runs[best] = finish(problem, em, runs[best], best, search.report)
     return as_result(problem, runs, runs[best])
 
 
@@ -152,9 +117,7 @@ def fit_bayes(
     problem: RecordProblem,
     rank: int,
     bayes: Bayes,
-    given: Sequence[Model],
-    rng: np.random.Generator,
-    report: Report,
+    search: Search,
     spare: int = 0,
 ) -> FitResult:
     """Posterior draws from chains that start at modes; ``pmf`` is the best mode.
@@ -163,19 +126,20 @@ def fit_bayes(
     draws also say how unsure the rank is.
     """
     em = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
-    runs = explore(problem, em, begin(problem, rank, given, bayes.chains, rng), report)
+    runs = search.explore(problem, rank, em)
     best = best_start(runs)
     wide = runs
     if spare and not interrupted(runs):
-        starts = begin(problem, rank + spare, given, bayes.chains, rng)
-        wide = explore(problem, em, starts, report)
+        wide = search.widened(problem, rank + spare).explore(problem, rank + spare, em)
     if interrupted(runs) or interrupted(wide):
         runs[best] = replace(runs[best], reason="interrupted")
         return as_result(problem, runs, runs[best])
     # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-    top = wide[best_start(wide)]
-    good = [r if r.objective <= top.objective + POORER else top for r in wide]
-    draws, ended = bayes.sample(problem, [(r.weights, r.factors) for r in good], rng, report)
+    top, *others = sorted(wide, key=lambda r: r.objective)
+    good = [top, *(r for r in others if r.objective <= top.objective + POORER)]
+    begun = [good[k % len(good)] for k in range(bayes.chains)]
+    models = [(r.weights, r.factors) for r in begun]
+    draws, ended = bayes.sample(problem, models, search.rng, search.report)
     if ended:
         runs[best] = replace(runs[best], reason="interrupted")
     if not draws:
@@ -183,9 +147,9 @@ def fit_bayes(
     strengths = np.median([draw.strengths for draw in draws], axis=0)
     if not ended:
         em = Em(prior=make_prior(problem, strengths, 0.0))
-        runs[best] = finish(problem, em, runs[best], best, report)
+        runs[best] = finish(problem, em, runs[best], best, search.report)
     posterior = Posterior(tuple(as_pmf(problem, d.weights, d.factors) for d in draws))
-    words = f" {plural(len(draws), 'posterior draw')} from {plural(len(runs), 'chain')}."
+    words = f" {plural(len(draws), 'posterior draw')} from {plural(bayes.chains, 'chain')}."
     return as_result(problem, runs, runs[best], posterior, words)
 
 

@@ -1,10 +1,18 @@
-"""Where estimation begins: random models, and the joint that the records' tables give."""
+"""Where estimation begins: the joint that the records' tables give, grown models, random ones.
 
+No kind is best everywhere. Grown classes find rare combinations, which random ones take for
+noise; on models without such classes random ones are as good or better.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
 from math import comb
 from typing import Any
 
 import numpy as np
 
+from rejoint import kernels
+from rejoint.estimation.em import Em
 from rejoint.estimation.problem import Array, RecordProblem
 from rejoint.factorization import Admm, Auto, factorize
 from rejoint.factorization.starts import spread_model
@@ -14,8 +22,59 @@ from rejoint.solver import Limits
 
 Model = tuple[Array, Array]
 
+#: A start that has not been made yet.
+Start = Callable[[RecordProblem], Model]
+
+#: How much of a new class is the record it grows from: half in case that the record is noise.
+FAITHFUL, CAUTIOUS = 0.8, 0.5
+
+#: Growing models double, and take so many steps at each size.
+STEPS = 5
+
 #: Tables of three variables are worth their cost as a start up to so many cells.
 MOST_CELLS = 2_000_000
+
+
+def make_starts(
+    problem: RecordProblem,
+    rank: int,
+    count: int,
+    em: Em,
+    rng: np.random.Generator,
+    known: Sequence[Model] = (),
+) -> list[Start]:
+    """Known models, one from tables where that pays, then grown and random ones in turn.
+
+    Each has a source of randomness of its own, so that it does not matter which is made first.
+    """
+    if rank == 1:
+        return [independence]
+    starts = [given_model(model) for model in known]
+    if tables_pay(problem, rank):
+        starts.append(partial(model_from_tables, rank=rank, rng=child(rng)))
+    for k in range(count - len(starts)):
+        mine = child(rng)
+        if k % 3 == 1:
+            starts.append(partial(random_model, rank=rank, rng=mine))
+        else:
+            blend = CAUTIOUS if k % 3 == 0 else FAITHFUL
+            starts.append(partial(grown_model, rank=rank, blend=blend, em=em, rng=mine))
+    return starts[:count]
+
+
+def given_model(model: Model) -> Start:
+    """A model that is there already, as a start."""
+    return lambda problem: model
+
+
+def independence(problem: RecordProblem) -> Model:
+    """The only model of one class."""
+    return np.ones(1), problem.centre[:, None]
+
+
+def child(rng: np.random.Generator) -> np.random.Generator:
+    """A generator of its own, drawn from another."""
+    return np.random.default_rng(int(rng.integers(2**62)))
 
 
 def random_model(problem: RecordProblem, rank: int, rng: np.random.Generator) -> Model:
@@ -32,12 +91,15 @@ def tables_pay(problem: RecordProblem, rank: int) -> bool:
     return bool(rank > 1 and size >= 3 and cells <= MOST_CELLS and enough)
 
 
-def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generator) -> Model | None:
-    """The least-squares joint of the records' triples, moved off the walls; None if none fits."""
+def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generator) -> Model:
+    """The least-squares joint of the records' triples, moved off the walls.
+
+    A random model where a triple was never seen together.
+    """
     records = Records(problem.domain, problem.codes, problem.weight)
     tables = Marginals.count(records, order=3, threads=problem.threads)
     if float(tables.totals.min()) <= 0:
-        return None
+        return random_model(problem, rank, rng)
     # With many records the tables are nearly exact, and a thorough fit of them saves passes.
     thorough = problem.total > 100 * problem.parameters(rank)
     solver = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
@@ -51,3 +113,44 @@ def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generato
     share = min(0.1, float(np.sqrt(problem.parameters(rank) / problem.total)))
     factors = (1 - share) * np.vstack(found.factors) + share * problem.centre[:, None]
     return (1 - share) * np.asarray(found.weights) + share / rank, factors
+
+
+def grown_model(
+    problem: RecordProblem, rank: int, blend: float, em: Em, rng: np.random.Generator
+) -> Model:
+    """Classes grown from one on, doubled again and again, with some steps at each size."""
+    model = independence(problem)
+    while len(model[0]) < rank:
+        model = widen(problem, model, min(2 * len(model[0]), rank), blend, rng)
+        if len(model[0]) < rank:
+            state = em.init(problem, *model)
+            for _ in range(STEPS):
+                state = em.step(problem, state)
+            model = state.weights, state.factors
+    return model
+
+
+def widen(
+    problem: RecordProblem, model: Model, rank: int, blend: float, rng: np.random.Generator
+) -> Model:
+    """Add classes around records that the model has too few of.
+
+    A record's share of the deviance, ``count * log(count / expected)``, is its chance to be
+    the seed of a class: its levels, blended with the variables' own shares. Split or random
+    classes begin near a saddle point, from where EM finds rare combinations late or never.
+    """
+    weights, factors = model
+    more = rank - len(weights)
+    expected = kernels.class_log_prob(
+        problem.codes, weights, factors, problem.levels, problem.threads
+    )
+    lack = problem.weight * np.maximum(np.log(problem.weight / problem.total) - expected, 0.0)
+    chance = lack / lack.sum() if lack.sum() > 0 else None
+    seeds = problem.codes[rng.choice(len(lack), size=more, p=chance)]
+    seen = seeds >= 0
+    columns = np.tile(problem.centre[:, None], more)
+    columns *= 1.0 - blend * np.repeat(seen, problem.levels, axis=1).T
+    which, n = np.nonzero(seen)
+    columns[problem.offsets[n] + seeds[which, n], which] += blend
+    shares = np.concatenate([weights * (rank - more), np.ones(more)]) / rank
+    return shares, np.hstack([factors, columns])

@@ -9,8 +9,9 @@ from scipy.special import gammaln
 
 from rejoint import kernels
 from rejoint.estimation.problem import Array, RecordProblem
+from rejoint.estimation.starts import Model
 from rejoint.pmf import LowRankPMF
-from rejoint.rank.fitting import Model, checked, fit, make_starts, solver_for
+from rejoint.rank.fitting import checked, fit, make_starts, solver_for
 from rejoint.rank.folds import Fold
 from rejoint.records import Records
 from rejoint.solver import Run, run

@@ -6,18 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from rejoint import kernels
 from rejoint.estimation.em import Em
 from rejoint.estimation.priors import first_strengths, make_prior
-from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.estimation.starts import random_model
+from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation.starts import CAUTIOUS, FAITHFUL, Model, random_model, widen
 from rejoint.estimation.variational import Variational
 from rejoint.solver import Limits, Run, run
-
-Model = tuple[Array, Array]
-
-#: How much of a new class is the record it grows from, in turn.
-BLENDS = (0.5, 0.8)
 
 #: Steps of each start before all but the best are given up.
 EXPLORE = 30
@@ -68,7 +62,8 @@ def make_starts(
         if warm is None or k % 3 == 2:  # growth can mislead
             starts.append(random_model(problem, rank, rng))
         else:
-            starts.append(widen(problem, warm, rank, BLENDS[k % 3], rng))
+            blend = CAUTIOUS if k % 3 == 0 else FAITHFUL
+            starts.append(widen(problem, warm, rank, blend, rng))
     return starts
 
 
@@ -77,29 +72,3 @@ def checked(done: Run) -> Run:
     if done.reason == "interrupted":
         raise KeyboardInterrupt
     return done
-
-
-def widen(
-    problem: RecordProblem, model: Model, rank: int, blend: float, rng: np.random.Generator
-) -> Model:
-    """Add classes around records that the model has too few of.
-
-    A record's share of the deviance, ``count * log(count / expected)``, is its chance to be
-    the seed of a class: its levels, blended with the variables' own shares. Split or random
-    classes begin near a saddle point, from where EM finds rare combinations late or never.
-    """
-    weights, factors = model
-    more = rank - len(weights)
-    expected = kernels.class_log_prob(
-        problem.codes, weights, factors, problem.levels, problem.threads
-    )
-    lack = problem.weight * np.maximum(np.log(problem.weight / problem.total) - expected, 0.0)
-    chance = lack / lack.sum() if lack.sum() > 0 else None
-    seeds = problem.codes[rng.choice(len(lack), size=more, p=chance)]
-    seen = seeds >= 0
-    columns = np.tile(problem.centre[:, None], more)
-    columns *= 1.0 - blend * np.repeat(seen, problem.levels, axis=1).T
-    which, n = np.nonzero(seen)
-    columns[problem.offsets[n] + seeds[which, n], which] += blend
-    shares = np.concatenate([weights * (rank - more), np.ones(more)]) / rank
-    return shares, np.hstack([factors, columns])
