@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Bin, Variable
+from rejoint.domain import Domain
 from rejoint.domain.labels import is_number
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
@@ -73,7 +73,7 @@ def document(
         "schema": SCHEMA,
         "title": title,
         "source": source,
-        "variables": [_variable(variable) for variable in pmf.domain.variables],
+        "variables": _variables(pmf.domain),
         **_model(pmf, "f8"),
     }
     extras = {
@@ -88,25 +88,16 @@ def document(
     return plain | {name: value for name, value in extras.items() if value is not None}
 
 
-def _variable(variable: Variable) -> dict[str, Any]:
-    levels = variable.levels
-    plain: dict[str, Any] = {
-        "name": variable.name,
-        "kind": variable.kind,
-        "labels": [str(level) for level in levels],
-        "levels": [_level(level) for level in levels],
-    }
-    if variable.representatives is not None or all(is_number(level) for level in levels):
-        values = [float(value) for value in variable.numeric]
-        plain["values"] = values if np.isfinite(values).all() else None
-    return plain
-
-
-def _level(level: Any) -> Any:
-    """A level as Python would be given it; the page only shows and copies it."""
-    if isinstance(level, Bin) or (isinstance(level, float) and not np.isfinite(level)):
-        return str(level)
-    return level
+def _variables(domain: Domain) -> list[dict[str, Any]]:
+    """The variables as the domain writes them, with their labels as text and their values."""
+    listed: list[dict[str, Any]] = domain.to_json()["variables"]
+    for plain, variable in zip(listed, domain.variables, strict=True):
+        plain["labels"] = [str(level) for level in variable.levels]
+        numbers = all(is_number(level) for level in variable.levels)
+        if numbers or variable.representatives is not None:
+            values = [float(value) for value in variable.numeric]
+            plain["values"] = values if np.isfinite(values).all() else None
+    return listed
 
 
 def _model(pmf: LowRankPMF, kind: str) -> dict[str, Any]:

@@ -4,7 +4,10 @@
 import { Card } from "./card.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
+import { allPython, question } from "./code.js";
+import { barChart } from "./chart.js";
 import { plural } from "./format.js";
+import { shareBar } from "./share.js";
 
 const SORTS = [
   ["", "Order of the file"],
@@ -26,6 +29,8 @@ const CLICKS = [
 
 const CHUNK = 60; // cards put into the page at a time
 const LIVELY = 90;
+const DRAWN = 120; // bars of a picture
+const ASKED = 20; // questions for the clipboard
 
 export class CardsView {
   static id = "variables";
@@ -45,7 +50,7 @@ export class CardsView {
     this.limit = CHUNK;
     this.end = h("div", { class: "end" });
     this.found = h("p", { class: "found", role: "status" });
-    this.element = h("div", {}, this.toolbar(), this.found, this.list, this.end);
+    this.element = h("div", {}, this.toolbar(), this.found, this.list, this.end, shareBar(app, this));
     for (const card of this.cards) this.observer.observe(card.element);
     this.observer.observe(this.end);
     this.arrange();
@@ -147,6 +152,35 @@ export class CardsView {
       groups.get(key).push(card);
     }
     return [...groups];
+  }
+
+  /** Every level of every variable: before, now. */
+  *levels() {
+    const { app } = this;
+    for (const [n, variable] of app.model.variables.entries()) {
+      const [before, after] = [app.before(n), app.after(n)];
+      for (const [i, label] of variable.labels.entries()) yield { variable, label, before: before[i], after: after[i] };
+    }
+  }
+
+  table() {
+    return [["variable", "level", "before", "now"], ...Array.from(this.levels(), (row) => [row.variable.name, row.label, row.before, row.after])];
+  }
+
+  chart() {
+    const rows = Array.from(this.levels(), (row) => ({ ...row, label: `${row.variable.name} = ${row.label}` }));
+    return barChart(rows.slice(0, DRAWN), { title: this.app.model.title });
+  }
+
+  /** One question for each variable that is not given. */
+  query() {
+    const { model, evidence } = this.app;
+    const open = model.variables.filter((_, n) => !evidence.has(n)).slice(0, ASKED);
+    return open.map(({ name }) => question(model, "P", [name], evidence));
+  }
+
+  python() {
+    return allPython(this.app.model, this.app.evidence);
   }
 
   seen(entries) {

@@ -39,7 +39,8 @@ export function count(number) {
 }
 
 export function bits(value) {
-  return `${Math.max(value, 0).toFixed(value >= 0.0995 ? 2 : 3)} bit`;
+  if (value < 0.0005) return value > 1e-9 ? "<0.001 bit" : "0 bit";
+  return `${value.toFixed(value >= 0.0995 ? 2 : 3)} bit`;
 }
 
 export function plural(number, noun) {

@@ -68,19 +68,26 @@ export function conditionalFactor(model, state, n) {
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
 export function jointTable(model, state, positions) {
   const { rank } = model;
-  // Rows of the running table are classes' masses, one row a combination of levels so far.
-  let rows = [state.classes];
-  for (const n of positions) {
-    const factor = conditionalFactor(model, state, n);
-    const next = [];
-    for (const row of rows) {
-      for (let i = 0; i < model.variables[n].size; i++) {
-        next.push(row.map((mass, f) => mass * factor[i * rank + f]));
+  const factors = positions.map((n) => conditionalFactor(model, state, n));
+  const cells = positions.reduce((product, n) => product * model.variables[n].size, 1);
+  const out = new Float64Array(cells);
+  let at = 0;
+  // Depth first: of the table of class masses only one row a variable is ever kept.
+  const fill = (k, masses) => {
+    const factor = factors[k];
+    const last = k === factors.length - 1;
+    for (let start = 0; start < factor.length; start += rank) {
+      if (last) {
+        let sum = 0;
+        for (let f = 0; f < rank; f++) sum += masses[f] * factor[start + f];
+        out[at++] = sum;
+      } else {
+        fill(k + 1, masses.map((mass, f) => mass * factor[start + f]));
       }
     }
-    rows = next;
-  }
-  return Float64Array.from(rows, (row) => row.reduce((a, b) => a + b, 0));
+  };
+  if (positions.length) fill(0, state.classes);
+  return out;
 }
 
 /** A smallest set of variables (none can be left out) whose evidence cannot all be true. */

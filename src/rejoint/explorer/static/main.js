@@ -2,12 +2,17 @@
 
 import { App } from "./app.js";
 import { CardsView } from "./cards.js";
+import { ClassesView, recallNames } from "./classes.js";
+import { CrosstabView } from "./crosstab.js";
+import { FitView } from "./fit.js";
 import { PageError, readModel } from "./model.js";
+import { RecordView } from "./record.js";
 import { Strip } from "./strip.js";
+import { TargetView } from "./target.js";
 import { h, replace } from "./dom.js";
 import { switchTheme } from "./themes.js";
 
-const VIEWS = [CardsView];
+const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView];
 
 async function load() {
   const inline = document.getElementById("model");
@@ -19,6 +24,7 @@ async function load() {
 
 function start(doc) {
   const model = readModel(doc);
+  recallNames(model);
   const app = new App(model);
   app.readLink(location.hash);
   document.title = `${model.title} · rejoint`;

@@ -1,0 +1,100 @@
+// The same question in Python and on the command line, for the clipboard.
+
+import { levelText, nameText } from "./words.js";
+
+/** Evidence as the query language has it: "smoke = yes, age in {a, b}". */
+export function givenText(model, evidence) {
+  return [...evidence].map(([n, piece]) => condition(model.variables[n], piece)).join(", ");
+}
+
+function condition(variable, piece) {
+  const name = nameText(variable.name);
+  if (piece.kind === "soft") {
+    const pairs = piece.weights.map((w, i) => `${levelText(variable, i)}: ${numberText(w)}`);
+    return `${name} ~ {${pairs.join(", ")}}`;
+  }
+  const labels = piece.levels.map((i) => levelText(variable, i));
+  const inside = piece.kind === "in";
+  if (labels.length === 1) return `${name} ${inside ? "=" : "!="} ${labels[0]}`;
+  return `${name} ${inside ? "in" : "not in"} {${labels.join(", ")}}`;
+}
+
+function numberText(number) {
+  return String(+number.toPrecision(12));
+}
+
+/** A question of some variables given the evidence; `verb` is P, E, H or argmax. */
+export function question(model, verb, names, evidence) {
+  const asked = names.map(nameText).join(", ");
+  const given = evidence.size ? `| ${givenText(model, evidence)}` : "";
+  const inner = [asked, given].filter(Boolean).join(" ");
+  return verb === "argmax" ? `argmax ${inner}`.trim() : `${verb}(${inner})`;
+}
+
+export function command(model, query) {
+  return `rejoint ask ${sourceFile(model)} ${shell(query)}`;
+}
+
+export function inspection(model) {
+  return `rejoint inspect ${sourceFile(model)}`;
+}
+
+function sourceFile(model) {
+  return shell(model.source ?? "model.rejoint");
+}
+
+function shell(text) {
+  return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+/** Every variable given the evidence. */
+export function allPython(model, evidence) {
+  const call = (given) => `table(name${given ? `, ${given}` : ""})`;
+  return python(model, call, evidence).replace(/p\.table.*\n$/, (line) => `for name in p.domain.names:\n    print(${line.trim()})\n`);
+}
+
+/** Lines of Python; `call` is a method of the model with its arguments, `given` added to it. */
+export function python(model, call, evidence) {
+  const soft = [...evidence.values()].some((piece) => piece.kind === "soft");
+  const given = evidence.size ? `given = ${pythonGiven(model, evidence)}\n` : "";
+  return (
+    (soft ? "import numpy as np\n" : "") +
+    `import rejoint as rj\n\np = rj.load(${text(model.source ?? "model.rejoint")})\n` +
+    given +
+    `p.${call(evidence.size ? "given=given" : "")}\n`
+  );
+}
+
+function pythonGiven(model, evidence) {
+  const parts = [...evidence].map(([n, piece]) => {
+    const variable = model.variables[n];
+    return `${text(variable.name)}: ${pythonPiece(variable, piece)}`;
+  });
+  return `{${parts.join(", ")}}`;
+}
+
+function pythonPiece(variable, piece) {
+  if (piece.kind === "soft") return `np.array([${piece.weights.map(numberText).map(float).join(", ")}])`;
+  const kept = [...variable.labels.keys()].filter((i) => piece.levels.includes(i) === (piece.kind === "in"));
+  const levels = kept.map((i) => pythonLevel(variable, i));
+  return levels.length === 1 ? levels[0] : `[${levels.join(", ")}]`;
+}
+
+function float(digits) {
+  return /[.e]/.test(digits) ? digits : `${digits}.0`;
+}
+
+function pythonLevel(variable, i) {
+  const level = variable.levels[i];
+  if (typeof level === "boolean") return level ? "True" : "False";
+  return typeof level === "number" ? variable.labels[i] : text(variable.labels[i]);
+}
+
+/** A Python string; JSON's escapes are Python's, too, but for characters beyond 16 bits. */
+export function text(value) {
+  return JSON.stringify(value);
+}
+
+export function names(list) {
+  return list.length === 1 ? text(list[0]) : `[${list.map(text).join(", ")}]`;
+}

@@ -1,0 +1,86 @@
+// Fit and trust: where model and records disagree most, what the tables pin down, how sure it is.
+
+import { count, percent, plural } from "./format.js";
+import { h, replace } from "./dom.js";
+import { inspection } from "./code.js";
+import { panel } from "./target.js";
+import { shareBar } from "./share.js";
+
+export class FitView {
+  static id = "fit";
+  static title = "Fit";
+
+  constructor(app) {
+    this.app = app;
+    this.body = h("div", { class: "columns" });
+    this.element = h("div", {}, h("h2", { class: "quiet", text: "Fit and trust" }), this.body, app.model.doc.fit ? shareBar(app, this) : null);
+    this.build();
+  }
+
+  build() {
+    const { doc } = this.app.model;
+    replace(this.body, this.tables(doc.fit), verdict(doc.identifiability), sureness(doc.draws), made(doc.note));
+  }
+
+  update() {}
+
+  tables(fit) {
+    if (!fit) {
+      const words = "No records came with the model, so that its tables cannot be compared. Give them: rejoint explore MODEL --data FILE.";
+      return panel("Worst-fitting tables", h("p", { class: "note", text: words }));
+    }
+    const worse = fit.tables.filter((table) => table.distance > 2 * table.chance).length;
+    const words =
+      `${plural(fit.checked, "table")} of two variables${fit.checked < fit.all ? ` (of ${count(fit.all)}, drawn at random)` : ""}: model and records compared by total variation, worst excess over chance first. ` +
+      `${worse ? `${worse} of those listed ${worse === 1 ? "is" : "are"} off by more than twice what chance explains.` : "None listed is off by more than twice what chance explains."}`;
+    const row = ({ names, distance, chance, records }) =>
+      h(
+        "tr",
+        {},
+        h("th", { scope: "row" }, h("bdi", { text: names.join(" × ") })),
+        h("td", { class: "number", text: percent(distance) }),
+        h("td", { class: "number", text: percent(chance) }),
+        h("td", { class: "number", text: count(records) }),
+        h("td", {}, h("button", { class: "small", type: "button", "aria-label": `Show the table ${names.join(" by ")}`, text: "Show", on: { click: () => this.show(names) } })),
+      );
+    return panel(
+      "Worst-fitting tables",
+      h("p", { class: "note", text: words }),
+      h(
+        "div",
+        { class: "scroll", tabindex: 0, role: "region", "aria-label": "Worst-fitting tables" },
+        h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, ["Table", "Off by", "By chance", "Records", "View"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, fit.tables.map(row))),
+      ),
+    );
+  }
+
+  show(names) {
+    this.app.set("of", names);
+    this.app.set("view", "table");
+  }
+
+  command() {
+    return inspection(this.app.model);
+  }
+
+  table() {
+    const { fit } = this.app.model.doc;
+    return [["first", "second", "distance", "chance", "records"], ...fit.tables.map((t) => [...t.names, t.distance, t.chance, t.records])];
+  }
+}
+
+function verdict(found) {
+  if (!found) return panel("What the tables pin down", h("p", { class: "note", text: "Not worked out for this model." }));
+  return panel("What the tables pin down", h("p", { class: "verdict", text: found.verdict }), (found.details ?? []).map((text) => h("p", { class: "note", text })));
+}
+
+function sureness(draws) {
+  const words = draws?.length
+    ? `The dark lines on the bars span 90 % of ${plural(draws.length, "posterior draw")}: how sure the data make each answer, given the model's form.`
+    : "This model has no posterior draws, so that bars carry no intervals. Fits by Bayes have them: rejoint explore DATA.";
+  return panel("How sure the answers are", h("p", { class: "note", text: words }));
+}
+
+function made(note) {
+  return note ? panel("How it was fitted", h("p", { class: "note", text: note })) : null;
+}

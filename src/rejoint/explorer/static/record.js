@@ -1,0 +1,217 @@
+// A whole record: the most probable completion of the evidence, or a record of the data with its
+// holes filled and its surprising cells marked.
+
+import { count, percent, probability } from "./format.js";
+import { h, replace } from "./dom.js";
+import { infer, logSum, marginal } from "./inference.js";
+import { likelihood } from "./evidence.js";
+import { mostProbable } from "./modes.js";
+import { python, question } from "./code.js";
+import { readRecords } from "./support.js";
+import { shareBar } from "./share.js";
+
+const SURPRISING = 0.05;
+const MOST_ROWS = 400;
+
+export class RecordView {
+  static id = "record";
+  static title = "Record";
+
+  constructor(app) {
+    this.app = app;
+    this.records = app.model.records ??= readRecords(app.model);
+    this.bar = h("div", { class: "toolbar" });
+    this.words = h("p", { class: "note" });
+    this.body = h("div", { class: "panel scroll", tabindex: 0, role: "region", "aria-label": "Cells" });
+    this.element = h("div", {}, h("h2", { class: "quiet", text: "Record" }), this.bar, this.words, this.body, shareBar(app, this));
+  }
+
+  /** Number of the record shown, from 1; 0 for the completion of the evidence. */
+  get number() {
+    const asked = Number(this.app.get("record", "0"));
+    return this.records && asked >= 1 && asked <= this.records.size ? Math.floor(asked) : 0;
+  }
+
+  show(number) {
+    this.app.set("record", number ? String(number) : null);
+  }
+
+  update() {
+    this.drawBar();
+    const { cells, words } = this.number ? this.recorded() : this.completed();
+    this.cells = cells;
+    this.words.textContent = words;
+    const shown = cells.slice(0, MOST_ROWS);
+    const more = cells.length > shown.length ? h("p", { class: "note", text: `and ${count(cells.length - shown.length)} more cells; the CSV has them all` }) : null;
+    replace(this.body, cellTable(shown), more);
+  }
+
+  drawBar() {
+    const { number, records } = this;
+    const button = (text, act, disabled = false) => h("button", { class: "small", type: "button", text, disabled, on: { click: act } });
+    if (!records) return replace(this.bar, h("p", { class: "note", text: "Most probable completion of the evidence. Records can be stepped through when the page was made with data." }));
+    const box = h("input", { type: "number", min: 1, max: records.size, value: number || "", id: "record-number", on: { change: () => this.show(Number(box.value)) } });
+    replace(
+      this.bar,
+      h("label", { class: "field" }, h("span", { class: "field-name", text: `Record, 1 to ${count(records.size)}` }), box),
+      button("Previous", () => this.show(number - 1), number < 1),
+      button("Next", () => this.show(number + 1), number >= records.size),
+      button("Most surprising", () => this.show(this.oddest())),
+      button("Give its cells", () => this.give(), number === 0),
+      button("Back to the evidence", () => this.show(0), number === 0),
+    );
+  }
+
+  codes(number) {
+    return this.records.columns.map((column) => column[number - 1]);
+  }
+
+  give() {
+    const pieces = this.codes(this.number).map((code, n) => [n, { kind: "in", levels: [code] }]);
+    this.app.give(new Map(pieces.filter(([n, piece]) => piece.levels[0] >= 0 && this.app.model.variables[n].size > 1)));
+  }
+
+  completed() {
+    const { app } = this;
+    if (!app.state.possible) return { cells: [], words: "The evidence is impossible under this model: nothing completes it." };
+    const open = app.model.variables.map((_, n) => n).filter((n) => app.evidence.get(n)?.levels?.length !== 1 || app.evidence.get(n).kind !== "in");
+    const found = mostProbable(app.model, app.state, open);
+    const at = new Map(open.map((n, k) => [n, found.levels[k]]));
+    const cells = app.model.variables.map((variable, n) => {
+      const level = at.get(n) ?? app.evidence.get(n).levels[0];
+      return { variable, n, level, prob: app.after(n)[level], status: at.has(n) ? "completed" : "given" };
+    });
+    return { cells, words: foundWords("Most probable completion", found) };
+  }
+
+  /** A record: holes by the most probable completion, cells by their probability given the others. */
+  recorded() {
+    const { model } = this.app;
+    const codes = this.codes(this.number);
+    const parts = logParts(model, codes);
+    const holes = codes.flatMap((code, n) => (code < 0 ? [n] : []));
+    const given = new Map(codes.flatMap((code, n) => (code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, model.variables[n].size)]])));
+    const state = infer(model, given);
+    const found = holes.length && state.possible ? mostProbable(model, state, holes) : null;
+    const cells = model.variables.map((variable, n) => {
+      if (codes[n] >= 0) return { variable, n, level: codes[n], status: "recorded", ...judged(model, parts, codes, n) };
+      if (!found) return { variable, n, level: null, prob: NaN, status: "missing" };
+      const level = found.levels[holes.indexOf(n)];
+      return { variable, n, level, prob: marginal(model, state, n)[level], status: "imputed" };
+    });
+    const odd = cells.filter((cell) => cell.surprising).length;
+    const log = logSum(totals(parts));
+    const words = `Record ${count(this.number)}: probability ${probability(log)}, ${holes.length ? `${holes.length} missing, ` : ""}${odd || "no"} surprising ${odd === 1 ? "cell" : "cells"}. ${found ? foundWords("Holes filled together", found) : ""}`;
+    return { cells, words };
+  }
+
+  /** The record with the least probable cell given its others; the first of equals. */
+  oddest() {
+    this.app.model.oddest ??= this.findOddest();
+    return this.app.model.oddest;
+  }
+
+  findOddest() {
+    const { model } = this.app;
+    const most = Math.min(this.records.size, Math.ceil(20_000_000 / (model.variables.length * model.rank * 3)));
+    let [best, least] = [1, Infinity];
+    for (let number = 1; number <= most; number++) {
+      const codes = this.codes(number);
+      const parts = logParts(model, codes);
+      codes.forEach((code, n) => {
+        if (code < 0) return;
+        const prob = cellProbability(model, parts, codes, n);
+        if (prob < least) [best, least] = [number, prob];
+      });
+    }
+    return best;
+  }
+
+  table() {
+    return [["variable", "value", "status", "prob", "surprising"], ...this.cells.map(({ variable, level, prob, status, surprising }) => [variable.name, level === null ? "" : variable.labels[level], status, prob, surprising ? "yes" : ""])];
+  }
+
+  query() {
+    return question(this.app.model, "argmax", [], this.number ? this.asEvidence() : this.app.evidence);
+  }
+
+  python() {
+    return python(this.app.model, (given) => `mode(${given})`, this.number ? this.asEvidence() : this.app.evidence);
+  }
+
+  asEvidence() {
+    return new Map(this.codes(this.number).flatMap((code, n) => (code < 0 ? [] : [[n, { kind: "in", levels: [code] }]])));
+  }
+}
+
+function foundWords(what, found) {
+  const doubt = found.exact ? "" : ` (best found; none has more than ${probability(found.logBound)})`;
+  return `${what}: probability ${probability(found.logProb)}${doubt}.`;
+}
+
+/** Per class, finite logarithms and the number of impossible cells, so that one can be left out. */
+function logParts(model, codes) {
+  const finite = Float64Array.from(model.logWeights, (x) => (x === -Infinity ? 0 : x));
+  const zeros = Int32Array.from(model.logWeights, (x) => (x === -Infinity ? 1e6 : 0));
+  codes.forEach((code, n) => {
+    if (code < 0) return;
+    for (let f = 0; f < model.rank; f++) {
+      const x = model.factors[n][code * model.rank + f];
+      if (x > 0) finite[f] += Math.log(x);
+      else zeros[f]++;
+    }
+  });
+  return { finite, zeros };
+}
+
+function totals({ finite, zeros }) {
+  return finite.map((x, f) => (zeros[f] ? -Infinity : x));
+}
+
+/** Class posterior given all cells but one. */
+function withoutCell(model, parts, codes, n) {
+  const logs = parts.finite.map((x, f) => {
+    const own = model.factors[n][codes[n] * model.rank + f];
+    const zeros = parts.zeros[f] - (own > 0 ? 0 : 1);
+    return zeros ? -Infinity : x - (own > 0 ? Math.log(own) : 0);
+  });
+  const all = logSum(logs);
+  return all === -Infinity ? null : logs.map((x) => Math.exp(x - all));
+}
+
+function cellProbability(model, parts, codes, n) {
+  const classes = withoutCell(model, parts, codes, n);
+  if (!classes) return NaN;
+  let sum = 0;
+  for (let f = 0; f < model.rank; f++) sum += classes[f] * model.factors[n][codes[n] * model.rank + f];
+  return sum;
+}
+
+/** How probable a cell is given the others, and what would have been expected. */
+function judged(model, parts, codes, n) {
+  const classes = withoutCell(model, parts, codes, n);
+  if (!classes) return { prob: NaN, surprising: false };
+  const bars = marginal(model, { classes, shares: new Map() }, n);
+  const expected = bars.indexOf(bars.reduce((a, b) => Math.max(a, b), 0));
+  const prob = bars[codes[n]];
+  return { prob, surprising: prob < SURPRISING && expected !== codes[n], expected, expectedProb: bars[expected] };
+}
+
+function cellTable(cells) {
+  const row = ({ variable, level, prob, status, surprising, expected, expectedProb }) =>
+    h(
+      "tr",
+      { "data-status": status, "data-surprising": Boolean(surprising) },
+      h("th", { scope: "row" }, h("bdi", { text: variable.name })),
+      h("td", {}, h("bdi", { text: level === null ? "missing" : variable.labels[level] })),
+      h("td", { text: status }),
+      h("td", { class: "number", text: status === "given" ? "" : percent(prob) }),
+      h("td", {}, surprising ? [h("strong", { text: "surprising" }), `, expected ${variable.labels[expected]} (${percent(expectedProb)})`] : ""),
+    );
+  return h(
+    "table",
+    { class: "plain-table" },
+    h("thead", {}, h("tr", {}, ["Variable", "Value", "", "Probability", "Remark"].map((text) => h("th", { scope: "col", text: text || "Status" })))),
+    h("tbody", {}, cells.map(row)),
+  );
+}
