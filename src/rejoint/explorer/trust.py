@@ -85,7 +85,7 @@ def by_chance(table: FloatArray, records: float) -> float:
     >>> rng, table = np.random.default_rng(0), np.array([0.1, 0.2, 0.7])
     >>> counts = rng.multinomial(500, table, size=4_000)
     >>> drawn = np.abs(counts / 500 - table).sum(axis=1).mean() / 2
-    >>> abs(by_chance(table, 500) / drawn - 1) < 0.05
+    >>> bool(abs(by_chance(table, 500) / drawn - 1) < 0.05)
     True
     """
     return float(np.sqrt(2 / np.pi * table * (1 - table).clip(0) / records).sum() / 2)
