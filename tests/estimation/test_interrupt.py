@@ -122,7 +122,7 @@ def two_threads(monkeypatch):
 
 
 @pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
-@pytest.mark.parametrize("k", [6, 80, 250])
+@pytest.mark.parametrize("k", [60, 120, 250])  # by 60 the first start has begun
 @pytest.mark.usefixtures("two_threads")
 def test_side_by_side_all_stop(press, solver, k):
     calls = press(k)
