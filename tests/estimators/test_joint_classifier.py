@@ -1,8 +1,19 @@
 """JointClassifier: scikit-learn's contract, what it learns, what it says of rows."""
 
+import pickle
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+import sklearn
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score, cross_validate
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
@@ -19,9 +30,371 @@ QUICK = Conditional(joint=0.1, strength=1.0, limits=Limits(max_steps=30, exact=-
     [
         rj.JointClassifier(rank=6, solver=QUICK, n_init=1),
         rj.JointClassifier(rank=4, solver="map", n_init=1),
-        rj.JointClassifier(solver=replace(QUICK, joint=0.0), n_init=1),
+        rj.JointClassifier(rank=6, solver=replace(QUICK, joint=0.0, strength="auto"), n_init=1),
     ],
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )
 def test_scikit_learn(estimator, check):
     check(estimator)
+
+
+def world(rows=600, holes=0.0, seed=0):
+    """Features and a label that depends on whether two of them agree."""
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, size=(rows, 4))
+    right = (codes[:, 0] == codes[:, 1]) ^ (rng.random(rows) < 0.05)
+    X = pd.DataFrame(np.array(["low", "mid", "high"])[codes], columns=list("abcd"))
+    if holes:
+        X = X.mask(rng.random(X.shape) < holes)
+    return X, pd.Series(np.where(right, "same", "other"), name="verdict")
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y = world(holes=0.1)
+    return rj.JointClassifier(rank=8, solver=QUICK, n_init=2, random_state=0).fit(X, y)
+
+
+# --- learning --------------------------------------------------------------------------------
+
+
+def test_learns_what_no_single_feature_tells():
+    """Agreement of two features is invisible to naive Bayes and to logistic regression."""
+    X, y = world(1500)
+    model = rj.JointClassifier(random_state=0, n_init=1).fit(X[:1000], y[:1000])
+    # One label in 20 is wrong on purpose; 0.02 is two standard errors of 500 rows.
+    assert model.score(X[1000:], y[1000:]) > 0.93
+    assert "Least log-loss of held-out labels" in model.result_.choice
+
+
+def test_probabilities_are_calibrated():
+    truth = rj.datasets.asia()
+    X = truth.sample(4000, random_state=1).to_frame("pandas")
+    y = X.pop("bronc")
+    model = rj.JointClassifier(rank=8, solver=QUICK, n_init=1, random_state=0)
+    shares = model.fit(X[:2000], y[:2000]).predict_proba(X[2000:])[:, 1]
+    exact = [truth.prob({"bronc": "yes"}, given=dict(row)) for _, row in X[2000:2200].iterrows()]
+    # Standard error of a share among some 100 like records; no row may be far off on average.
+    assert np.mean(np.abs(shares[:200] - exact)) < 0.05
+    for low, high in [(0.0, 0.4), (0.4, 0.8), (0.8, 1.0)]:
+        there = (shares >= low) & (shares <= high)
+        told = np.mean(y[2000:][there] == "yes")
+        assert told == pytest.approx(shares[there].mean(), abs=0.06)  # three standard errors
+
+
+def test_missing_labels_teach():
+    """Two clusters, four labels: the others are found by the joint likelihood."""
+    factors = [[[0.9, 0.1], [0.1, 0.9]]] * 8
+    both = rj.LowRankPMF([0.5, 0.5], [*factors, [[0.98, 0.02], [0.02, 0.98]]])
+    codes = np.array(both.sample(600, random_state=0).codes, dtype=float)
+    X, y = codes[:, :-1], codes[:, -1].copy()
+    first = [np.flatnonzero(y == k)[:2] for k in (0, 1)]
+    few = np.full(len(y), np.nan)
+    for rows in first:
+        few[rows] = y[rows]
+    model = rj.JointClassifier(rank=2, solver="map", random_state=0).fit(X, few)
+    assert model.classes_.tolist() == [0, 1]
+    # Bayes is right in 99 % of cases where 8 of 8 features are 90 % right; 2 % labels are wrong.
+    assert model.score(X, y) > 0.93
+
+
+def test_weights_are_copies():
+    X, y = world(200)
+    weight = np.random.default_rng(0).integers(0, 4, size=200)
+    solver = replace(QUICK, strength="auto")
+    model = rj.JointClassifier(rank=4, solver=solver, n_init=1, random_state=0)
+    one = model.fit(X, y, sample_weight=weight)
+    rows = np.repeat(np.arange(200), weight)
+    two = clone(model).fit(X.iloc[rows], y.iloc[rows])
+    assert one.result_.choice == two.result_.choice
+    assert one.pmf_.equals(two.pmf_, tol=1e-9)
+
+
+@pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
+def test_generative_solvers(solver):
+    X, y = world(300)
+    model = rj.JointClassifier(rank=3, solver=solver, n_init=1, random_state=0).fit(X, y)
+    records = rj.Records.of(X.assign(verdict=y))
+    same = rj.estimate(
+        records, 3, solver, n_init=1, random_state=np.random.default_rng(0), progress=False
+    )
+    expected = same.pmf if same.posterior is None else same.posterior.mean
+    (mine,) = model.models_
+    assert rj.metrics.tensor_error(expected, mine.align(expected.domain)) < 1e-12
+    assert (model.result_.posterior is None) == (solver != "bayes")
+
+
+def test_rank_is_chosen_among_multiples_of_labels():
+    X, y = world(400)
+    model = rj.JointClassifier(solver=QUICK, n_init=1, random_state=0).fit(X, y)
+    assert model.rank_ % 2 == 0
+    assert model.result_.pmf is model.pmf_
+    assert model.rank_ == model.pmf_.rank
+
+
+def test_settings_that_are_near_are_averaged():
+    X, y = world(300, seed=4)
+    model = rj.JointClassifier(
+        rank=4, solver=replace(QUICK, strength="auto"), n_init=2, random_state=0
+    ).fit(X, y)
+    named = model.result_.choice.count("classes, strength")
+    assert len(model.models_) == 2 * named
+
+
+# --- what it says of rows --------------------------------------------------------------------
+
+
+def conditional(model: rj.LowRankPMF, row: dict) -> np.ndarray:
+    """By brute force: the dense joint, cells of the row picked, all else summed."""
+    table = model.to_dense()
+    for n, variable in enumerate(model.domain):
+        if variable.name in row and row[variable.name] is not None:
+            table = np.take(table, [variable.code(row[variable.name])], axis=n)
+    shares = table.sum(axis=tuple(range(table.ndim - 1)))
+    return shares / shares.sum()
+
+
+def test_predict_proba_is_the_mean_of_conditionals(fitted):
+    assert len(fitted.models_) == 2
+    rows = [
+        {"a": "low", "b": "low", "c": "mid", "d": "high"},
+        {"a": "low", "b": None, "c": "mid", "d": None},
+        dict.fromkeys("abcd"),
+    ]
+    expected = [np.mean([conditional(m, row) for m in fitted.models_], axis=0) for row in rows]
+    shares = fitted.predict_proba(pd.DataFrame(rows))
+    assert np.allclose(shares, expected, atol=1e-12)  # sums of a few dozen products
+    assert np.allclose(fitted.predict_log_proba(rows), np.log(shares))
+    assert fitted.predict(rows).tolist() == [fitted.classes_[k] for k in shares.argmax(axis=1)]
+    single = rj.JointClassifier(rank=3, solver=QUICK, n_init=1, random_state=0).fit(*world(100))
+    expected = [conditional(single.pmf_, row) for row in rows]
+    assert np.allclose(single.predict_proba(rows), expected, atol=1e-12)
+
+
+def test_unforeseen_holes_are_judged_by_the_joint():
+    X, y = world(400)
+    X["c"] = X["c"].mask(np.arange(400) % 3 == 0)
+    solver = replace(QUICK, joint=0.0)
+    model = rj.JointClassifier(rank=6, solver=solver, n_init=2, random_state=0).fit(X, y)
+    assert "For the joint, and for rows with holes" in model.result_.choice
+    assert all(model.pmf_ != m for m in model.models_)
+    whole, foreseen, odd = rows = [
+        {"a": "low", "b": "low", "c": "mid", "d": "high"},
+        {"a": "low", "b": "low", "c": None, "d": "high"},
+        {"a": "low", "b": None, "c": "mid", "d": "high"},
+    ]
+    shares = model.predict_proba(rows)
+    for share, row in zip(shares[:2], (whole, foreseen), strict=True):
+        assert np.allclose(share, np.mean([conditional(m, row) for m in model.models_], axis=0))
+    assert np.allclose(shares[2], conditional(model.pmf_, odd))
+
+
+def test_unknown_levels_are_missing(fitted):
+    odd = pd.DataFrame([{"a": "odd", "b": "low", "c": "low", "d": "low"}])
+    with pytest.warns(rj.Remark, match="'a'"):
+        shares = fitted.predict_proba(odd)
+    assert np.array_equal(shares, fitted.predict_proba(odd.assign(a=None)))
+
+
+def test_blocks_do_not_matter(fitted, monkeypatch):
+    X, _ = world(500, holes=0.2, seed=5)
+    whole = fitted.predict_proba(X)
+    monkeypatch.setattr("rejoint.estimators.label_shares.BLOCK", 7)
+    # Products of matrices of other sizes round otherwise.
+    assert np.allclose(fitted.predict_proba(X), whole, rtol=1e-12)
+    assert np.array_equal(fitted.predict(X), fitted.classes_[whole.argmax(axis=1)])
+
+
+def test_impossible_rows_get_an_answer():
+    X = [["a", "u"], ["b", "v"]] * 20
+    model = rj.JointClassifier(rank=2, solver="ml", random_state=0).fit(X, [0, 1] * 20)
+    assert np.isfinite(model.predict_proba([["a", "v"]])).all()
+
+
+# --- several targets -------------------------------------------------------------------------
+
+
+def test_jointly_most_probable_is_not_one_by_one():
+    y = pd.DataFrame(
+        {"first": ["a"] * 40 + ["b"] * 60, "second": ["a"] * 40 + ["b"] * 30 + ["c"] * 30}
+    )
+    X = {"x": ["u"] * 50 + ["v"] * 50}
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0).fit(X, y)
+    assert model.target_names_ == ("first", "second")
+    assert [c.tolist() for c in model.classes_] == [["a", "b"], ["a", "b", "c"]]
+    row = {"x": [None]}
+    assert model.predict(row).tolist() == [["b", "a"]]
+    assert model.predict_joint(row).tolist() == [["a", "a"]]
+    joint = model.pmf_.marginal(["first", "second"])
+    assert np.unravel_index(joint.argmax(), joint.shape) == (0, 0)
+    shares = model.predict_proba(row)
+    assert [s.shape for s in shares] == [(1, 2), (1, 3)]
+    assert np.allclose(shares[1][0], model.pmf_.marginal("second"))
+    assert [s.shape for s in model.predict_log_proba(row)] == [(1, 2), (1, 3)]
+    assert model.score({"x": [None, None]}, [["b", "a"], ["b", "b"]]) == 0.5
+
+
+def test_kinds_of_targets_may_differ():
+    X, y = world(200)
+    both = pd.DataFrame({"verdict": y, "number": np.arange(200) % 3})
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0).fit(X, both)
+    found = model.predict(X)
+    assert found.dtype == object
+    assert set(found[:, 1]) <= {0, 1, 2}
+
+
+def test_too_many_combinations():
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 9, size=(60, 5))
+    model = rj.JointClassifier(rank=2, solver=QUICK, n_init=1, random_state=0)
+    model.fit(rng.integers(0, 2, size=(60, 2)), y)
+    with pytest.raises(ValueError, match=r"59,049 combinations .* ask pmf_\.mode\(target_names_"):
+        model.predict_joint([[0, 1]])
+
+
+# --- what X and y may be ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["polars", "arrow", "objects", "dicts", "columns", "records"])
+def test_all_forms_say_the_same(form):
+    X, y = world(150, holes=0.1)
+    plain = X.astype(object).where(X.notna(), None)
+    table = {
+        "polars": pl.from_pandas(X),
+        "arrow": pa.Table.from_pandas(X, preserve_index=False),
+        "objects": plain.to_numpy(),
+        "dicts": plain.to_dict("records"),
+        "columns": plain.to_dict("list"),
+        "records": rj.Records.of(X),
+    }[form]
+    labels = {"polars": pl.Series("verdict", y.tolist()), "arrow": pa.array(y.tolist())}
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0)
+    expected = clone(model).fit(X, y).predict_proba(X)
+    shares = model.fit(table, labels.get(form, y.to_numpy())).predict_proba(table)
+    # Levels may come in another order, and starts with them; fits end near the same maximum.
+    assert np.allclose(shares, expected, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("y", "classes"),
+    [
+        (["b", "a", None, "a"], ["a", "b"]),
+        ([1, 0, None, 0], [0, 1]),
+        ([True, False, None, True], [False, True]),
+        (pd.Series([2.0, 1.0, np.nan, 2.0]), [1, 2]),
+        (pd.Series(["b", "a", "b", None], dtype="category"), ["a", "b"]),
+        (pd.Series([2, 1, None, 1], dtype="Int64"), [1, 2]),
+        (pl.Series(["b", None, "a", "a"]), ["a", "b"]),
+        (pa.chunked_array([["b", "a"], [None, "b"]]), ["a", "b"]),
+    ],
+)
+def test_labels_come_back(y, classes):
+    X = [["a"], ["b"], ["a"], ["b"]]
+    model = rj.JointClassifier(rank=2, solver=QUICK, n_init=1, random_state=0).fit(X, y)
+    assert model.classes_.tolist() == classes
+    assert model.predict(X).dtype == model.classes_.dtype
+    assert model.pmf_.domain[-1].levels == tuple(classes)
+
+
+def test_names_of_targets():
+    X, y = world(60)
+    model = rj.JointClassifier(rank=2, solver=QUICK, n_init=1, random_state=0)
+    assert model.fit(X, y).target_names_ == ("verdict",)
+    assert model.fit(X, y.to_numpy()).target_names_ == ("y",)
+    assert model.fit(X, y.rename("a")).target_names_ == ("a_",)
+    assert model.fit(X.assign(verdict=y), "verdict").target_names_ == ("verdict",)
+    assert list(model.feature_names_in_) == list("abcd")
+    assert model.predict(X).shape == (60,)
+    two = model.fit(X.assign(verdict=y), ["verdict", "d"])
+    assert two.target_names_ == ("verdict", "d")
+    assert two.n_features_in_ == 3
+
+
+def test_numbers_are_binned():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=500), rng.integers(0, 5, size=500)])
+    y = np.abs(X[:, 0]) > 0.7
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0).fit(X, y)
+    kinds = [variable.kind for variable in model.pmf_.domain]
+    assert kinds == ["binned", "nominal", "nominal"]
+    assert len(model.pmf_.domain[0]) == 15  # 2 * 500 ** (1/3)
+    assert model.score(X, y) > 0.93  # within two of 15 bins half of the labels may be wrong
+    assert np.isfinite(model.predict_proba([[1e9, 2.0], [-np.inf, 1.0]])).all()
+    assert len(clone(model).set_params(bins=5).fit(X, y).pmf_.domain[0]) == 5
+    edges = clone(model).set_params(bins={"x0": [-9, -0.7, 0.7, 9]}).fit(X, y)
+    assert edges.score(X, y) == 1.0
+
+
+# --- scikit-learn's tools --------------------------------------------------------------------
+
+
+def test_tools():
+    X, y = world(300)
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0)
+    search = GridSearchCV(model, {"rank": [1, 8]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"rank": 8}
+    pipe = make_pipeline(FunctionTransformer(), model).fit(X, y)
+    assert np.array_equal(pipe.predict(X), clone(model).fit(X, y).predict(X))
+    assert cross_val_score(model, X, y, cv=2, scoring="neg_log_loss").shape == (2,)
+    again = pickle.loads(pickle.dumps(pipe))
+    assert np.array_equal(again.predict_proba(X), pipe.predict_proba(X))
+
+
+def test_metadata_routing():
+    X, y = world(100)
+    weight = np.arange(100.0) % 3
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = rj.JointClassifier(rank=2, solver=QUICK, n_init=1, random_state=0)
+        model.set_fit_request(sample_weight=True).set_score_request(sample_weight=True)
+        scores = cross_validate(model, X, y, cv=2, params={"sample_weight": weight})
+    assert len(scores["test_score"]) == 2
+
+
+# --- errors ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ([None] * 4, "Target 'y' has no label in any of 4 rows"),
+        (["a"] * 4, "Target 'y' has one class only, 'a'"),
+        (["a", "a", "a", None], "has one class only"),
+        (None, "requires y to be passed"),
+        ([0.5, 1.5, 2.25, 3.1], "Unknown label type"),
+        (["a", 1, "b", 2], "has labels of several types"),
+        (["a", "b"], "inconsistent numbers of samples"),
+        ("fourth", "y names a column 'fourth', which X does not have.* Did you mean 'forth'?"),
+        (["first", "secnd"], "y names a column 'secnd'.*Did you mean 'second'?"),
+    ],
+)
+def test_labels_that_cannot_be_learnt(y, words):
+    X = pd.DataFrame([[1, 2, 1]] * 2 + [[2, 1, 1]] * 2, columns=["first", "second", "forth"])
+    with pytest.raises(ValueError, match=words):
+        rj.JointClassifier(rank=2, solver=QUICK).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"solver": "svm"}, "solver='svm' is not known; give 'auto', 'ml', 'map'"),
+        ({"rank": 0}, "rank must be a whole number of at least 1"),
+        ({"n_init": 0}, "n_init must be a whole number of at least 1"),
+        ({"solver": Conditional(strength=-1.0)}, "strength must be 'auto' or a number"),
+        ({"solver": Conditional(joint="all")}, "joint must be 'auto' or a number"),
+    ],
+)
+def test_settings_that_cannot_be(options, words):
+    with pytest.raises(ValueError, match=words):
+        rj.JointClassifier(**options).fit([["a"], ["b"]] * 20, [0, 1] * 20)
+
+
+def test_not_fitted():
+    for ask in ("predict", "predict_proba", "predict_log_proba", "predict_joint"):
+        with pytest.raises(NotFittedError):
+            getattr(rj.JointClassifier(), ask)([["a"]])
+
+
+def test_too_few_to_hold_out():
+    model = rj.JointClassifier(random_state=0).fit([["a"], ["b"]] * 3, [0, 1] * 3)
+    assert model.result_.choice.startswith("Too few records")
+    assert model.predict([["a"], ["b"]]).tolist() == [0, 1]

@@ -1,0 +1,53 @@
+"""Predictions a second on a million rows, beside StepMix with as many classes."""
+
+import time
+
+import numpy as np
+
+import rejoint as rj
+
+ROWS, COLUMNS, LEVELS, RANK = 1_000_000, 20, 4, 10
+
+
+def world(rng: np.random.Generator) -> rj.LowRankPMF:
+    """A label and features."""
+    factors = [rng.dirichlet(np.full(LEVELS, 0.5), RANK).T for _ in range(COLUMNS)]
+    labels = np.eye(2)[:, np.arange(RANK) % 2] * 0.9 + 0.05
+    return rj.LowRankPMF(rng.dirichlet(np.full(RANK, 5.0)), [*factors, labels])
+
+
+def speed() -> None:
+    from stepmix.stepmix import StepMix
+
+    records = world(np.random.default_rng(0)).sample(ROWS, random_state=1)
+    codes = np.array(records.codes, dtype=np.int64)
+    X, y = codes[:, :COLUMNS], codes[:, COLUMNS]
+    some = slice(0, 5000)
+    ours = rj.JointClassifier(rank=RANK, n_init=1, random_state=0).fit(X[some], y[some])
+    one = rj.JointClassifier(rank=RANK, solver="map", n_init=1, random_state=0).fit(
+        X[some], y[some]
+    )
+    theirs = StepMix(
+        n_components=RANK,
+        measurement="categorical",
+        structural="categorical",
+        n_steps=1,
+        max_iter=20,
+        random_state=0,
+        verbose=0,
+        progress_bar=0,
+    ).fit(X[some], y[some, None])
+    print(f"{ROWS:,} rows x {COLUMNS} columns of {LEVELS} levels, {RANK} classes")
+    rates = {}
+    for name, call in (
+        (f"StepMix.predict_Y on {ROWS // 10:,} rows", lambda: theirs.predict_Y(X[: ROWS // 10])),
+        ("JointClassifier, one model", lambda: one.predict(X)),
+        (f"JointClassifier, {len(ours.models_)} models averaged", lambda: ours.predict(X)),
+    ):
+        begun = time.perf_counter()
+        rows = len(call())
+        seconds = time.perf_counter() - begun
+        rates[name] = rows / seconds
+        print(f"{name:45} {seconds:8.2f} s {rows / seconds:14,.0f} rows/s")
+    first, *others = rates.values()
+    print("times StepMix's rate: " + ", ".join(f"{rate / first:.0f}" for rate in others))

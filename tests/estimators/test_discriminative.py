@@ -1,0 +1,175 @@
+"""The conditional likelihood: its value, its slope, and that it rises."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.estimators.discriminative import Conditional, LabelledProblem, normalised, objective
+from rejoint.estimators.label_starts import label_combinations, label_start, shared_out
+from rejoint.estimators.tuning import HeldOut, Setting, search
+from rejoint.solver import run
+
+
+def problem(seed=0, targets=1, rows=40):
+    """Few records with holes, in features and labels; one weighs more."""
+    rng = np.random.default_rng(seed)
+    domain = rj.Domain.of({"a": 3, "b": 2, "c": 4, "y": 3})
+    codes = np.stack([rng.integers(-1, k, size=rows) for k in domain.shape], axis=1)
+    weight = np.ones(rows)
+    weight[0] = 2.5
+    return LabelledProblem.of(rj.Records(domain, codes, weight), targets)
+
+
+def logits_for(labelled, rank, seed=1):
+    rows = 1 + sum(labelled.domain.shape)
+    return np.random.default_rng(seed).normal(size=(rows, rank))
+
+
+@pytest.mark.parametrize("targets", [1, 2])
+def test_value_by_brute_force(targets):
+    labelled = problem(targets=targets)
+    logits = logits_for(labelled, 3)
+    model = normalised(labelled, logits)
+    parts = [model[1:][labelled.known.rows(n)] for n in range(4)]
+    table = rj.LowRankPMF(model[0], parts).to_dense()
+    expected = 0.0
+    for codes, weight in zip(labelled.known.codes, labelled.known.weight, strict=True):
+        cells = [slice(None) if code < 0 else code for code in codes]
+        blind = [*cells[: 4 - targets], *[slice(None)] * targets]
+        both, rest = table[tuple(cells)].sum(), table[tuple(blind)].sum()
+        expected -= weight * (1.5 * np.log(both) - np.log(rest))
+    value, _ = objective(labelled, logits, 0.5, 0.0)
+    free = objective(labelled, logits * 0, 0.0, 0.0)  # only the penalties of weights and labels
+    assert np.isfinite(free[0])
+    away = logits - labelled.anchor
+    penalty = 0.5 * np.sum(labelled.pull(0.0) * away**2)
+    assert value == pytest.approx(expected + penalty, rel=1e-12)
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    rank=st.integers(1, 4),
+    targets=st.sampled_from([1, 2]),
+    joint=st.sampled_from([0.0, 0.3, 2.0]),
+    strength=st.sampled_from([0.0, 1.0]),
+)
+def test_slope_by_differences(seed, rank, targets, joint, strength):
+    labelled = problem(seed, targets)
+    logits = logits_for(labelled, rank, seed)
+    _, slope = objective(labelled, logits, joint, strength)
+    rng = np.random.default_rng(seed)
+    for _ in range(3):
+        move = rng.normal(size=logits.shape)
+        step = 1e-5
+        ahead, back = (
+            objective(labelled, logits + s * move, joint, strength)[0] for s in (step, -step)
+        )
+        # Central differences: error of order step^2, and rounding of 1e-16 * 100 / step.
+        assert np.vdot(slope, move) == pytest.approx(
+            (ahead - back) / (2 * step), rel=1e-5, abs=1e-5
+        )
+
+
+@pytest.mark.parametrize("joint", [0.0, 0.1, 1.0])
+def test_the_objective_never_rises(joint):
+    labelled = problem(rows=200)
+    start = label_start(labelled, 6, np.random.default_rng(0))
+    found = run(Conditional(joint=joint, strength=0.1), labelled, *start)
+    values = [record.objective for record in found.records]
+    assert len(values) > 20
+    assert (np.diff(values) <= 0).all()
+    assert found.reason in ("progress", "optimal")
+
+
+def test_conditional_likelihood_rises_without_prior_or_joint():
+    """Then the objective is the conditional likelihood, but for tiny pulls."""
+    labelled = problem(rows=300)
+    start = label_start(labelled, 3, np.random.default_rng(0))
+    found = run(Conditional(joint=0.0, strength=0.0), labelled, *start)
+
+    def told(weights, factors):
+        both = labelled.known.expect(weights, factors).log_likelihood
+        return both - labelled.blind.expect(weights, factors).log_likelihood
+
+    assert told(found.weights, found.factors) > told(*start) + 1.0
+
+
+def test_stationary_point_is_logistic_regression():
+    """One class for each label, sharp columns: the scores of multinomial logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    rng = np.random.default_rng(3)
+    X = rng.integers(0, 3, size=(800, 3))
+    y = (X[:, 0] + X[:, 1] + rng.normal(size=800) > 2).astype(int)
+    records = rj.Records.of(np.column_stack([X, y]))
+    labelled = LabelledProblem.of(records, 1)
+    start = label_start(labelled, 2, np.random.default_rng(0))
+    found = run(Conditional(joint=0.0, strength=0.01), labelled, *start)
+    one_hot = np.eye(3)[X].reshape(800, 9)
+    peer = LogisticRegression(C=1e3, max_iter=5000).fit(one_hot, y)
+    best = peer.predict_log_proba(one_hot)[np.arange(800), y].sum()
+    both = labelled.known.expect(found.weights, found.factors).log_likelihood
+    mine = both - labelled.blind.expect(found.weights, found.factors).log_likelihood
+    # Columns of labels that are not quite sharp, and another prior: some units of 500.
+    assert mine == pytest.approx(best, abs=3.0)
+
+
+# --- starts and search -----------------------------------------------------------------------
+
+
+def test_combinations_of_labels():
+    records = rj.Records.of({"x": list("aabb"), "y": list("uvvv"), "z": [1, 2, 2, None]})
+    found, mass = label_combinations(LabelledProblem.of(records, 2))
+    assert found.tolist() == [[1, 1], [0, 0]]
+    assert mass.tolist() == [2, 1]
+
+
+def test_labels_never_known_together():
+    records = rj.Records.of({"x": list("ab"), "y": ["u", None], "z": [None, 2]})
+    found, _ = label_combinations(LabelledProblem.of(records, 2))
+    assert found.tolist() == [[0, 0]]
+
+
+@given(st.lists(st.integers(1, 1000), min_size=1, max_size=12), st.integers(1, 40))
+def test_classes_are_all_shared_out(mass, rank):
+    owned = shared_out(np.array(sorted(mass, reverse=True), dtype=float), rank)
+    assert owned.sum() == rank
+    assert (owned >= 1).all()
+    assert (np.diff(owned) <= 0).all() or rank > len(mass)
+
+
+def test_start_with_one_class_a_label_is_naive_bayes():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(50, 2))
+    records = rj.Records.of(np.column_stack([X, X[:, 0] ^ (rng.random(50) < 0.2)]))
+    labelled = LabelledProblem.of(records, 1)
+    weights, factors = label_start(labelled, 2, rng)
+    order = np.argsort(factors[4])[::-1]  # the class of label 0 first
+    codes = np.array(records.codes)
+    for label in (0, 1):
+        there = codes[codes[:, 2] == label]
+        assert weights[order][label] == pytest.approx(len(there) / 50)
+        shares = np.bincount(there[:, 0], minlength=2) + 2 * labelled.known.centre[:2]
+        assert np.allclose(factors[:2, order][:, label], shares / shares.sum())
+
+
+def test_search_walks_to_the_best():
+    tried = []
+
+    def loss(s):
+        tried.append(s)
+        return 1 + np.log(s.strength / 3) ** 2 + abs(s.rank - 6) + s.joint
+
+    axes = [(2, 4, 6, 8, 10), (0.1, 0.3, 1.0, 3.0, 10.0), (0.0, 0.1)]
+    assert search(loss, Setting(2, 0.3, 0.1), axes) == Setting(6, 3.0, 0.0)
+    assert len(set(tried)) < 20  # of 50
+
+
+def test_unlabelled_records_are_never_judged():
+    records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
+    loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    assert sum(part.weight.sum() for part in loss.parts) == 20
+    assert all(part.learn.known.total == 116 for part in loss.parts)
