@@ -53,6 +53,7 @@ what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the 
 from rejoint.identifiability.bound import Bound
 from rejoint.identifiability.goodman import jacobian
 from rejoint.identifiability.local import Local
+from rejoint.identifiability.planning import Plan, plan
 from rejoint.identifiability.reporting import Report, report
 
-__all__ = ["Bound", "Local", "Report", "jacobian", "report"]
+__all__ = ["Bound", "Local", "Plan", "Report", "jacobian", "plan", "report"]
