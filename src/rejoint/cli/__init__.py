@@ -3,7 +3,7 @@
 import click
 
 from rejoint import __version__
-from rejoint.cli import demo
+from rejoint.cli import demo, explore, export
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -13,3 +13,5 @@ def main() -> None:
 
 
 main.add_command(demo.command)
+main.add_command(explore.command)
+main.add_command(export.command)

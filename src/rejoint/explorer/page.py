@@ -9,8 +9,9 @@ from graphlib import TopologicalSorter
 from hashlib import sha256
 from importlib.resources import files
 from os import PathLike
-from pathlib import Path
 from typing import Any
+
+from rejoint.io import whole_file
 
 __all__ = ["assets", "bundle", "page", "write_page"]
 
@@ -115,7 +116,7 @@ def page(document: Mapping[str, Any]) -> str:
 
 
 def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:
-    """Write the page to a file.
+    """Write the page to a file, all of it or nothing.
 
     Examples
     --------
@@ -127,7 +128,8 @@ def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    Path(path).write_text(page(document), encoding="utf-8", newline="\n")
+    with whole_file(path) as file:
+        file.write(page(document).encode())
 
 
 def _json(document: Mapping[str, Any]) -> str:

@@ -86,7 +86,10 @@ def application(
         names = await _names(request, len(b64decode(document["weights"]["f8"])) // 8)
         if keep is None or names is None:
             return PlainTextResponse("Names of classes are a list of short texts", 400)
-        keep(names)
+        try:
+            keep(names)
+        except (OSError, ValueError) as error:
+            return PlainTextResponse(f"The names could not be saved: {error}", 500)
         body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
         return PlainTextResponse("Saved")
 
@@ -191,7 +194,7 @@ def serve(
     keep : callable, optional
         Takes the names of the classes when they were changed in the page.
     ready : callable, optional
-        Called with the address, token included, before requests are answered.
+        Called with the address, token included.
 
     Raises
     ------
@@ -217,6 +220,7 @@ def serve(
     with closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as own:
         own.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         own.bind(("127.0.0.1", port))
+        own.listen()  # who is told the address may ask at once, and is answered soon
         port = own.getsockname()[1]
         if ready is not None:
             ready(f"http://127.0.0.1:{port}/{token}/")

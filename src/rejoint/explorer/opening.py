@@ -1,0 +1,135 @@
+"""From a file, a model or data, to the document that the page shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from rejoint import io
+from rejoint.explorer.document import document
+from rejoint.explorer.trust import pair_fit, verdict
+from rejoint.pmf import LowRankPMF
+from rejoint.records import Records
+
+__all__ = ["Opened", "fit_data", "is_model", "open_model"]
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model and what is known beyond it.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The model.
+    path : Path or None
+        Its file, where it has one.
+    title : str
+        What the page is called.
+    notes : mapping
+        Of the file.
+    records : Records or None
+        The data that came with it.
+    draws : sequence of LowRankPMF
+        Posterior draws.
+    story : str or None
+        How it was fitted.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> Opened(rj.datasets.asia(), title="Asia").document()["title"]
+    'Asia'
+    """
+
+    pmf: LowRankPMF
+    path: Path | None = None
+    title: str = "Model"
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    records: Records | None = None
+    draws: Sequence[LowRankPMF] = ()
+    story: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What the page is given, fit and verdict included."""
+        number = self.notes.get("records")
+        return document(
+            self.pmf,
+            title=self.title,
+            source=None if self.path is None else self.path.name,
+            records=self.records,
+            record_count=number if isinstance(number, int | float) else None,
+            draws=self.draws,
+            class_names=self.notes.get("class_names"),
+            fit=None if self.records is None else pair_fit(self.pmf, self.records),
+            verdict=verdict(self.pmf),
+            note=self.story,
+        )
+
+    def keep_names(self, names: Sequence[str]) -> None:
+        """Write the names of the classes into the model's file; its other notes stay."""
+        if self.path is not None:
+            notes = io.read_saved(self.path).notes | {"class_names": list(names)}
+            self.pmf.save(self.path, notes=notes)
+
+
+def is_model(path: str | PathLike[str]) -> bool:
+    """Say whether a file is a saved model rather than data, by its name.
+
+    Examples
+    --------
+    >>> is_model("asia.rejoint"), is_model("people.csv.gz")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in (".rejoint", ".json")
+
+
+def open_model(path: str | PathLike[str], data: Any = None) -> Opened:
+    """Read a model, and the records to show with it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, rejoint as rj
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "asia.rejoint")
+    ...     rj.datasets.asia().save(path, notes={"records": 500})
+    ...     open_model(path).document()["record_count"]
+    500
+    """
+    saved = io.read_saved(path)
+    pmf = LowRankPMF(*saved[:3])
+    records = None if data is None else Records.of(data, domain=pmf.domain)
+    return Opened(pmf, Path(path), Path(path).stem, saved.notes, records)
+
+
+def fit_data(
+    data: Any,
+    *,
+    title: str = "Data",
+    rank: int | Literal["auto"] = "auto",
+    random_state: int | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Opened:
+    """Estimate a model from records; ``path`` is where to save it.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(300, random_state=0)
+    >>> opened = fit_data(data, rank=2, random_state=0)
+    >>> opened.pmf.rank, len(opened.draws) > 0
+    (2, True)
+    """
+    from rejoint.estimation import estimate
+
+    records = Records.of(data)
+    result = estimate(records, rank=rank, random_state=random_state)
+    draws = () if result.posterior is None else result.posterior.draws
+    story = " ".join(part for part in (result.choice, result.stop) if part)
+    weight = records.sample_weight
+    notes = {"records": float(len(records) if weight is None else weight.sum())}
+    if path is not None:
+        result.pmf.save(path, notes=notes)
+    place = None if path is None else Path(path)
+    return Opened(result.pmf, place, title, notes, records, draws, story)

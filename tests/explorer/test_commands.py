@@ -1,0 +1,106 @@
+"""`rejoint explore` and `rejoint export`, as they are typed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import urllib.request
+
+import pytest
+from click.testing import CliRunner
+
+import rejoint as rj
+from rejoint.cli import main
+from rejoint.explorer.opening import open_model
+
+
+@pytest.fixture
+def model(tmp_path, asia):
+    path = tmp_path / "asia.rejoint"
+    asia.save(path, notes={"class_names": [f"kind {f}" for f in range(8)], "by": "hand"})
+    return path
+
+
+@pytest.fixture
+def data(tmp_path, patients):
+    path = tmp_path / "patients.csv"
+    patients.to_frame("pandas").to_csv(path, index=False)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+def test_export_makes_a_page_without_records_unless_asked(model, data, tmp_path):
+    result = run("export", model, "-o", tmp_path / "page.html")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.strip() == str(tmp_path / "page.html")
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"title":"asia"' in text
+    assert '"source":"asia.rejoint"' in text
+    assert '"class_names":["kind 0"' in text
+    assert '"records":' not in text
+    assert run("export", model, "-o", tmp_path / "page.html", "--data", data).exit_code == 0
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert '"records":{"rows":2000' in text
+    assert '"fit":{"tables"' in text
+
+
+def test_export_of_the_open_format(model, tmp_path, asia):
+    assert run("export", model, "-o", tmp_path / "asia.json").exit_code == 0
+    plain = json.loads((tmp_path / "asia.json").read_text(encoding="utf-8"))
+    assert plain["weights"] == pytest.approx(asia.weights)
+    assert rj.load(tmp_path / "asia.json") == asia
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["export", "{model}", "-o", "page.pdf"], "should end in .html"),
+        (["export", "{data}", "-o", "page.html"], "is not a rejoint model"),
+        (["export", "nowhere.rejoint", "-o", "page.html"], "does not exist"),
+        (["explore", "{data}", "--data", "{data}"], "--data goes with a MODEL"),
+    ],
+)
+def test_errors_are_in_words(model, data, words, said):
+    named = [word.format(model=model, data=data) for word in words]
+    result = run(*named)
+    assert result.exit_code != 0
+    assert said in result.output
+
+
+def test_names_go_into_the_file_and_other_notes_stay(model, asia):
+    open_model(model).keep_names(list("abcdefgh"))
+    again = open_model(model)
+    assert again.pmf == asia
+    assert again.notes == {"class_names": list("abcdefgh"), "by": "hand"}
+
+
+@pytest.mark.parametrize("source", ["model", "data"])
+def test_explore_serves_until_ctrl_c(request, source):
+    pytest.importorskip("uvicorn")
+    path = request.getfixturevalue(source)
+    start = "from rejoint.cli import main; main()"
+    words = ["-c", start, "explore", str(path), "--no-browser"]
+    if source == "data":
+        words += ["--rank", "2", "-o", str(path.with_suffix(".rejoint"))]
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    try:
+        address = process.stdout.readline().strip()
+        assert address.startswith("http://127.0.0.1:"), process.stderr.read()
+        with urllib.request.urlopen(address + "model.json", timeout=30) as answer:
+            plain = json.load(answer)
+        assert plain["title"] == path.stem
+        assert plain["can_save"]
+        if source == "data":
+            assert plain["records"]["total"] == 2000
+            assert len(plain["draws"]) > 10
+    finally:
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0, err
+    assert "Traceback" not in err
