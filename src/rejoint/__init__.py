@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rejoint.marginals import Marginals
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
     from rejoint.queries import ZeroEvidenceError
-    from rejoint.records import Records
+    from rejoint.records import Records, read, read_chunks
     from rejoint.solver import FitResult
 
 __version__ = "0.1.0"
@@ -52,6 +52,8 @@ _HOMES: dict[str, str | None] = {
     "metrics": None,
     "plots": None,
     "rank": None,
+    "read": "records",
+    "read_chunks": "records",
 }
 
 __all__ = [
@@ -80,6 +82,8 @@ __all__ = [
     "metrics",
     "plots",
     "rank",
+    "read",
+    "read_chunks",
 ]
 
 

@@ -8,9 +8,15 @@ reading    all together: every column read, its variable found, its cells encode
 checks     weights and codes as they must be
 tallies    rows counted and merged
 export     back to frames, and to text
+files      records read from files, whole or in chunks
+sources    files and standard input, unpacked
+text       delimited text into rows
+delimited  rows of text into columns
+formats    Parquet, Arrow, JSON lines, queries
 """
 
 from rejoint.records.export import Backend
+from rejoint.records.files import MISSING, find_domain, read, read_chunks
 from rejoint.records.records import Records
 
-__all__ = ["Backend", "Records"]
+__all__ = ["MISSING", "Backend", "Records", "find_domain", "read", "read_chunks"]

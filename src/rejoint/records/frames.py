@@ -38,14 +38,15 @@ def take_apart(data: Any) -> Frame:
     >>> take_apart([{"a": 1, "b": "x"}, {"a": 2}])
     Frame(names=('a', 'b'), columns=[[1, 2], ['x', None]], rows=2)
     """
+    if isinstance(data, Frame):
+        return data
     if isinstance(data, np.ndarray):
         return _of_array(data)
     if isinstance(data, Mapping):
         return _of_columns(data)
     if isinstance(data, (str, bytes, PathLike)):
         raise TypeError(
-            f"Records are made of {_TAKEN}, not of {data!r}: "
-            "read the file first, for instance by pandas.read_csv."
+            f"Records are made of {_TAKEN}, not of {data!r}: read the file first, by rejoint.read."
         )
     if hasattr(data, "toarray"):
         raise TypeError(

@@ -17,7 +17,7 @@ from rejoint.records.inference import MANY, infer_variable
 from rejoint.records.wishes import Wishes
 from rejoint.remarks import remark
 
-__all__ = ["Encoded", "read_table"]
+__all__ = ["Encoded", "read_table", "report_inferred"]
 
 Floats = NDArray[np.float64]
 
@@ -70,7 +70,7 @@ def read_table(
         if unknown is not None:
             strange[name] = unknown
     if domain is None:
-        _report_inferred(variables, wishes)
+        report_inferred(variables, wishes)
         domain = Domain(tuple(variables.values()))
     _report_unknown(domain, strange, handle_unknown)
     codes.setflags(write=False)
@@ -127,7 +127,7 @@ def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
     return ((name, columns.get(name)) for name in domain.names)
 
 
-def _report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
+def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
     """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text."""
     ruled = [v for v in variables.values() if v.kind == "binned" and wishes.of(v.name).silent]
     if ruled:

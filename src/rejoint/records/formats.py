@@ -1,0 +1,196 @@
+"""Files other than delimited text: Parquet, Arrow, JSON lines, queries of a database."""
+
+import io
+import json
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from rejoint.records.sources import Source
+
+__all__ = ["DUCKDB", "format_of", "read_table_blocks"]
+
+DUCKDB = "duckdb:"
+
+#: What names end in, by format; all others are looked into.
+SUFFIXES = {
+    **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".data"), "text"),
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "arrow"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
+}
+FORMATS = ("text", "parquet", "arrow", "json", "duckdb")
+
+_WORD = {"csv": "text", "tsv": "text", "feather": "arrow", "jsonl": "json", "ndjson": "json"}
+_BLOCK = 2**16
+
+
+def format_of(source: Source, given: str | None) -> str:
+    """The format: as given, by the name, or by the first bytes.
+
+    Examples
+    --------
+    >>> format_of(Source("people.parquet"), None), format_of(Source("duckdb:SELECT 1"), None)
+    ('parquet', 'duckdb')
+    """
+    if given is not None:
+        known = _WORD.get(given, given)
+        if known not in FORMATS:
+            raise ValueError(
+                f"format={given!r} is not known; give one of {', '.join(map(repr, FORMATS))}."
+            )
+        return known
+    if str(source.path).startswith(DUCKDB):
+        return "duckdb"
+    if source.suffix in SUFFIXES:
+        return SUFFIXES[source.suffix]
+    with source.open() as file:
+        start = file.read(64)
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith((b"ARROW1", b"\xff\xff\xff\xff")):
+        return "arrow"
+    return "json" if start.lstrip().startswith((b"{", b"[{")) else "text"
+
+
+def read_table_blocks(source: Source, kind: str, size: int | None) -> Iterator[Any]:
+    """Blocks of at most ``size`` rows, in any form that Records take."""
+    readers = {
+        "parquet": _parquet,
+        "arrow": _arrow,
+        "json": _json_lines,
+        "duckdb": _duckdb,
+    }
+    return readers[kind](source, size or 0)
+
+
+def _parquet(source: Source, size: int) -> Iterator[Any]:
+    with source.open() as file:
+        seekable = io.BytesIO(file.read()) if not hasattr(file, "fileno") else file
+        if _library(source, "Parquet") == "polars":
+            import polars
+
+            yield from _sliced(polars.read_parquet(seekable), size)
+            return
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.ParquetFile(seekable)
+            if not size:
+                yield table.read()
+                return
+            for batch in table.iter_batches(size):
+                yield pa.table(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{source.name}: cannot be read as Parquet ({error}).") from error
+
+
+def _arrow(source: Source, size: int) -> Iterator[Any]:
+    with source.open() as file:
+        data = file.read()
+        if _library(source, "Arrow") == "polars":
+            import polars
+
+            yield from _sliced(polars.read_ipc(io.BytesIO(data)), size)
+            return
+        import pyarrow as pa
+
+        try:
+            whole = data.startswith(b"ARROW1")
+            reader = pa.ipc.open_file(data) if whole else pa.ipc.open_stream(data)
+            table = reader.read_all()
+        except (pa.ArrowException, OSError) as error:
+            raise ValueError(f"{source.name}: cannot be read as Arrow ({error}).") from error
+        yield from _sliced(table, size)
+
+
+def _sliced(table: Any, size: int) -> Iterator[Any]:
+    for start in range(0, max(len(table), 1), size or max(len(table), 1)):
+        yield table.slice(start, size or None)
+
+
+def _library(source: Source, what: str) -> str:
+    for name in ("pyarrow", "polars"):
+        if find_spec(name):
+            return name
+    raise ImportError(
+        f"{source.name}: {what} files are read by pyarrow or polars; install one of them: "
+        "pip install 'rejoint[arrow]'."
+    )
+
+
+def _json_lines(source: Source, size: int) -> Iterator[list[dict[str, Any]]]:
+    with source.open() as file:
+        text = io.TextIOWrapper(file, encoding="utf-8-sig")
+        rows = _json_rows(source, text)
+        seen = False
+        while block := list(islice(rows, size or None)):
+            seen = True
+            yield block
+        text.detach()
+    if not seen:
+        raise ValueError(f"{source.name} is empty: it has no rows.")
+
+
+def _json_rows(source: Source, text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
+    """One object a line, or one list of objects."""
+    for number, line in enumerate(text, 1):
+        if number == 1 and line.lstrip().startswith("["):
+            yield from _json_list(source, line + text.read())
+            return
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"{source.name}, line {number}: no JSON ({error}).") from error
+        if not isinstance(row, dict):
+            raise ValueError(
+                f"{source.name}, line {number}: a {type(row).__name__}; each line must be an "
+                'object, {"name": value, ...}.'
+            )
+        yield row
+
+
+def _json_list(source: Source, text: str) -> Iterator[dict[str, Any]]:
+    try:
+        rows = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{source.name}: no JSON ({error}).") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError(f"{source.name}: a list of JSON must hold objects only.")
+    yield from rows
+
+
+def _duckdb(source: Source, size: int) -> Iterator[dict[str, Sequence[Any]]]:
+    if not find_spec("duckdb"):
+        raise ImportError("duckdb: queries need duckdb: pip install 'rejoint[duckdb]'.")
+    import duckdb
+
+    text = str(source.path).removeprefix(DUCKDB).strip()
+    file, found, query = text.partition("?")
+    if not found or not file or any(c.isspace() for c in file):
+        file, query = "", text  # a query may hold a question mark of its own
+    if not query.strip():
+        raise ValueError(
+            "duckdb: needs a query, 'duckdb:SELECT ...' or 'duckdb:file.db?SELECT ...'."
+        )
+    if file and not Path(file).is_file():
+        raise FileNotFoundError(f"No database '{file}': check the name and the folder.")
+    try:
+        with duckdb.connect(file or ":memory:", read_only=bool(file)) as connection:
+            cursor = connection.execute(query)
+            if cursor.description is None:
+                raise ValueError(f"The query gives no rows: {query[:200]}")
+            names = [str(column[0]) for column in cursor.description]
+            seen = False
+            while rows := cursor.fetchmany(size or _BLOCK * 1024):
+                seen = True
+                yield dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+            if not seen:
+                yield {name: [] for name in names}
+    except duckdb.Error as error:
+        raise ValueError(f"duckdb: {error}") from error  # which shows the query
