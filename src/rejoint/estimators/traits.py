@@ -31,7 +31,7 @@ from rejoint.estimators.trait_steps import Array, item_blocks, newton_step
 __all__ = ["TraitFit", "Traits", "columns_at", "fit_traits", "polynomials"]
 
 #: Prior guess at the variances over items: of shapes, of moves up and down, of moves apart.
-VARIANCES = (1.0, 1.0, 0.25)
+VARIANCES = (1.0, 3.0, 0.1)
 
 #: Numbers that the averaged model may hold (levels of all items x classes): 64 MB.
 MOST_NUMBERS = 2**23
