@@ -67,26 +67,33 @@ export function conditionalFactor(model, state, n) {
 
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
 export function jointTable(model, state, positions) {
-  const { rank } = model;
-  const factors = positions.map((n) => conditionalFactor(model, state, n));
-  const cells = positions.reduce((product, n) => product * model.variables[n].size, 1);
-  const out = new Float64Array(cells);
+  return productTable(state.classes, positions.map((n) => conditionalFactor(model, state, n)));
+}
+
+/** Sum over classes of masses times one row of each factor, for every combination of rows. */
+export function productTable(masses, factors) {
+  const rank = masses.length;
+  const out = new Float64Array(factors.reduce((product, factor) => product * (factor.length / rank), 1));
   let at = 0;
-  // Depth first: of the table of class masses only one row a variable is ever kept.
-  const fill = (k, masses) => {
+  // Depth first: of the products only one row a factor is ever kept.
+  const fill = (k, part) => {
+    if (k === factors.length) {
+      out[at++] = part.reduce((a, b) => a + b, 0);
+      return;
+    }
     const factor = factors[k];
     const last = k === factors.length - 1;
     for (let start = 0; start < factor.length; start += rank) {
       if (last) {
         let sum = 0;
-        for (let f = 0; f < rank; f++) sum += masses[f] * factor[start + f];
+        for (let f = 0; f < rank; f++) sum += part[f] * factor[start + f];
         out[at++] = sum;
       } else {
-        fill(k + 1, masses.map((mass, f) => mass * factor[start + f]));
+        fill(k + 1, part.map((mass, f) => mass * factor[start + f]));
       }
     }
   };
-  if (positions.length) fill(0, state.classes);
+  fill(0, masses);
   return out;
 }
 

@@ -6,13 +6,14 @@ import { ClassesView, recallNames } from "./classes.js";
 import { CrosstabView } from "./crosstab.js";
 import { FitView } from "./fit.js";
 import { PageError, readModel } from "./model.js";
+import { QueryView } from "./query.js";
 import { RecordView } from "./record.js";
 import { Strip } from "./strip.js";
 import { TargetView } from "./target.js";
 import { h, replace } from "./dom.js";
 import { switchTheme } from "./themes.js";
 
-const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView];
+const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView, QueryView];
 
 async function load() {
   const inline = document.getElementById("model");

@@ -1,0 +1,159 @@
+// The query box: a question as text, its answer as a table or a picture.
+
+import { ask, placeOf } from "./ask.js";
+import { barChart, heatMap } from "./chart.js";
+import { count, percent, probability } from "./format.js";
+import { h, replace } from "./dom.js";
+import { QueryError } from "./tokens.js";
+import { question, text as pythonText } from "./code.js";
+import { shareBar } from "./share.js";
+
+const MOST_ROWS = 300;
+const EXAMPLES = ["P(a, b | c = x)", "P(a = x | b in {y, z})", "E(a | b)", "argmax | a = x", "H(a | b)", "MI(a; b)", "sample 10 | a = x"];
+
+export class QueryView {
+  static id = "ask";
+  static title = "Ask";
+
+  constructor(app) {
+    this.app = app;
+    this.box = h("input", { type: "text", id: "question", class: "question", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "question-help" });
+    const form = h(
+      "form",
+      { class: "toolbar", on: { submit: (event) => this.submit(event) } },
+      h("label", { class: "field grow wide" }, h("span", { class: "field-name", text: "Question" }), this.box),
+      h("button", { class: "small", type: "submit", text: "Ask" }),
+      h("button", { class: "small", type: "button", text: "From the evidence", on: { click: () => this.start() } }),
+    );
+    this.help = h("p", { class: "note", id: "question-help", text: `In the manner of ${EXAMPLES.join(",  ")}` });
+    this.body = h("div", { class: "panel", role: "status" });
+    this.share = h("div", {});
+    this.element = h("div", {}, h("h2", { class: "quiet", text: "Ask" }), form, this.help, this.body, this.share);
+  }
+
+  /** A question about the first variable that is not given, given what is. */
+  start() {
+    const { model, evidence } = this.app;
+    const open = model.variables.findIndex((_, n) => !evidence.has(n));
+    this.app.set("ask", question(model, "P", [model.variables[Math.max(open, 0)].name], evidence));
+  }
+
+  submit(event) {
+    event.preventDefault();
+    this.app.set("ask", this.box.value);
+  }
+
+  update(what) {
+    const asked = this.app.get("ask", "");
+    if (what === "evidence" && this.asked === asked && asked) return; // a question says all by itself
+    this.asked = asked;
+    if (this.box.value !== asked) this.box.value = asked;
+    this.answer = null;
+    if (!asked) {
+      replace(this.body, h("p", { class: "note", text: "The answer comes here." }));
+      replace(this.share);
+      return;
+    }
+    try {
+      this.answer = ask(this.app.model, asked);
+      replace(this.body, this.drawn());
+      replace(this.share, shareBar(this.app, this.takeaways()), h("p", {}, this.evidenceButton()));
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      replace(this.body, pointed(error));
+      replace(this.share);
+    }
+  }
+
+  evidenceButton() {
+    if (!this.answer.given.size) return null;
+    return h("button", { class: "small", type: "button", text: "Give its evidence to the page", on: { click: () => this.give() } });
+  }
+
+  give() {
+    const pieces = [...this.answer.given].map(([n, found]) => {
+      const hard = found.every((x) => x === 0 || x === 1);
+      return [n, hard ? { kind: "in", levels: [...found.keys()].filter((i) => found[i] === 1) } : { kind: "soft", weights: [...found] }];
+    });
+    this.app.give(new Map(pieces));
+  }
+
+  drawn() {
+    const { answer } = this;
+    const tail = [
+      answer.evidence < 1 ? h("p", { class: "note", text: `What is given has probability ${probability(Math.log(answer.evidence))}.` }) : null,
+      answer.notes.map((note) => h("p", { class: "note", text: note })),
+    ];
+    return [h("p", { class: "panel-title", text: answer.query }), this.value(), tail];
+  }
+
+  value() {
+    const { kind, value, unit } = this.answer;
+    if (kind === "mode") return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
+    if (typeof value === "number") {
+      const shown = kind === "probability" ? percent(value, 2) : `${+value.toPrecision(6)}${unit ? ` ${unit}` : ""}`;
+      return h("p", { class: "single", text: shown });
+    }
+    return [this.chart?.() ?? null, this.grid()];
+  }
+
+  /** Rows of the answer with labels, header first. */
+  rows() {
+    const { model } = this.app;
+    const { kind, value, axes } = this.answer;
+    const label = (n, i) => model.variables[n].labels[i];
+    if (kind === "mode") return [["variable", "level"], ...value.positions.map((n, k) => [model.variables[n].name, label(n, value.levels[k])])];
+    if (kind === "records") return [value.positions.map((n) => model.variables[n].name), ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i)))];
+    if (typeof value === "number") return [[kind], [value]];
+    const header = [...axes.map((n) => model.variables[n].name), kind === "expectation" ? "mean" : "prob"];
+    return [header, ...Array.from(value, (x, at) => [...placeOf(model, axes, at).map((i, k) => label(axes[k], i)), x])];
+  }
+
+  grid() {
+    const [header, ...rows] = this.rows();
+    const shownNumber = (x) => (this.answer.kind === "expectation" ? String(+x.toPrecision(6)) : percent(x, 2));
+    const cell = (x) => (typeof x === "number" ? h("td", { class: "number", text: shownNumber(x) }) : h("td", {}, h("bdi", { text: x })));
+    const more = rows.length > MOST_ROWS ? h("p", { class: "note", text: `and ${count(rows.length - MOST_ROWS)} more rows; the CSV has them all` }) : null;
+    return h(
+      "div",
+      { class: "scroll", tabindex: 0, role: "region", "aria-label": "Answer" },
+      h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, header.map((text) => h("th", { scope: "col" }, h("bdi", { text }))))), h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))))),
+      more,
+    );
+  }
+
+  chart() {
+    const { kind, value, axes, query } = this.answer;
+    if (typeof value === "number" || !axes.length || kind === "mode" || kind === "records") return null;
+    const { model } = this.app;
+    const number = (x) => (kind === "expectation" ? String(+x.toPrecision(4)) : percent(x));
+    const most = [...value].reduce((a, b) => (b > a ? b : a), 0);
+    if (axes.length === 1 && value.length <= 40) {
+      return barChart(model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })), { title: query, unit: number, most: kind === "expectation" ? most : 1 });
+    }
+    if (axes.length !== 2 || value.length > 400) return null;
+    const [rows, columns] = axes.map((n) => model.variables[n].labels);
+    const values = rows.map((_, i) => [...value.subarray(i * columns.length, (i + 1) * columns.length)]);
+    return heatMap({ rows, columns, values }, { title: query, unit: number, most });
+  }
+
+  takeaways() {
+    const { answer, app } = this;
+    const file = pythonText(app.model.source ?? "model.rejoint");
+    return {
+      query: () => answer.query,
+      python: () => `import rejoint as rj\n\np = rj.load(${file})\np.ask(${pythonText(answer.query)})\n`,
+      table: () => this.rows(),
+      chart: this.chart() ? () => this.chart() : null,
+    };
+  }
+}
+
+/** What is wrong, and a caret below the place. */
+function pointed({ reason, text, position }) {
+  const chars = Array.from(text, (c) => (/\s/u.test(c) ? " " : c));
+  const start = Math.max(0, position - 38);
+  const line = `${start ? "..." : ""}${chars.slice(start, position + 38).join("")}`;
+  const caret = `${" ".repeat((start ? 3 : 0) + position - start)}^`;
+  return [h("p", { class: "warning", text: reason }), h("pre", { class: "caret", text: `${line}\n${caret}` })];
+}

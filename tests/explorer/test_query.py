@@ -1,0 +1,154 @@
+"""The page's query language against the golden cases of Python's, and the query box."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rejoint as rj
+from rejoint.explorer import document
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+FOLDER = Path(__file__).parents[1] / "language"
+GOLDEN, ANSWERS = (
+    json.loads((FOLDER / name).read_text(encoding="utf-8"))
+    for name in ("golden.json", "answers.json")
+)
+
+PARSED = """async (texts) => {
+  const { parse, queryText } = await import("./static/grammar.js");
+  const label = (l) => (l.number ? { number: l.text } : l.text);
+  const bound = (b) => b && { label: label(b.label), included: b.included };
+  const item = (i) => ({
+    name: () => ({ variable: i.text }),
+    among: () => ({ variable: i.name.text, among: i.labels.map(label), negated: i.negated }),
+    between: () => ({
+      variable: i.name.text, low: bound(i.low), high: bound(i.high), negated: i.negated }),
+    soft: () => ({ variable: i.name.text, likelihoods: i.pairs.map((p) => p.map(label)) }),
+  })[i.kind]();
+  return texts.map((text) => {
+    try {
+      const query = parse(text);
+      const { verb, asked, given } = query;
+      const plain = { verb, asked: asked.map(item), given: given.map(item) };
+      if (verb === "MI") plain.against = query.against.map(item);
+      if (verb === "sample") plain.count = query.count;
+      return { query: plain, canonical: queryText(query) };
+    } catch (error) {
+      return { position: error.position, reason: error.reason ?? String(error) };
+    }
+  });
+}"""
+
+ASKED = """async ([doc, texts]) => {
+  const { readModel } = await import("./static/model.js");
+  const { ask } = await import("./static/ask.js");
+  const model = readModel(doc);
+  return texts.map((text) => {
+    try {
+      const { given, ...answer } = ask(model, text);
+      if (answer.value instanceof Float64Array) answer.value = [...answer.value];
+      return answer;
+    } catch (error) {
+      return { reason: error.reason ?? String(error), position: error.position };
+    }
+  });
+}"""
+
+
+@pytest.fixture
+def workbench(tab, served, asia):
+    tab.goto(served(document(asia)))
+    return tab
+
+
+def test_questions_read_as_in_python(workbench):
+    cases = [*GOLDEN["queries"], *GOLDEN["errors"]]
+    found = workbench.evaluate(PARSED, [case["text"] for case in cases])
+    for case, answer in zip(cases, found, strict=True):
+        assert answer == {key: value for key, value in case.items() if key != "text"}, case["text"]
+
+
+def golden_model():
+    plain = ANSWERS["model"]
+    domain = rj.Domain.from_json(plain["domain"])
+    return rj.LowRankPMF(plain["weights"], plain["factors"], domain)
+
+
+def test_answers_are_those_of_python(workbench):
+    pmf, cases = golden_model(), ANSWERS["answers"]
+    found = workbench.evaluate(ASKED, [document(pmf), [case["query"] for case in cases]])
+    for case, answer in zip(cases, found, strict=True):
+        query = case["query"]
+        assert (answer["query"], answer["kind"]) == (query, case["kind"])
+        assert answer["notes"] == case["notes"], query
+        assert answer["evidence"] == pytest.approx(case["evidence"], rel=1e-9), query
+        assert [pmf.domain.names[n] for n in answer["axes"]] == [a["name"] for a in case["axes"]]
+        if case["kind"] == "mode":
+            names = [pmf.domain.names[n] for n in answer["value"]["positions"]]
+            levels = [
+                pmf.domain[name].levels[i]
+                for name, i in zip(names, answer["value"]["levels"], strict=True)
+            ]
+            assert list(map(str, levels)) == list(map(str, case["value"]["levels"].values()))
+            assert answer["value"]["prob"] == pytest.approx(case["value"]["prob"], rel=1e-9)
+        else:
+            wanted = np.array(case["value"], dtype=float).ravel()
+            # The same products and logarithms of doubles, summed in another order.
+            np.testing.assert_allclose(np.ravel(answer["value"]), wanted, atol=1e-9, err_msg=query)
+
+
+WRONG = [
+    "P(grade | b = x)",
+    "P(a = xx)",
+    "P(age >= 20)",
+    "P(a > x)",
+    "P(stars ~ {1: 0})",
+    "P(a | stars ~ {1: 0})",
+    "P(a, a)",
+    "E(a)",
+    "argmax a | grade",
+    "P(x)",
+    "P(a | a = x, a = y)",
+]
+
+
+def test_errors_of_names_and_levels_are_those_of_python(workbench):
+    pmf = golden_model()
+    found = workbench.evaluate(ASKED, [document(pmf), WRONG])
+    for text, answer in zip(WRONG, found, strict=True):
+        with pytest.raises(ValueError, match=r"\w") as caught:
+            pmf.ask(text)
+        if isinstance(caught.value, rj.QueryError):
+            assert answer["position"] == caught.value.position, text
+            # Of words about numbers the page has its own.
+            if text != "E(a)":
+                assert answer["reason"] == caught.value.reason
+        else:
+            assert "probability zero" in answer["reason"]
+
+
+def test_box_answers_points_at_errors_and_gives_evidence(tab, asia_page):
+    tab.goto(asia_page + "#view=ask")
+    box = tab.get_by_label("Question")
+    box.fill("P(lung = yes | smoke = yes, xray = yes)")
+    box.press("Enter")
+    expect(tab.locator(".single")).to_have_text("64.60 %")
+    expect(tab.get_by_text("What is given has probability")).to_be_visible()
+    tab.get_by_role("button", name="Give its evidence").click()
+    expect(tab.locator(".chip")).to_have_count(2)
+    box.fill("P(lung | smoek = yes)")
+    box.press("Enter")
+    expect(tab.locator("#main .warning")).to_have_text(
+        'No variable is called "smoek". Did you mean "smoke"?'
+    )
+    assert tab.locator(".caret").inner_text().splitlines()[1].rstrip() == " " * 9 + "^"
+    box.fill("P(bronc | smoke)")
+    box.press("Enter")
+    expect(tab.locator("#main svg")).to_be_visible()
+    expect(tab.locator(".plain-table tbody tr")).to_have_count(4)
+    box.fill("sample 5 smoke, lung | xray = yes")
+    box.press("Enter")
+    expect(tab.locator(".plain-table tbody tr")).to_have_count(5)
