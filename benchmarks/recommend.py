@@ -125,7 +125,7 @@ def surprise_fit(algorithm: Any, ratings: Array, learn: Pairs) -> Callable[[Pair
 def svd(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
     from surprise import SVD
 
-    grid = product((5, 20, 100), (20, 50, 100), (0.02, 0.05, 0.1, 0.2))
+    grid = product((20, 100), (50, 100, 200), (0.05, 0.1))
     fits = [
         surprise_fit(SVD(n_factors=f, n_epochs=e, reg_all=r, random_state=0), ratings, learn)
         for f, e, r in grid
@@ -137,7 +137,11 @@ def knn(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
     from surprise import KNNBaseline
 
     fits = []
-    for k, by_user, name in product((10, 40), (True, False), ("msd", "pearson_baseline")):
+    for k, by_user, name in (
+        (40, True, "msd"),
+        (10, False, "pearson_baseline"),
+        (40, False, "pearson_baseline"),
+    ):
         alike = {"name": name, "user_based": by_user}
         model = KNNBaseline(k=k, sim_options=alike, verbose=False)
         fits.append(surprise_fit(model, ratings, learn))
@@ -158,14 +162,8 @@ def my_fm(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
     fits = []
     for rank in (8, 16):
         model = myfm.MyFMRegressor(rank=rank, random_seed=0)
-        groups = [0] * users + [1] * movies
-        model.fit(
-            hot(learn),
-            ratings[learn],
-            n_iter=300,
-            n_kept_samples=250,
-            grouping=groups,
-        )
+        steps = {"n_iter": 300, "n_kept_samples": 250}
+        model.fit(hot(learn), ratings[learn], grouping=[0] * users + [1] * movies, **steps)
         fits.append(lambda pairs, model=model: model.predict(hot(pairs)))
     return best_of(fits, ratings, tune, test)
 
