@@ -9,6 +9,7 @@ import pytest
 
 import rejoint as rj
 from rejoint.explorer import document, write_page
+from rejoint.explorer.trust import pair_fit
 
 # Chromium reports to its maker and looks for updates unless told not to.
 QUIET = [
@@ -67,7 +68,8 @@ def patients(asia):
 def asia_page(asia, patients, tmp_path_factory):
     """Address of the exported page of Asia with its records."""
     path = tmp_path_factory.mktemp("page") / "asia.html"
-    write_page(path, document(asia, title="Asia", source="asia.rejoint", records=patients))
+    fit = pair_fit(asia, patients)
+    write_page(path, document(asia, title="Asia", source="asia.rejoint", records=patients, fit=fit))
     return path.as_uri()
 
 

@@ -225,14 +225,20 @@ def test_pictures_and_clipboard(tab, asia_page, asia):
     np.testing.assert_allclose(answer.value, asia.marginal("lung", given=given))
 
 
-@pytest.mark.parametrize("view", ["variables", "target", "table", "record", "classes", "fit"])
+@pytest.mark.parametrize(
+    "view", ["variables", "target", "table", "record", "classes", "fit", "ask"]
+)
 def test_views_are_accessible_and_fit_a_phone(tab, asia_page, view):
     from test_access import violations
 
     tab.set_viewport_size({"width": 390, "height": 844})
-    tab.goto(asia_page + f"#is.smoke=yes&is.dysp=yes&record=7&view={view}")
+    tab.goto(asia_page + f"#is.smoke=yes&is.dysp=yes&record=7&ask=P(lung|smoke)&view={view}")
     assert violations(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
+    share = tab.get_by_role("group", name="Take this view away")
+    wanted = ["Copy Python", "Copy command", "CSV", "SVG", "PNG"]
+    missing = set(wanted) - set(share.get_by_role("button").all_inner_texts())
+    assert not missing
 
 
 def test_documents_are_json(asia, patients):

@@ -41,7 +41,7 @@ export class CardsView {
     this.cards = app.model.variables.map((_, n) => new Card(app, n));
     this.near = new Set();
     this.stale = new Set();
-    this.query = "";
+    this.sought = "";
     this.byElement = new Map(this.cards.map((card) => [card.element, card]));
     this.observer = new IntersectionObserver((entries) => this.seen(entries), { rootMargin: "500px 0px" });
     // Bars glide where they are few; starting hundreds of transitions would take longer than a frame.
@@ -80,20 +80,20 @@ export class CardsView {
   }
 
   find(text) {
-    this.query = text.trim().toLowerCase();
+    this.sought = text.trim().toLowerCase();
     this.arrange();
   }
 
   matches(card) {
-    if (!this.query) return true;
-    if (card.variable.name.toLowerCase().includes(this.query)) return true;
-    return card.variable.labels.some((label) => label.toLowerCase().includes(this.query));
+    if (!this.sought) return true;
+    if (card.variable.name.toLowerCase().includes(this.sought)) return true;
+    return card.variable.labels.some((label) => label.toLowerCase().includes(this.sought));
   }
 
   /** Put the cards that match in order and in their groups; nothing moves if nothing changed. */
   arrange() {
     const shown = this.sorted(this.cards.filter((card) => this.matches(card)));
-    for (const card of shown) card.search(this.query);
+    for (const card of shown) card.search(this.sought);
     setText(this.found, shown.length === this.cards.length ? "" : `${plural(shown.length, "variable")} found`);
     this.place(this.grouped(shown));
     this.more = shown.length > this.limit;

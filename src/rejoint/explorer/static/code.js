@@ -65,6 +65,12 @@ export function python(model, call, evidence) {
   );
 }
 
+/** What tables of three variables say about the model's rank. */
+export function reportPython(model) {
+  const call = "rj.identifiability.report(p.domain, order=3, rank=p.rank).verdict";
+  return python(model, () => "", new Map()).replace(/p\.\n$/, `${call}\n`);
+}
+
 function pythonGiven(model, evidence) {
   const parts = [...evidence].map(([n, piece]) => {
     const variable = model.variables[n];

@@ -1,8 +1,9 @@
 // Fit and trust: where model and records disagree most, what the tables pin down, how sure it is.
 
+import { barChart } from "./chart.js";
 import { count, percent, plural } from "./format.js";
 import { h, replace } from "./dom.js";
-import { inspection } from "./code.js";
+import { inspection, reportPython } from "./code.js";
 import { panel } from "./target.js";
 import { shareBar } from "./share.js";
 
@@ -13,7 +14,7 @@ export class FitView {
   constructor(app) {
     this.app = app;
     this.body = h("div", { class: "columns" });
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Fit and trust" }), this.body, app.model.doc.fit ? shareBar(app, this) : null);
+    this.element = h("div", {}, h("h2", { class: "quiet", text: "Fit and trust" }), this.body, shareBar(app, this.takeaways()));
     this.build();
   }
 
@@ -59,13 +60,18 @@ export class FitView {
     this.app.set("view", "table");
   }
 
-  command() {
-    return inspection(this.app.model);
-  }
-
-  table() {
-    const { fit } = this.app.model.doc;
-    return [["first", "second", "distance", "chance", "records"], ...fit.tables.map((t) => [...t.names, t.distance, t.chance, t.records])];
+  takeaways() {
+    const { model } = this.app;
+    const { fit } = model.doc;
+    const always = { command: () => inspection(model), python: () => reportPython(model) };
+    if (!fit) return always;
+    const rows = () => fit.tables.map((t) => ({ label: t.names.join(" × "), before: t.chance, after: t.distance }));
+    const most = () => Math.max(...rows().flatMap((row) => [row.before, row.after]), 1e-9);
+    return {
+      ...always,
+      table: () => [["first", "second", "distance", "chance", "records"], ...fit.tables.map((t) => [...t.names, t.distance, t.chance, t.records])],
+      chart: () => barChart(rows(), { title: "Off by (grey: by chance)", most: most() }),
+    };
   }
 }
 

@@ -7,13 +7,14 @@ import { CrosstabView } from "./crosstab.js";
 import { FitView } from "./fit.js";
 import { PageError, readModel } from "./model.js";
 import { QueryView } from "./query.js";
+import { RatingsView } from "./ratings.js";
 import { RecordView } from "./record.js";
 import { Strip } from "./strip.js";
 import { TargetView } from "./target.js";
 import { h, replace } from "./dom.js";
 import { switchTheme } from "./themes.js";
 
-const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView, QueryView];
+const VIEWS = [CardsView, TargetView, CrosstabView, RecordView, ClassesView, FitView, QueryView, RatingsView];
 
 async function load() {
   const inline = document.getElementById("model");

@@ -1,6 +1,7 @@
 // A whole record: the most probable completion of the evidence, or a record of the data with its
 // holes filled and its surprising cells marked.
 
+import { barChart } from "./chart.js";
 import { count, percent, probability } from "./format.js";
 import { h, replace } from "./dom.js";
 import { infer, logSum, marginal } from "./inference.js";
@@ -12,6 +13,7 @@ import { shareBar } from "./share.js";
 
 const SURPRISING = 0.05;
 const MOST_ROWS = 400;
+const DRAWN = 80; // bars of a picture
 
 export class RecordView {
   static id = "record";
@@ -129,6 +131,14 @@ export class RecordView {
 
   table() {
     return [["variable", "value", "status", "prob", "surprising"], ...this.cells.map(({ variable, level, prob, status, surprising }) => [variable.name, level === null ? "" : variable.labels[level], status, prob, surprising ? "yes" : ""])];
+  }
+
+  chart() {
+    const rows = this.cells.filter(({ prob }) => prob >= 0).map(({ variable, level, prob, surprising }) => ({
+      label: `${variable.name} = ${variable.labels[level]}${surprising ? " !" : ""}`,
+      after: prob,
+    }));
+    return barChart(rows.slice(0, DRAWN), { title: this.number ? `Record ${this.number}: probability of each cell given the others` : "Most probable completion: probability of each level" });
   }
 
   query() {
