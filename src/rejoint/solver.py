@@ -5,7 +5,7 @@ the residual of the optimality conditions, says in words why, and survives Ctrl-
 """
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -17,6 +17,7 @@ from rejoint.pmf import LowRankPMF
 
 if TYPE_CHECKING:
     from rejoint.estimation.posterior import Posterior
+    from rejoint.identifiability import Ambiguity
 
 Array = NDArray[np.float64]
 
@@ -311,6 +312,30 @@ class FitResult:
     log_likelihood: float = float("nan")
     posterior: "Posterior | None" = field(default=None, repr=False)
     choice: str = ""
+
+    def ambiguity(
+        self, names: str | Sequence[str], given: Mapping[str, Any] | None = None
+    ) -> "Ambiguity":
+        """Find two models with the same tables whose answers to a question differ the most.
+
+        See :func:`rejoint.identifiability.ambiguity`: this is it with the tables of the fit.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+        >>> result = rj.factorize(rj.Marginals.from_pmf(truth, order=3), rank=2)
+        >>> result.ambiguity("x0", given={"x1": 0, "x2": 0, "x3": 0}).distance
+        0.0
+        """
+        from rejoint.identifiability import ambiguity  # its parts are seldom needed
+
+        if not self.misfits:
+            raise ValueError(
+                "This model was fitted to records, not to tables: ask "
+                "identifiability.ambiguity(result.pmf, names, subsets=[...]) about tables."
+            )
+        return ambiguity(self.pmf, names, given, subsets=list(self.misfits))
 
 
 def whole(name: str, value: Any) -> int:

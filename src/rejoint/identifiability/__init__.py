@@ -50,10 +50,27 @@ what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the 
  6 80 True 1620 [320, 4096] [237, 317, 4096] 20957 8966 8910
 """
 
+from rejoint.identifiability.ambiguous import Ambiguity, ambiguity
 from rejoint.identifiability.bound import Bound
+from rejoint.identifiability.certificate import Certificate, certify
+from rejoint.identifiability.direct import from_1d, from_pairs
 from rejoint.identifiability.goodman import jacobian
 from rejoint.identifiability.local import Local
 from rejoint.identifiability.planning import Plan, plan
 from rejoint.identifiability.reporting import Report, report
 
-__all__ = ["Bound", "Local", "Plan", "Report", "jacobian", "plan", "report"]
+__all__ = [
+    "Ambiguity",
+    "Bound",
+    "Certificate",
+    "Local",
+    "Plan",
+    "Report",
+    "ambiguity",
+    "certify",
+    "from_1d",
+    "from_pairs",
+    "jacobian",
+    "plan",
+    "report",
+]

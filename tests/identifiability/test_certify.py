@@ -1,0 +1,161 @@
+"""Certificates of single models: Kruskal ranks, compound matrices, what is wrong with a model."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.identifiability import independence
+
+certify = rj.identifiability.certify
+
+
+def random_pmf(levels, rank, seed=0):
+    rng = np.random.default_rng(seed)
+    factors = [rng.dirichlet(np.ones(i), size=rank).T for i in levels]
+    return rj.LowRankPMF(rng.dirichlet(np.full(rank, 3.0)), factors)
+
+
+def brute_kruskal_rank(matrix):
+    size = matrix.shape[1]
+    for k in range(1, size + 1):
+        for some in combinations(range(size), k):
+            if np.linalg.matrix_rank(matrix[:, some], tol=1e-9) < k:
+                return k - 1
+    return size
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 4), st.integers(1, 6), st.integers(0, 10**6))
+def test_kruskal_rank_by_brute_force(rows, columns, seed):
+    # Small whole numbers have many coincidences.
+    matrix = np.random.default_rng(seed).integers(0, 3, (rows, columns)).astype(float)
+    low, high = independence.kruskal_rank(matrix)
+    assert low == high == brute_kruskal_rank(matrix)
+
+
+def test_kruskal_rank_is_bounded_where_there_are_too_many_sets(monkeypatch):
+    monkeypatch.setattr(independence, "SETS", 100)
+    matrix = np.random.default_rng(0).random((10, 40))
+    assert independence.kruskal_rank(matrix) == (1, 10)  # C(40, 2) sets are too many
+    matrix[:, 5:] = matrix[:, [0]]
+    assert independence.kruskal_rank(matrix) == (1, 1)  # a random pair shows it
+
+
+def second_compound(matrix):
+    rows = list(combinations(range(len(matrix)), 2))
+    pairs = list(combinations(range(matrix.shape[1]), 2))
+    return np.array([[np.linalg.det(matrix[np.ix_(r, p)]) for p in pairs] for r in rows])
+
+
+@pytest.mark.parametrize(("a", "b", "rank"), [(3, 4, 5), (4, 4, 7), (2, 5, 4), (3, 3, 4)])
+def test_compound_condition_by_brute_force(a, b, rank):
+    rng = np.random.default_rng(a * 10 + b)
+    first, second = rng.random((a, rank)), rng.random((b, rank))
+    units = [m / np.linalg.norm(m, axis=0) for m in map(independence.unit_columns, (first, second))]
+    one, two = (second_compound(m) for m in units)
+    product = np.stack([np.kron(x, y) for x, y in zip(one.T, two.T, strict=True)], axis=1)
+    values = np.linalg.svd(product / np.linalg.norm(product, axis=0), compute_uv=False)
+    strength = independence.compound_strength(first, second)
+    # From a Gram matrix, so that the ratio is good to 1e-8 over itself.
+    assert strength == pytest.approx(values[-1] / values[0], rel=1e-4)
+
+
+def test_compound_condition_fails_above_its_bound():
+    # 2 F (F - 1) <= 3 * 2 * 3 * 2 allows 4 classes.
+    rng = np.random.default_rng(0)
+    assert independence.compound_strength(rng.random((3, 4)), rng.random((3, 4))) > 0
+    assert independence.compound_strength(rng.random((3, 5)), rng.random((3, 5))) == 0.0
+
+
+def test_compound_condition_is_left_out_beyond_sixty_classes():
+    assert independence.compound_strength(np.ones((2, 61)), np.ones((2, 61))) is None
+
+
+def test_kruskal_proves_a_generic_model_of_small_rank():
+    found = certify(random_pmf([3] * 6, 5), order=3)
+    assert found.proof.lemma == "Lemma 1 (Kruskal)"
+    assert found.verdict.startswith("Unique: no other model of rank 5")
+    assert found.local.parameters is True
+
+
+def test_lemma_four_proves_more():
+    found = certify(random_pmf([3] * 6, 7), order=3)
+    assert found.proof.lemma == "Lemma 4 (compound)"
+    assert found.compound > 0
+
+
+def test_quadruples_prove_more_than_triples():
+    p = random_pmf([3] * 6, 9)
+    assert certify(p, order=3).proof is None
+    assert certify(p, order=4).proof.lemma == "Lemma 4 (compound)"
+
+
+def test_locally_unique_is_said_where_nothing_is_proved():
+    found = certify(random_pmf([3] * 6, 12), order=3)
+    assert found.proof is None
+    assert found.verdict.startswith("Locally unique (condition number")
+
+
+def test_given_subsets_and_what_hangs_on_them():
+    p = random_pmf([3] * 5, 3)
+    chain = [(0, 1, 2), (1, 2, 3), (3, 4)]
+    assert certify(p, chain).proof is not None
+    loose = certify(random_pmf([3] * 5, 4), [*chain[:2], (3, 4)])
+    assert loose.proof is None  # three rows of x3 do not carry four classes over to x4
+
+
+def test_four_groups_given_one_by_one():
+    quads = [(a, b, c, 3) for a in (0, 4) for b in (1, 5) for c in (2, 6)]
+    found = certify(random_pmf([2] * 7, 4), quads)
+    assert found.proof is not None
+
+
+def test_an_exception_among_generic_models():
+    # Two variables tell no classes apart: Kruskal ranks of 1, and nothing proves the rest.
+    p = random_pmf([3] * 3, 2)
+    flat = rj.LowRankPMF(p.weights, [p.factors[0], *(a[:, [0, 0]] for a in p.factors[1:])])
+    found = certify(flat, order=3)
+    assert found.proof is None
+    assert found.kruskal["x1"] == (1, 1)
+    assert found.alike == ((0, 1, "x0"),)
+    assert "classes 0 and 1 differ in 'x0' only" in found.verdict
+
+
+def test_equal_and_dead_classes():
+    p = random_pmf([3] * 5, 2)
+    twin = rj.LowRankPMF([0.3, 0.7, 0.0], [a[:, [0, 0, 1]] for a in p.factors])
+    found = certify(twin, order=3)
+    assert found.dead == (2,)
+    assert found.alike == ((0, 1, ""),)
+    assert "classes without weight: 2, and classes 0 and 1 are equal" in found.verdict
+
+
+def test_pairs_are_not_unique():
+    found = certify(random_pmf([3] * 5, 3), order=2)
+    assert found.verdict.startswith("Not unique. This model, all 10 tables of order 2")
+
+
+def test_coverage():
+    p = random_pmf([3] * 4, 2)
+    assert certify(p, [("x0", "x1", "x2")]).verdict == "Not unique: no table contains 'x3'."
+    found = certify(p, [("x0", "x1", "x2"), ("x1", "x2", "x3")])
+    assert found.apart == (("x0", "x3"),)
+    assert "No table holds together: x0 and x3." in str(found)
+
+
+def test_one_class_is_always_unique():
+    assert "one class" in certify(random_pmf([3] * 3, 1), order=2).verdict
+
+
+def test_condition_number_is_that_of_the_jacobian():
+    found = certify(random_pmf([3] * 5, 3), order=3)
+    assert found.condition == pytest.approx(1 / found.local.smallest)
+
+
+def test_errors_in_words():
+    with pytest.raises(TypeError, match="certify takes a LowRankPMF, got list"):
+        certify([1, 2])
