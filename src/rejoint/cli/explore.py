@@ -1,9 +1,8 @@
 """``rejoint explore``: the explorer on this machine, for a model or for data."""
 
 import webbrowser
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -44,8 +43,8 @@ def command(
 ) -> None:
     """Open a model in the browser: click a value, watch every other answer move.
 
-    DATA (CSV, TSV or Parquet) is fitted first. The page is served to this machine only, at an
-    address that holds a secret; Ctrl-C ends it.
+    DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
+    only, at an address that holds a secret; Ctrl-C ends it.
     """
     from rejoint.explorer import serve
 
@@ -70,15 +69,16 @@ def opened_source(
 ) -> "Opened":
     """The model that a file holds, or that its data are fitted with."""
     from rejoint.explorer.opening import fit_data, is_model, open_model
+    from rejoint.records import read
 
     try:
         if is_model(source):
-            return open_model(source, None if data is None else read_data(data))
+            return open_model(source, data)
         if data is not None:
             raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
         click.echo(f"Fitting {source} ...", err=True)
         return fit_data(
-            read_data(source),
+            read(source),
             title=source.stem,
             rank="auto" if rank is None else rank,
             random_state=seed,
@@ -86,18 +86,3 @@ def opened_source(
         )
     except (ValueError, OSError) as error:
         raise click.ClickException(str(error)) from error
-
-
-def read_data(path: Path) -> Any:
-    """A frame of a file's columns, by whichever library is there."""
-    name = path.name.lower().removesuffix(".gz")
-    parquet, mark = name.endswith((".parquet", ".pq")), "\t" if name.endswith(".tsv") else ","
-    if find_spec("polars") is not None:
-        import polars
-
-        return polars.read_parquet(path) if parquet else polars.read_csv(path, separator=mark)
-    if find_spec("pandas") is not None:
-        import pandas
-
-        return pandas.read_parquet(path) if parquet else pandas.read_csv(path, sep=mark)
-    raise click.ClickException("Reading data needs polars or pandas: pip install polars.")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from rejoint.cli.explore import FILE, read_data
+from rejoint.cli.explore import FILE
 
 EXAMPLES = """\b
 Examples:
@@ -35,7 +35,7 @@ def command(model: Path, output: Path, data: Path | None) -> None:
     if suffix not in (".html", ".htm", ".json"):
         raise click.UsageError(f"'{output}' should end in .html (the page) or .json (the model).")
     try:
-        opened = open_model(model, None if data is None else read_data(data))
+        opened = open_model(model, data)
         if suffix == ".json":
             opened.pmf.save(output, notes=opened.notes)
         else:

@@ -10,7 +10,7 @@ from rejoint import io
 from rejoint.explorer.document import document
 from rejoint.explorer.trust import pair_fit, verdict
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records
+from rejoint.records import Records, read
 
 __all__ = ["Opened", "fit_data", "is_model", "open_model"]
 
@@ -85,8 +85,8 @@ def is_model(path: str | PathLike[str]) -> bool:
     return Path(path).suffix.lower() in (".rejoint", ".json")
 
 
-def open_model(path: str | PathLike[str], data: Any = None) -> Opened:
-    """Read a model, and the records to show with it.
+def open_model(path: str | PathLike[str], data: str | PathLike[str] | None = None) -> Opened:
+    """Read a model, and the file of records to show with it.
 
     Examples
     --------
@@ -99,7 +99,7 @@ def open_model(path: str | PathLike[str], data: Any = None) -> Opened:
     """
     saved = io.read_saved(path)
     pmf = LowRankPMF(*saved[:3])
-    records = None if data is None else Records.of(data, domain=pmf.domain)
+    records = None if data is None else read(data, domain=pmf.domain)
     return Opened(pmf, Path(path), Path(path).stem, saved.notes, records)
 
 
