@@ -289,6 +289,7 @@ def test_new_users_are_folded_in(table, fitted):
     row = table.loc["user 0"].dropna().to_dict()
     assert fitted.recommend(row) == fitted.recommend("user 0")
     assert fitted.recommend(table.loc["user 0"]) == fitted.recommend("user 0")
+    assert fitted.recommend(table.to_numpy()[0]) == fitted.recommend("user 0")
     assert fitted.bundle(row, 1) == fitted.bundle("user 0", 1)
 
 

@@ -107,8 +107,9 @@ class Explanation:
 class Advice:
     """Methods of a fitted recommender for one user.
 
-    The user is an id of the fit, or a mapping of items to ratings (with implicit feedback a list
-    or set of items does, too), or None for somebody of whom nothing is known.
+    The user is an id of the fit, or a mapping of items to ratings (a row of a table, or with
+    implicit feedback a list or set of items, does too), or None for somebody of whom nothing is
+    known.
 
     Examples
     --------
@@ -323,6 +324,8 @@ class Advice:
             return user
         if hasattr(user, "to_dict"):
             return dict(user.to_dict())
+        if isinstance(user, np.ndarray) and user.shape == self._items.labels.shape:
+            return dict(zip(self._items.labels.tolist(), user.tolist(), strict=True))
         if isinstance(user, list | set | frozenset):
             if not self._scale.implicit:
                 raise TypeError(

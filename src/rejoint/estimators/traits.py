@@ -36,6 +36,9 @@ VARIANCES = (1.0, 3.0, 0.1)
 #: Numbers that the averaged model may hold (levels of all items x classes): 64 MB.
 MOST_NUMBERS = 2**23
 
+#: Numbers in a block of items' columns: 8 MB.
+ITEM_BLOCK = 2**20
+
 #: Observed cells that a sweep looks at, but for the last ones, which look at all.
 MOST_CELLS = 1_000_000
 
@@ -236,5 +239,5 @@ def advance(state: State, counts: Array, places: Array, size: int) -> None:
 
 
 def blocks_of_items(number: int, size: int, points: int) -> Iterator[slice]:
-    """Slices of items, so that a block's columns hold at most a million numbers."""
-    return item_blocks(number, max(1, 2**20 // (size * points)))
+    """Slices of items, so that a block's columns are not too many numbers."""
+    return item_blocks(number, max(1, ITEM_BLOCK // (size * points)))
