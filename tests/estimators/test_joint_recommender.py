@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
+from rejoint.estimation import Bayes
 from rejoint.estimators import Traits
 from rejoint.estimators.bundles import best_set
 from rejoint.estimators.fold_in import Evidence
@@ -222,6 +223,16 @@ def test_learns_tastes(table, fitted):
         assert -model.score(test) == pytest.approx(
             np.sqrt(np.mean((model.predict(test) - test["rating"]) ** 2)), rel=1e-12
         )
+
+
+def test_bayes_predicts_by_its_draws(table):
+    model = rj.JointRecommender(Bayes(chains=1, burn_in=10, draws=10), rank=2, random_state=0)
+    model.fit(table)
+    assert model.rank_ == model.pmf_.rank == 2
+    known = {film: int(stars) for film, stars in table.iloc[0].dropna().items()}
+    known.pop("Heat", None)
+    mean = model.result_.posterior.mean.marginal("Heat", given=known)
+    assert model.explain("user 0", "Heat").expected == pytest.approx(mean @ model.levels_)
 
 
 def test_default_solver_recommends(table):

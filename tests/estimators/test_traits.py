@@ -142,3 +142,8 @@ def test_equal_ratings_have_nothing_to_say():
     fit = fit_traits(Evidence(sparse.csr_array(np.ones((4, 3)))), 1, Traits(), None)
     assert fit.log_columns.shape == (3, 1)
     assert not fit.log_columns.any()
+
+
+def test_parameters_are_checked():
+    with pytest.raises(ValueError, match="traits must be a whole number of at least 1, got 0"):
+        Traits(traits=0)

@@ -1,6 +1,5 @@
 """From ratings to the joint of all items, by traits or by free hidden classes."""
 
-from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +18,7 @@ from rejoint.records import Records
 from rejoint.remarks import remark
 from rejoint.solver import FitResult, Record
 
-__all__ = ["evidence_of", "fit_ratings"]
+__all__ = ["evidence_of", "fit_ratings", "predictive"]
 
 Array = NDArray[np.float64]
 
@@ -66,8 +65,7 @@ def fit_ratings(
             "such as rejoint.estimators.Traits(traits=3)."
         )
     records = Records(domain, codes_of(evidence, len(items), len(values)), None)
-    result = estimate(records, rank, solver, random_state=rng, progress=False)
-    return averaged(result)
+    return estimate(records, rank, solver, random_state=rng, progress=False)
 
 
 def domain_of(items: list[Any], values: Array) -> Domain:
@@ -99,14 +97,14 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
 
 
-def averaged(result: FitResult) -> FitResult:
-    """The same with the mean of the posterior draws as its model, as many as memory allows."""
+def predictive(result: FitResult) -> LowRankPMF:
+    """What to predict with: the mean of the posterior draws, as many as memory allows."""
     if result.posterior is None:
-        return result
+        return result.pmf
     draws = result.posterior.draws
-    size = sum(len(factor) for factor in draws[0].factors) * draws[0].rank
+    size = sum(result.pmf.domain.shape) * max(draw.rank for draw in draws)
     step = -(-len(draws) * size // MOST_NUMBERS)
-    return replace(result, pmf=LowRankPMF.average(draws[::step]))
+    return LowRankPMF.average(draws[::step])
 
 
 def codes_of(evidence: Evidence, items: int, size: int) -> NDArray[np.int16]:

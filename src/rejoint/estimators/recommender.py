@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.estimators.advice import Advice
 from rejoint.estimators.fold_in import Evidence
-from rejoint.estimators.rating_fits import evidence_of, fit_ratings
+from rejoint.estimators.rating_fits import evidence_of, fit_ratings, predictive
 from rejoint.estimators.rating_levels import adjusted, find_levels
 from rejoint.estimators.rating_model import RatingModel
 from rejoint.estimators.rating_scores import judge_rows, judge_table
@@ -49,7 +49,8 @@ class JointRecommender(Advice, BaseEstimator):  # type: ignore[misc]  # scikit-l
     Attributes
     ----------
     pmf_ : LowRankPMF
-        The joint of all items, which answers any other question.
+        The joint of all items, which answers any other question. With ``solver="bayes"`` it is
+        the best of its rank; predictions are by the mean of the draws.
     rank_ : int
         Its number of classes; with traits, points of all models averaged.
     users_, items_ : arrays
@@ -140,7 +141,7 @@ class JointRecommender(Advice, BaseEstimator):  # type: ignore[misc]  # scikit-l
         result = fit_ratings(
             self._evidence, cells.items.tolist(), self._scale.values, self.solver, self.rank, rng
         )
-        self._keep(cells, result, RatingModel.of(result.pmf, self._scale.values))
+        self._keep(cells, result, RatingModel.of(predictive(result), self._scale.values))
         return self
 
     def predict(self, X: Any) -> Array:
@@ -195,7 +196,7 @@ class JointRecommender(Advice, BaseEstimator):  # type: ignore[misc]  # scikit-l
         check_is_fitted(self)
         if not self._is_table(X):
             return self._of_pairs(X, self._model.factors)
-        flat = self._model.factors.reshape(-1, self.rank_)
+        flat = self._model.factors.reshape(-1, len(self._model.log_weights))
         found = self._model.gathered(self._table_evidence(X), flat)
         return found.reshape(len(found), len(self.items_), -1)
 

@@ -27,6 +27,7 @@ from scipy.stats import qmc
 
 from rejoint.estimators.fold_in import Evidence, posterior_blocks
 from rejoint.estimators.trait_steps import Array, item_blocks, newton_step
+from rejoint.solver import whole
 
 __all__ = ["TraitFit", "Traits", "columns_at", "fit_traits", "polynomials"]
 
@@ -52,8 +53,8 @@ class Traits:
     traits : int
         Dimensions of the space; those that are not needed shrink.
     points : int
-        Points that stand for the space in one model, a power of two. Fewer are used where items
-        are so many that the model would not fit into 64 MB.
+        Points that stand for the space in one model, taken down to a power of two. Fewer are used
+        where items are so many that the model would not fit into 64 MB.
     sweeps : int
         Sweeps of EM before the first model is kept.
     models : int
@@ -72,6 +73,10 @@ class Traits:
 
     #: Sweeps from one model that is kept to the next.
     stride = 5
+
+    def __post_init__(self) -> None:
+        for name in ("traits", "points", "sweeps", "models"):
+            whole(name, getattr(self, name))
 
     def within(self, levels: int) -> tuple[int, int]:
         """Points of a model and number of models that fit, for all items' levels."""
@@ -186,11 +191,13 @@ def variances(degrees: int, kinds: int, traits: int) -> Array:
     return np.repeat(VARIANCES[: 1 + kinds], [degrees] + [traits] * kinds)
 
 
-def some_users(evidence: Evidence, whole: bool, rng: np.random.Generator) -> tuple[Evidence, float]:
+def some_users(
+    evidence: Evidence, everybody: bool, rng: np.random.Generator
+) -> tuple[Evidence, float]:
     """Evidence of as many users as a sweep looks at, and how many each stands for."""
     users = evidence.cells.shape[0]
     share = MOST_CELLS / max(evidence.work, 1)
-    if whole or share >= 1.0:
+    if everybody or share >= 1.0:
         return evidence, 1.0
     chosen = np.sort(rng.choice(users, max(1, int(share * users)), replace=False))
     return evidence.take(chosen), users / len(chosen)
