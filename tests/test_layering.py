@@ -12,7 +12,7 @@ import rejoint
 LAYERS = [
     *("kernels", "remarks", "domain", "records", "marginals", "queries", "language", "io", "pmf"),
     *("metrics", "identifiability", "solver", "factorization", "estimation", "rank", "estimators"),
-    *("distributed", "datasets", "plots", "explorer", "cli"),
+    *("population", "distributed", "datasets", "plots", "explorer", "cli"),
 ]
 ROOT = Path(rejoint.__file__).parent
 

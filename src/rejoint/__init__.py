@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
+    from rejoint.population import Raked, Synthesis, rake, synthesize
     from rejoint.queries import ZeroEvidenceError
     from rejoint.records import Records, read, read_chunks
     from rejoint.solver import FitResult
@@ -39,9 +40,11 @@ _HOMES: dict[str, str | None] = {
     "Marginals": "marginals",
     "Mode": "pmf",
     "QueryError": "language",
+    "Raked": "population",
     "Records": "records",
     "Reduction": "pmf",
     "Remark": "domain",
+    "Synthesis": "population",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
@@ -51,9 +54,11 @@ _HOMES: dict[str, str | None] = {
     "load": "pmf",
     "metrics": None,
     "plots": None,
+    "rake": "population",
     "rank": None,
     "read": "records",
     "read_chunks": "records",
+    "synthesize": "population",
 }
 
 __all__ = [
@@ -69,9 +74,11 @@ __all__ = [
     "Marginals",
     "Mode",
     "QueryError",
+    "Raked",
     "Records",
     "Reduction",
     "Remark",
+    "Synthesis",
     "Variable",
     "ZeroEvidenceError",
     "datasets",
@@ -81,9 +88,11 @@ __all__ = [
     "load",
     "metrics",
     "plots",
+    "rake",
     "rank",
     "read",
     "read_chunks",
+    "synthesize",
 ]
 
 

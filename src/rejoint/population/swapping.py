@@ -1,0 +1,156 @@
+"""Search for whole numbers of rows whose tables are nearest to targets, by swapping rows.
+
+The score of a row is the sum, over tables, of how much its cell has too many. When row ``o`` makes
+room for row ``i``, half the squared distance of the tables changes by exactly ``score(i) -
+score(o) + tables - tables in which both have the same cell``. First many swaps are made at once,
+the most promising ones, and fewer when that was too bold; then one by one, at times uphill
+(annealing), since the last few records are out of place in a way that no single swap mends.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["swap_rows"]
+
+Counts = NDArray[np.int64]
+
+#: Rows that are looked at for a single swap, going out and coming in, and how long the choice of
+#: promising ones is kept.
+OUT, IN, KEEP = 24, 96, 20
+
+#: Temperature of the annealing at its start: a change of the objective that is often accepted.
+WARM = 1.0
+
+
+@dataclass
+class State:
+    """Numbers of rows, and how much each cell of the tables has too many."""
+
+    counts: Counts
+    excess: Counts
+
+    @property
+    def distance(self) -> int:
+        """Squared distance of the tables from their targets."""
+        return int(self.excess @ self.excess)
+
+
+def swap_rows(
+    counts: Counts,
+    cells: Counts,
+    targets: list[Counts],
+    rng: np.random.Generator,
+    rounds: int,
+) -> Counts:
+    """Improve the numbers of rows; their sum stays.
+
+    Parameters
+    ----------
+    counts : array (rows,)
+        How many of each row of the pool.
+    cells : array (tables, rows)
+        The cell of each row in each table.
+    targets : list of arrays
+        What each table should be, flat.
+    rng : Generator
+        Source of randomness.
+    rounds : int
+        Single swaps that are tried at the most.
+
+    Examples
+    --------
+    >>> cells = np.array([[0, 1, 0, 1], [0, 0, 1, 1]])
+    >>> targets = [np.array([2, 2]), np.array([2, 2])]
+    >>> found = swap_rows(np.array([4, 0, 0, 0]), cells, targets, np.random.default_rng(0), 50)
+    >>> int(found.sum()), int(found[0] + found[2]), int(found[0] + found[1])
+    (4, 2, 2)
+    """
+    offsets = np.cumsum([0, *(len(target) for target in targets)])
+    flat = (cells + offsets[:-1, None]).astype(np.int64)
+    wanted = np.concatenate(targets)
+    state = State(counts.copy(), _tables(counts, flat, len(wanted)) - wanted)
+    state = _boldly(state, flat, rng)
+    return _patiently(state, flat, rng, rounds).counts
+
+
+def _tables(counts: Counts, flat: Counts, size: int) -> Counts:
+    """All tables of so many of each row, one after another."""
+    there = np.flatnonzero(counts)
+    weight = np.tile(counts[there], len(flat))
+    return np.bincount(flat[:, there].ravel(), weight, minlength=size).astype(np.int64)
+
+
+def _boldly(state: State, flat: Counts, rng: np.random.Generator) -> State:
+    """Swap many rows at once while that helps."""
+    number = max(1, int(np.abs(state.excess).sum()) // (4 * len(flat)))
+    while number and state.distance:
+        score = state.excess[flat].sum(axis=0) + 0.5 * rng.random(flat.shape[1])
+        held = np.flatnonzero(state.counts)
+        change = np.zeros_like(state.counts)
+        change[held[_least(-score[held], number)]] -= 1
+        change[_least(score, -int(change.sum()))] += 1
+        after = State(
+            state.counts + change, state.excess + _tables(change, flat, len(state.excess))
+        )
+        if after.distance < state.distance:
+            state = after
+        else:
+            number //= 2
+    return state
+
+
+def _least(score: NDArray[np.float64], number: int) -> NDArray[np.intp]:
+    number = min(number, len(score))
+    return np.argpartition(score, number - 1)[:number]
+
+
+def _patiently(state: State, flat: Counts, rng: np.random.Generator, rounds: int) -> State:
+    """Swap single rows, at times uphill; the best state on the way is kept."""
+    best = State(state.counts.copy(), state.excess.copy())
+    value = lowest = best.distance
+    for turn in range(rounds):
+        if lowest == 0:
+            break
+        if turn % KEEP == 0:
+            score = state.excess[flat].sum(axis=0)
+            held = np.flatnonzero(state.counts)
+            likely_out = held[_least(-score[held] - rng.random(len(held)), 8 * OUT)]
+            likely_in = _least(score - rng.random(len(score)), 8 * IN)
+        out = rng.choice(likely_out, min(OUT, len(likely_out)), replace=False)
+        out = out[state.counts[out] > 0]
+        into = rng.choice(likely_in, min(IN, len(likely_in)), replace=False)
+        if not len(out):
+            continue
+        change = _changes(state, flat, out, into)
+        heat = WARM * (1.0 - turn / rounds)
+        change = change + heat * rng.gumbel(size=change.shape) * 0.5
+        o, i = np.unravel_index(int(change.argmin()), change.shape)
+        if change[o, i] > heat or out[o] == into[i]:
+            continue
+        _swap(state, flat, int(out[o]), int(into[i]))
+        value = state.distance
+        if value < lowest:
+            lowest = value
+            best = State(state.counts.copy(), state.excess.copy())
+    return best
+
+
+def _changes(
+    state: State, flat: Counts, out: NDArray[np.intp], into: NDArray[np.intp]
+) -> NDArray[np.float64]:
+    """Change of half the squared distance for each pair of a row out and a row in."""
+    same = (flat[:, out][:, :, None] == flat[:, into][:, None, :]).sum(axis=0)
+    score = (
+        state.excess[flat[:, into]].sum(axis=0) - state.excess[flat[:, out]].sum(axis=0)[:, None]
+    )
+    change: NDArray[np.float64] = (score + len(flat) - same).astype(np.float64)
+    return change
+
+
+def _swap(state: State, flat: Counts, out: int, into: int) -> None:
+    state.counts[out] -= 1
+    state.counts[into] += 1
+    state.excess[flat[:, out]] -= 1  # a row has one cell in each table: no place comes twice
+    state.excess[flat[:, into]] += 1

@@ -1,0 +1,163 @@
+"""A population of whole records whose tables are the given ones, as nearly as can be."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.labels import plural
+from rejoint.marginals import Marginals
+from rejoint.pmf import LowRankPMF
+from rejoint.population.exchanging import exchange_values
+from rejoint.population.placing import places
+from rejoint.population.pools import draw_pool
+from rejoint.population.raking import rake
+from rejoint.population.rounding import round_to_sum, systematic
+from rejoint.population.swapping import swap_rows
+from rejoint.records import Records
+from rejoint.solver import whole
+
+__all__ = ["Synthesis", "synthesize"]
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Synthesis:
+    """A synthetic population and how near its tables are to the rounded ones.
+
+    Parameters
+    ----------
+    records : Records
+        The population, one row a person.
+    stop : str
+        How well the tables are met.
+    misplaced : dict
+        For each table the number of records that would have to change cell, worst first.
+
+    Examples
+    --------
+    >>> Synthesis(Records.of({"a": ["x"]}), "met", {("a",): 0}).misplaced
+    {('a',): 0}
+    """
+
+    records: Records = field(repr=False)
+    stop: str
+    misplaced: dict[tuple[str, ...], int] = field(repr=False)
+
+
+def synthesize(
+    pmf: LowRankPMF,
+    n: int,
+    tables: Marginals | None = None,
+    *,
+    rounds: int = 6000,
+    random_state: int | np.random.Generator | None = None,
+) -> Synthesis:
+    """Make ``n`` records as the model has them, whose tables are the given ones in whole numbers.
+
+    Tables are scaled to ``n`` and rounded so that they still add up (controlled rounding). A pool
+    of rows is drawn from the model and weighted to meet the tables; the weights are rounded to
+    whole numbers, rows are swapped, and records exchange values until the tables are met or
+    nothing helps. No record is made that the model rules out.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The joint of all variables.
+    n : int
+        Number of records.
+    tables : Marginals, optional
+        Tables to meet, of variables of the model; without them the records are a plain sample.
+    rounds : int
+        How long to search, at the most.
+    random_state : int or Generator, optional
+        Source of randomness.
+
+    Returns
+    -------
+    Synthesis
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> p = rj.datasets.asia()
+    >>> tables = rj.Marginals.from_pmf(p, subsets=[("smoke", "lung"), ("lung", "xray")])
+    >>> made = rj.synthesize(p, 200, tables, random_state=0)
+    >>> made.stop
+    '200 records: all rounded tables are met exactly.'
+    """
+    n, rng = whole("n", n), np.random.default_rng(random_state)
+    if tables is None or (isinstance(tables, Marginals) and not len(tables)):
+        sample = pmf.sample(n, random_state=rng)
+        return Synthesis(sample, f"A sample of {plural(n, 'record')}: no tables were given.", {})
+    filled = _over_model(pmf, tables)
+    pool = draw_pool(pmf, n, filled, rng)
+    chosen = [pmf.domain.index(name) for name in filled.domain.names]
+    part = Records(filled.domain, pool.codes[:, chosen], pool.sample_weight)
+    weights = rake(part, filled, total=float(n), tolerance=1e-4, max_sweeps=200).weights
+    counts = systematic(weights, rng)
+    counts = _whole_number(counts, weights, n)
+    targets = [round_to_sum(filled.shares(i).ravel(), n) for i in range(len(filled))]
+    counts = swap_rows(counts, places(part.codes, filled), targets, rng, rounds // 4)
+    codes = np.repeat(pool.codes, counts, axis=0)[rng.permutation(n)].astype(np.int64)
+    subsets = tuple(tuple(chosen[m] for m in subset) for subset in filled.index_subsets)
+
+    def allowed(rows: Any) -> NDArray[np.bool_]:
+        return np.isfinite(pmf.log_prob(Records(pmf.domain, rows)))
+
+    codes = exchange_values(codes, pmf.domain.shape, subsets, targets, allowed, rng, rounds)
+    records = Records(pmf.domain, codes)
+    return _report(records, filled, targets)
+
+
+def _over_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
+    """Tables with cells that are not known filled by the model, which must have their levels."""
+    if not isinstance(tables, Marginals):
+        raise TypeError(f"tables must be Marginals, got {type(tables).__name__}.")
+    for variable in tables.domain:
+        if variable.name not in pmf.domain:
+            raise ValueError(f"The tables speak of {variable.name!r}, which the model lacks.")
+        if pmf.domain[variable.name].levels != variable.levels:
+            raise ValueError(
+                f"The tables have other levels of {variable.name!r} than the model, or in another "
+                "order: align the model with pmf.align(tables.domain)."
+            )
+    return replace(tables.filled(pmf), unknown=None)
+
+
+def _whole_number(counts: Counts, weights: Any, n: int) -> Counts:
+    """Counts that add up to n: what is lacking goes where most was lost."""
+    counts = counts.copy()
+    gap = n - int(counts.sum())
+    order = np.argsort(-(weights - counts) * np.sign(gap or 1), kind="stable")
+    for row in order[: abs(gap)]:
+        counts[row] += np.sign(gap)
+    return counts
+
+
+def _report(records: Records, tables: Marginals, targets: list[Counts]) -> Synthesis:
+    subset = records.project(tables.domain.names)
+    cells = places(subset.codes, tables)
+    misplaced = {}
+    for i, target in enumerate(targets):
+        found = np.bincount(cells[i], minlength=len(target))
+        misplaced[tables.subsets[i]] = int(np.abs(found - target).sum()) // 2
+    ranked = dict(sorted(misplaced.items(), key=lambda item: -item[1]))
+    worst, off = next(iter(ranked.items()))
+    met = sum(value == 0 for value in ranked.values())
+    size = plural(len(records), "record")
+    if off == 0:
+        return Synthesis(records, f"{size}: all rounded tables are met exactly.", ranked)
+    stop = (
+        f"{size}: {met} of {plural(len(ranked), 'table')} are met exactly, in the worst, {worst}, "
+        f"{plural(off, 'record')} would have to change cell ({off / len(records):.2%})."
+    )
+    for strife in tables.disagreements()[:1]:
+        if strife.distance * len(records) >= 1.0:
+            stop += (
+                f" Tables {strife.first} and {strife.second} disagree on {strife.shared} by "
+                f"{strife.distance:.2%}: no population meets both."
+            )
+    return Synthesis(records, stop, ranked)

@@ -1,0 +1,107 @@
+"""Raked weights: against the exact solution, with bounds, holes, contradictions in words."""
+
+import numpy as np
+import pytest
+
+import rejoint as rj
+
+
+def survey(n=400, seed=0):
+    return rj.datasets.asia().sample(n, random_state=seed).project(["smoke", "bronc", "dysp"])
+
+
+def population():
+    return rj.Marginals.from_pmf(
+        rj.datasets.asia(), subsets=[("smoke", "bronc"), ("dysp",), ("smoke", "dysp")]
+    )
+
+
+def test_tables_are_met_and_weights_are_the_nearest():
+    known = population()
+    raked = rj.rake(survey(), known)
+    weighted = rj.Records(survey().domain, survey().codes, raked.weights)
+    for names in known.subsets:
+        # The tolerance of raking is 1e-6 of the mass, half the sum of the differences.
+        np.testing.assert_allclose(weighted.marginal(names), known.marginal(names), atol=2e-6)
+    assert raked.residual <= 1e-6
+    assert raked.stop.startswith("All tables are met: after")
+    assert raked.weights.sum() == pytest.approx(400)
+    # The nearest weights in divergence are products of a factor for each cell of each table: in
+    # the odds ratio of all three variables, which no table fixes, they cancel.
+    cells = survey().marginal(["smoke", "bronc", "dysp"])
+    after = weighted.marginal(["smoke", "bronc", "dysp"])
+    logs = np.log(after / cells)
+    assert logs[0, 0, 0] + logs[0, 1, 1] + logs[1, 0, 1] + logs[1, 1, 0] == pytest.approx(
+        logs[1, 1, 1] + logs[1, 0, 0] + logs[0, 1, 0] + logs[0, 0, 1], abs=1e-9
+    )
+
+
+def test_weights_of_the_survey_are_the_start_and_totals_the_end():
+    start = np.random.default_rng(0).random(400) + 0.1
+    base = survey()
+    records = rj.Records(base.domain, base.codes, start)
+    counts = rj.Marginals.from_tables({"dysp": {"yes": 700, "no": 300}})
+    raked = rj.rake(records, counts)
+    assert raked.weights.sum() == pytest.approx(1000)
+    for level in ("yes", "no"):
+        chosen = records["dysp"] == level
+        ratio = raked.weights[chosen] / start[chosen]
+        np.testing.assert_allclose(ratio, ratio[0])
+    assert rj.rake(records, counts, total=5.0).weights.sum() == pytest.approx(5.0)
+
+
+def test_bounds_hold_and_are_told():
+    rows = rj.Records.of({"a": ["x"] * 95 + ["y"] * 5, "b": ["u", "v"] * 50})
+    known = rj.Marginals.from_tables({"a": {"x": 50, "y": 50}})
+    free = rj.rake(rows, known)
+    assert free.weights.max() / free.weights.mean() == pytest.approx(10.0)
+    assert free.design_effect > 4
+    held = rj.rake(rows, known, bounds=(0.3, 3.0))
+    assert held.weights.max() <= 3.0 * held.weights.mean() * (1 + 1e-9)
+    assert held.weights.min() >= 0.3 * held.weights.mean() * (1 - 1e-9)
+    assert held.residual > 0.1
+    assert "held within 0.3 to 3 times their average" in held.stop
+    with pytest.raises(ValueError, match=r"bounds=\(2, 3\): give multiples of the average weight"):
+        rj.rake(rows, known, bounds=(2.0, 3.0))
+
+
+def test_records_with_holes_are_moved_by_the_tables_they_are_in():
+    holes = rj.datasets.remove_cells(survey(2000), 0.2, random_state=0)
+    raked = rj.rake(holes, population())
+    assert raked.residual <= 1e-6
+    weighted = rj.Records(holes.domain, holes.codes, raked.weights)
+    np.testing.assert_allclose(
+        weighted.marginal(["dysp"]), population().marginal(["dysp"]), atol=2e-6
+    )
+
+
+@pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark")
+def test_contradictions_are_told():
+    known = rj.Marginals.from_tables(
+        {
+            ("smoke", "dysp"): {("yes", "yes"): 40, ("no", "yes"): 20, ("no", "no"): 40},
+            "dysp": {"yes": 50, "no": 50},
+        }
+    )
+    raked = rj.rake(survey(), known)
+    assert raked.residual > 0.01
+    assert "is met worst: after" in raked.stop
+    assert "disagree on ('dysp',) by 10.00%: no weights meet both" in raked.stop
+    rows = rj.Records.of({"a": ["x", "x", "z"]})
+    raked = rj.rake(rows, rj.Marginals.from_tables({"a": {"x": 5, "y": 3, "z": 2}}))
+    assert "No record has a=y, where 30.00% of the mass should be" in raked.stop
+    assert raked.misfits == {("a",): pytest.approx(0.3)}
+
+
+def test_unknown_cells_are_left_to_the_survey():
+    table = {("smoke", "dysp"): [[40.0, float("nan")], [20.0, 20.0]]}
+    known = rj.Marginals.from_tables(table, suppressed=(0, np.inf))
+    rows = rj.Records.of({"smoke": [0, 0, 1, 1], "dysp": [0, 1, 0, 1]})
+    raked = rj.rake(rows, known)
+    assert raked.weights[0] / raked.weights[2] == pytest.approx(2.0)
+    assert raked.weights[2] == pytest.approx(raked.weights[3])
+
+
+def test_faults():
+    with pytest.raises(ValueError, match=r"The tables speak of 'z', which the records do not have"):
+        rj.rake(survey(), rj.Marginals.from_tables({"z": {"x": 1}}))

@@ -1,0 +1,128 @@
+"""Synthetic populations: whole numbers that meet tables, and nothing that the model rules out."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.population.exchanging import exchange_values
+from rejoint.population.rounding import round_to_sum, systematic
+
+
+@given(
+    st.lists(st.floats(0.0, 1e3), min_size=1, max_size=30).filter(lambda x: sum(x) > 1e-3),
+    st.integers(0, 5000),
+)
+@settings(max_examples=60, deadline=None)
+def test_controlled_rounding_adds_up_and_stays_next_to_the_share(values, total):
+    values = np.array(values)
+    rounded = round_to_sum(values, total)
+    assert rounded.sum() == total
+    exact = values * (total / values.sum())
+    # A cell within 1e-9 below a whole number counts as that number.
+    assert (np.abs(rounded - exact) < 1.0 + 1e-6).all()
+
+
+def test_whole_numbers_stay_as_they_are():
+    counts = np.array([3, 0, 17, 42, 1])
+    np.testing.assert_array_equal(round_to_sum(counts / counts.sum(), counts.sum()), counts)
+
+
+def test_systematic_rounding_is_unbiased():
+    rng = np.random.default_rng(0)
+    values = rng.random(50) * 3
+    found = np.mean([systematic(values, rng) for _ in range(2000)], axis=0)
+    # The standard error of a mean of 2,000 zeros and ones is 0.011 at the most; four of them.
+    np.testing.assert_allclose(found, values, atol=0.045)
+
+
+def test_tables_of_a_real_population_are_met():
+    truth = rj.datasets.asia()
+    real = truth.sample(2000, random_state=1)
+    tables = rj.Marginals.count(real, order=2)
+    made = rj.synthesize(truth, 2000, tables, random_state=0)
+    counted = rj.Marginals.count(made.records, order=2)
+    wrong = {
+        names: int(np.abs(counted[names] - tables[names]).sum()) // 2 for names in tables.subsets
+    }
+    assert made.misplaced == wrong  # it says how near it is
+    assert max(wrong.values()) <= 2
+    assert sum(value == 0 for value in wrong.values()) >= 25
+    # A plain sample is off by dozens of records in each table.
+    plain = rj.Marginals.count(truth.sample(2000, random_state=0), order=2)
+    off = [int(np.abs(plain[s] - tables[s]).sum()) // 2 for s in tables.subsets]
+    assert np.mean(off) > 10
+    # "either" is "tub or lung": no record breaks the rule.
+    rows = made.records
+    either = (rows["tub"] == "yes") | (rows["lung"] == "yes")
+    np.testing.assert_array_equal(rows["either"] == "yes", either)
+
+
+def test_shares_and_variables_without_tables():
+    truth = rj.datasets.asia()
+    tables = rj.Marginals.from_pmf(truth, subsets=[("smoke", "lung"), ("dysp",)])
+    part = rj.Marginals.from_tables(
+        {s: tables[s] for s in tables.subsets},
+        domain=truth.domain.project(["smoke", "lung", "dysp"]),
+    )
+    made = rj.synthesize(truth, 500, part, random_state=0)
+    assert made.records.names == truth.domain.names
+    assert made.stop == "500 records: all rounded tables are met exactly."
+    found = rj.Marginals.count(made.records, subsets=[("smoke", "lung")])["smoke", "lung"]
+    assert (np.abs(found - 500 * tables["smoke", "lung"]) < 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark")
+def test_tables_that_disagree_are_named():
+    p = rj.LowRankPMF([1.0], [[[0.5], [0.5]]] * 2)
+    tables = rj.Marginals.from_tables({("x0", "x1"): [[30, 20], [30, 20]], ("x1",): [50, 50]})
+    made = rj.synthesize(p, 100, tables, rounds=200, random_state=0)
+    assert "0 of 2 tables" in made.stop or "1 of 2 tables" in made.stop
+    assert "disagree on ('x1',) by 10.00%: no population meets both" in made.stop
+    assert sum(made.misplaced.values()) == 10  # the least that is possible
+
+
+def test_same_seed_same_people():
+    truth = rj.datasets.asia()
+    tables = rj.Marginals.from_pmf(truth, order=1)
+    one, two = (rj.synthesize(truth, 100, tables, random_state=5).records for _ in range(2))
+    np.testing.assert_array_equal(one.codes, two.codes)
+
+
+def test_without_tables_it_is_a_sample():
+    made = rj.synthesize(rj.datasets.asia(), 10, random_state=0)
+    assert len(made.records) == 10
+    assert "no tables were given" in made.stop
+
+
+def test_exchanges_keep_each_variable_and_obey():
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 3, size=(60, 3))
+    goal = rng.permuted(codes, axis=0)
+    subsets = ((0, 1), (1, 2))
+    targets = [np.bincount(3 * goal[:, a] + goal[:, b], minlength=9) for a, b in subsets]
+    banned = np.array([2, 2, 2])
+
+    def allowed(rows):
+        return ~(rows == banned).all(axis=1)
+
+    codes = codes[allowed(codes)]
+    found = exchange_values(codes, (3, 3, 3), subsets, targets, allowed, rng, 2000)
+    for n in range(3):
+        np.testing.assert_array_equal(np.bincount(found[:, n]), np.bincount(codes[:, n]))
+    assert allowed(found).all()
+
+
+def test_faults():
+    p = rj.datasets.asia()
+    tables = rj.Marginals.from_pmf(p, order=1)
+    with pytest.raises(ValueError, match="n must be a whole number of at least 1, got 0"):
+        rj.synthesize(p, 0, tables)
+    with pytest.raises(TypeError, match="tables must be Marginals, got dict"):
+        rj.synthesize(p, 10, {})
+    with pytest.raises(ValueError, match="speak of 'z', which the model lacks"):
+        rj.synthesize(p, 10, rj.Marginals.from_tables({"z": [1, 2]}))
+    turned = rj.Marginals.from_tables({"lung": {"no": 1, "yes": 2}})
+    with pytest.raises(ValueError, match=r"other levels of 'lung' .* pmf\.align"):
+        rj.synthesize(p, 10, turned)
