@@ -129,7 +129,7 @@ def fit_traits(evidence: Evidence, size: int, solver: Traits, rng: np.random.Gen
             kept.append(log_columns)
         counts, log_likelihood = expect(used, log_columns)
         history.append(scale * log_likelihood)
-        advance(state, scale * counts, places, size)
+        advance(state, scale * counts, log_columns, places, size)
     return TraitFit(np.concatenate(kept, axis=1), tuple(history), state.items)
 
 
@@ -218,22 +218,15 @@ def expect(evidence: Evidence, log_columns: Array) -> tuple[Array, float]:
     return counts, total
 
 
-def advance(state: State, counts: Array, places: Array, size: int) -> None:
+def advance(state: State, counts: Array, log_columns: Array, places: Array, size: int) -> None:
     """One Newton step of every item, then the priors that the items speak for."""
-    squares = np.zeros(len(state.mean))
+    squares, basis = np.zeros(len(state.mean)), polynomials(size)
     for block in blocks_of_items(len(state.items), size, len(places)):
         rows = slice(block.start * size, block.stop * size)
         mine = counts[rows].reshape(-1, size, len(places))
-        before = state.items[block]
-        log_columns = columns_at(before, places, size).reshape(mine.shape)
+        columns = np.exp(log_columns[rows]).reshape(mine.shape)
         found, spread = newton_step(
-            before,
-            mine,
-            np.exp(log_columns),
-            places,
-            polynomials(size),
-            state.mean,
-            state.precision,
+            state.items[block], mine, columns, places, basis, state.mean, state.precision
         )
         state.items[block] = found
         squares += ((found - state.mean) ** 2 + spread).sum(axis=0)
