@@ -57,7 +57,7 @@ def test_factors_of_an_unknown_variable(ax):
 
 
 def test_history_has_a_line_for_each_start_and_the_best_on_top(ax):
-    tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=3)
     result = rj.factorize(tables, rank=2, solver="admm", n_init=2, random_state=0)
     assert rj.plots.history(result, ax=ax) is ax
     assert len(ax.lines) == len(result.starts)

@@ -107,6 +107,7 @@ def test_order_is_taken(frame):
     assert len(model.result_.misfits) == 5
 
 
+@pytest.mark.filterwarnings("ignore:These tables do not determine a joint of rank 12")
 def test_order_follows_the_rank():
     """Binary triples of five variables carry a small rank; quadruples need to be filled."""
     few = rj.JointPMF(rank=12, solver="admm", n_init=1, random_state=0)

@@ -26,7 +26,8 @@ def test_the_paper_s_exact_tables(order, rank):
 def test_pairs_do_not_determine_the_joint_and_that_is_not_hidden():
     truth = random_pmf(0, [10] * 5, 5)
     tables = rj.Marginals.from_pmf(truth, order=2)
-    result = rj.factorize(tables, 5, n_init=1, random_state=0)
+    with pytest.warns(rj.Remark, match="leave at least 10 directions of a rank 5 joint open"):
+        result = rj.factorize(tables, 5, n_init=1, random_state=0)
     # Pairs leave F (F - 1) / 2 directions open, along which the joint moves.
     assert tensor_error(truth, result.pmf) > 1e-3
     assert "leave at least 10 directions of a rank 5 joint open" in result.stop

@@ -287,6 +287,7 @@ def test_a_table_that_no_record_fills():
         rj.factorize(tables, 2)
 
 
+@pytest.mark.filterwarnings("ignore:Tables of two variables leave")
 def test_a_table_of_weight_zero_does_not_count():
     given = {
         ("a", "b"): [[1, 2], [3, 4]],

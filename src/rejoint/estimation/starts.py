@@ -14,7 +14,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.estimation.em import Em
 from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.factorization import Admm, Auto, factorize
+from rejoint.factorization import Admm, Auto, factorize_quietly
 from rejoint.factorization.starts import spread_model
 from rejoint.marginals import Marginals
 from rejoint.records import Records
@@ -105,7 +105,7 @@ def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generato
     solver = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
     options: dict[str, Any] = {"n_init": 1, "random_state": rng, "progress": False}
     options["start"] = None if thorough else "algebraic"
-    result = factorize(tables, rank, solver, **options)
+    result = factorize_quietly(tables, rank, solver, **options)
     if any(r.reason == "interrupted" for r in result.starts):
         raise KeyboardInterrupt  # caught there, but meant for the whole estimate
     found = result.pmf

@@ -1,5 +1,6 @@
 """From marginals to the joint: the paper's step S2, by several solvers."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,8 +14,10 @@ from rejoint.factorization.problem import Array, Problem
 from rejoint.factorization.report import misfits, words
 from rejoint.factorization.search import AnySolver, Auto, search
 from rejoint.factorization.setup import make_problem
+from rejoint.identifiability.concerns import of_tables
 from rejoint.marginals import Marginals
 from rejoint.pmf import LowRankPMF
+from rejoint.remarks import remark
 from rejoint.solver import FitResult, Limits, Progress, whole
 
 __all__ = ["Admm", "Algebraic", "Auto", "Kl", "Limits", "Newton", "factorize"]
@@ -76,7 +79,8 @@ def factorize(
     Notes
     -----
     Tables counted from incomplete records are unbiased only if cells are missing completely at
-    random. Ctrl-C ends the fit and returns the best model so far.
+    random. Ctrl-C ends the fit and returns the best model so far. Where the tables leave the joint
+    open at this rank (pairs always do), a remark and ``stop`` say so: see ``identifiability``.
 
     Examples
     --------
@@ -92,6 +96,34 @@ def factorize(
             f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
             "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
         )
+    result = factorize_quietly(
+        marginals,
+        rank,
+        solver,
+        start=start,
+        n_init=n_init,
+        weighting=weighting,
+        random_state=random_state,
+        progress=progress,
+    )
+    concern = of_tables(marginals, result.pmf.rank)
+    if concern.serious:
+        remark(concern.words)
+    return replace(result, stop=f"{result.stop} {concern.words}") if concern else result
+
+
+def factorize_quietly(
+    marginals: Marginals,
+    rank: int,
+    solver: str | AnySolver | Auto = "auto",
+    *,
+    start: LowRankPMF | Literal["random", "algebraic"] | None = None,
+    n_init: int = 10,
+    weighting: Literal["equal", "count"] = "equal",
+    random_state: int | np.random.Generator | None = None,
+    progress: bool | None = None,
+) -> FitResult:
+    """The fit alone, where what the tables leave open does not matter: a start, a smaller model."""
     rank, n_init = whole("rank", rank), whole("n_init", n_init)
     chosen = as_solver(solver)
     rng = np.random.default_rng(random_state)
@@ -124,7 +156,7 @@ def fit_tables(
     pmf = as_pmf(problem, marginals, best.weights, best.factors)
     return FitResult(
         pmf=pmf,
-        stop=words(runs, best, problem, rank),
+        stop=words(runs, best, rank),
         history=tuple(record for r in runs for record in r.records),
         error=best.error,
         residual=best.residual,

@@ -201,6 +201,9 @@ def listed(variables: Domain, subsets: Subsets) -> Layout:
     found = {position_set(variables, subset) for subset in subsets}
     if not found:
         raise ValueError("subsets is empty: name at least one table, for example [(0, 1, 2)].")
+    sizes = {len(s) for s in found}
+    if len(sizes) == 1 and len(found) == comb(len(variables), min(sizes)):
+        return Layout(variables, min(sizes))
     kept: list[Subset] = []
     parts: set[Subset] = set()
     for subset in sorted(found, key=lambda s: (-len(s), s)):

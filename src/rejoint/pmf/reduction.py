@@ -113,7 +113,7 @@ class _Search:
         self, best: Reduction, tables: Marginals, rank: int, start: "LowRankPMF | None"
     ) -> Reduction:
         # The layer of factorization is below this one, and only this method needs it.
-        from rejoint.factorization import Admm, Auto, Limits, Newton, factorize
+        from rejoint.factorization import Admm, Auto, Limits, Newton, factorize_quietly
 
         # An exact fit is reached in a few dozen steps; the last digits of any other are not
         # worth minutes.
@@ -122,7 +122,7 @@ class _Search:
             finish=Admm(limits=Limits(max_steps=50, progress=1e-3)),
         )
         seed = int(self.rng.integers(2**31))
-        result = factorize(
+        result = factorize_quietly(
             tables, rank, solver, start=start, n_init=_STARTS, random_state=seed, progress=False
         )
         return min(best, self._judge(result.pmf), key=lambda found: found.error)

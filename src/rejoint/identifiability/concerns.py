@@ -1,0 +1,185 @@
+"""Concerns: what a fit must say of its own tables, found in milliseconds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+from rejoint.domain.labels import plural
+from rejoint.identifiability.goodman import generic_ranks
+from rejoint.identifiability.layout import Layout, layout
+from rejoint.identifiability.lemmas import kruskal
+from rejoint.identifiability.partitions import balanced
+from rejoint.identifiability.reporting import apart_words
+from rejoint.marginals import Marginals
+from rejoint.records import Records
+
+__all__ = ["Concern", "of_records", "of_tables"]
+
+#: Parameters up to which exact ranks are computed on the way: some tens of milliseconds.
+QUICK = 250
+
+#: Tables that are looked at one by one, and variables of the largest: beyond, counting is all.
+LISTED, WIDE = 20_000, 12
+
+
+@dataclass(frozen=True)
+class Concern:
+    """What tables leave open at a rank, in words; serious where the joint itself is open."""
+
+    words: str = ""
+    serious: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.words)
+
+
+def of_tables(marginals: Marginals, rank: int) -> Concern:
+    """What these tables leave open at this rank.
+
+    Moments of three variables and more are taken to close it.
+
+    Examples
+    --------
+    >>> pairs = {("a", "b"): [[1, 2], [3, 4]], ("b", "c"): [[2, 2], [3, 3]]}
+    >>> of_tables(Marginals.from_tables(pairs), 2).serious
+    True
+    """
+    if max((len(m.variables) for m in marginals.moments), default=0) > 2:
+        return Concern()
+    counted = np.flatnonzero(np.asarray(marginals.table_weight) > 0)
+    subsets = [marginals.index_subsets[i] for i in counted]
+    subsets += [m.variables for m in marginals.moments]
+    if len(subsets) > LISTED and len({len(s) for s in subsets}) > 1:
+        return Concern()
+    return of_layout(layout(subsets=subsets, domain=marginals.domain), rank)
+
+
+def of_layout(tables: Layout, rank: int) -> Concern:
+    """The same of variables and tables alone."""
+    if rank == 1 or len(tables.domain) < 3 or tables.uncovered:
+        return Concern()
+    if tables.order is None and (tables.number > LISTED or tables.largest > WIDE):
+        return Concern()
+    open_words, serious = open_part(tables, rank)
+    apart = apart_words(tables) if 0 < tables.number <= LISTED and tables.apart else ""
+    return Concern(" ".join(filter(None, [open_words, apart])), serious)
+
+
+def open_part(tables: Layout, rank: int) -> tuple[str, bool]:
+    """Words on what is open, and whether the joint is."""
+    columns = tables.columns(rank)
+    short = tables.equations + 1 < columns
+    known = not short and proved_at_once(tables, rank)
+    exact = None if known or columns > QUICK else generic_ranks(tables, rank)
+    if known or (exact is not None and exact.free == 0):
+        return "", False
+    if exact is None and not short and tables.largest > 2:
+        return "", False  # nothing is known against it
+    if tables.whole:
+        return (
+            f"The joint is in a table, but its classes are not unique: {why(tables, rank)}.",
+            False,
+        )
+    if exact is not None and exact.open == 0:
+        return f"The joint is locally unique, but its classes are not: {why(tables, rank)}.", False
+    if tables.largest <= 2:
+        return pair_words(rank, exact.open if exact else rank * (rank - 1) // 2), True
+    free = f" ({plural(exact.open, 'open direction')})" if exact else ""
+    return (
+        f"These tables do not determine a joint of rank {rank}{free}: {why(tables, rank)}. Many "
+        "joints meet them equally well, this is one. Lower the rank, or add tables "
+        "(identifiability.plan says which).",
+        True,
+    )
+
+
+def why(tables: Layout, rank: int) -> str:
+    """Too few numbers, or a generic rank that falls short."""
+    size = tables.columns(rank) - 1
+    if tables.equations < size:
+        return (
+            f"rank {rank} has {size:,} parameters, the tables have {tables.equations:,} "
+            "independent numbers"
+        )
+    return f"rank {rank} is beyond them, although they have numbers enough"
+
+
+def pair_words(rank: int, free: int) -> str:
+    """What tables of pairs leave open."""
+    return (
+        f"Tables of two variables leave at least {plural(free, 'direction')} of a rank {rank} "
+        "joint open: many other joints meet them as well, this is one. Add tables of three "
+        "variables (identifiability.plan says which)."
+    )
+
+
+def proved_at_once(tables: Layout, rank: int) -> bool:
+    """Kruskal on even groups, where all tables of an order are there."""
+    if tables.order is None or tables.order < 3:
+        return False
+    groups = balanced(tables.free, 3)
+    return rank <= int(kruskal(*(1 + sum(tables.free[n] for n in group) for group in groups)))
+
+
+def of_records(records: Records, rank: int) -> Concern:
+    """What records with holes leave open: the sets of cells that are seen together are its tables.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rows = np.array([[0, 1, np.nan], [1, 0, np.nan], [np.nan, 1, 1], [np.nan, 0, 0]])
+    >>> of_records(Records.of(rows), 1).words
+    'No record holds together: x0 and x2. How they depend on each other rests on the model alone.'
+    """
+    seen = np.asarray(records.codes >= 0)
+    if seen.all(axis=1).any():
+        return too_many_classes(records.domain, rank)
+    together = never_together(records.domain, seen)
+    if not together or seen.size > 50_000_000:
+        return Concern()
+    patterns = np.unique(seen, axis=0)
+    if len(patterns) > 200 or patterns.sum(axis=1).max() > WIDE:
+        return Concern(together, True)
+    subsets = [tuple(int(n) for n in np.flatnonzero(row)) for row in patterns if row.any()]
+    tables = layout(subsets=subsets, domain=records.domain)
+    words = "" if rank == 1 or tables.uncovered else open_part(tables, rank)[0]
+    return Concern(" ".join(filter(None, [together, words])), True)
+
+
+def never_together(domain: Domain, seen: NDArray[np.bool_]) -> str:
+    """Words on pairs of variables that no record holds both of."""
+    if seen.shape[0] * seen.shape[1] ** 2 > 20_000_000_000:
+        return ""  # minutes, for a remark
+    count = np.zeros((seen.shape[1], seen.shape[1]))
+    for start in range(0, len(seen), 65536):
+        block = seen[start : start + 65536].astype(np.float32)
+        count += block.T @ block
+    pairs = [(domain.names[i], domain.names[j]) for i, j in np.argwhere(count == 0) if i < j]
+    return pairs_words(pairs)
+
+
+def pairs_words(pairs: Sequence[tuple[str, str]]) -> str:
+    """The first few of these pairs, and what it means."""
+    if not pairs:
+        return ""
+    first = "; ".join(" and ".join(pair) for pair in pairs[:3])
+    more = f", and {plural(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+    return (
+        f"No record holds together: {first}{more}. How they depend on each other rests on the "
+        "model alone."
+    )
+
+
+def too_many_classes(domain: Domain, rank: int) -> Concern:
+    """Complete records determine the joint, but not more classes than it has numbers for."""
+    cells = prod(domain.shape)
+    size = rank * (1 + sum(domain.shape) - len(domain)) - 1
+    if size <= cells - 1:
+        return Concern()
+    return Concern(
+        f"The classes are not unique: {size:,} parameters, but the joint has {cells:,} cells."
+    )
