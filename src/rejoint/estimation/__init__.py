@@ -1,5 +1,6 @@
 """From records to the joint: likelihood and Bayes, on records with holes."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -12,6 +13,8 @@ from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, inter
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
 from rejoint.estimation.problem import Array, RecordProblem
+from rejoint.estimation.slipping import best_time
+from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
 from rejoint.solver import FitResult, Progress, whole
@@ -36,6 +39,7 @@ def estimate(
     rank: int | Literal["auto"] = "auto",
     solver: str | Em | Bayes = "auto",
     *,
+    smooth: bool | Sequence[str] = False,
     start: LowRankPMF | None = None,
     n_init: int | None = None,
     sample_weight: Any = None,
@@ -56,6 +60,10 @@ def estimate(
         on each variable's own shares, whose strength the data choose; ``"bayes"`` draws from
         the posterior, so that ``result.posterior`` has a mean and bounds for any question.
         ``"auto"`` takes Bayes, or likelihood where records are plenty (1,000 a parameter).
+    smooth : bool or list of names
+        Ordinal or binned variables whose factor columns are to be smooth, neighbouring levels
+        informing each other; True for all of them. How smooth is chosen by held-out likelihood,
+        and may come out as not at all.
     start : LowRankPMF, optional
         Where to begin; the only start then.
     n_init : int, optional
@@ -93,6 +101,7 @@ def estimate(
     """
     records = Records.of(data, domain=domain, sample_weight=sample_weight)
     problem = RecordProblem.of(records)
+    wished = wished_variables(records.domain, smooth)
     rng = np.random.default_rng(random_state)
     said: list[str] = []
     known: list[tuple[Array, Array]] = []
@@ -110,8 +119,15 @@ def estimate(
         known = given_start(best, problem, rank)
     classes = whole("rank", rank)
     chosen, why = choose(problem, classes, solver)
+    said.append(why)
     count = affordable(problem, classes) if n_init is None else whole("n_init", n_init)
     with Progress(progress) as report:
+        if wished:
+            time, ended = best_time(problem, classes, wished, rng, report)
+            if ended is not None:
+                return replace(interrupted_result(problem, *ended), choice=" ".join(said))
+            problem = SmoothProblem.over(problem, wished, time)
+            said.append(smooth_words(time))
         search = Search(rng, report, count, given_start(start, problem, classes), known)
         if isinstance(chosen, Bayes):
             if n_init is not None:
@@ -127,7 +143,21 @@ def estimate(
         else:
             em = chosen if isinstance(chosen, Em) else Em()
             result = fit_ml(problem, classes, em, search)
-    return replace(result, choice=" ".join([*said, why]))
+    return replace(result, choice=" ".join(said))
+
+
+def smooth_words(time: float) -> str:
+    """How smooth the columns are.
+
+    Examples
+    --------
+    >>> smooth_words(0.4)
+    'Smooth columns: levels spread by 0.9 of a level, by held-out likelihood.'
+    """
+    if time == 0:
+        return "Smooth columns were asked for, but held-out likelihood is best without."
+    spread = np.sqrt(2 * time)
+    return f"Smooth columns: levels spread by {spread:.2g} of a level, by held-out likelihood."
 
 
 def affordable(problem: RecordProblem, rank: int) -> int:

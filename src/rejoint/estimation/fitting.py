@@ -192,5 +192,6 @@ def interrupted_result(problem: RecordProblem, weights: Array, factors: Array) -
 
 def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF:
     """A model with its labels."""
+    factors = problem.columns(factors)
     parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
     return LowRankPMF(weights, parts, problem.domain)

@@ -12,6 +12,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.estimation.priors import RANGE, log_evidence_of_counts, log_hyperprior
 from rejoint.estimation.problem import Array, RecordProblem, normalise
+from rejoint.estimation.smoothing import SmoothProblem
 
 #: Standard deviation of the proposals for ``log s``.
 STRIDE = 0.5
@@ -39,11 +40,13 @@ def chain(
             problem.codes,
             whole,
             draw.weights,
-            draw.factors,
+            problem.columns(draw.factors),
             problem.levels,
             int(rng.integers(2**62)),
             problem.threads,
         )
+        if isinstance(problem, SmoothProblem):
+            levels = problem.draw_hidden(levels, draw.factors, rng)
         strengths = draw_strengths(problem, draw.strengths, levels, rng)
         prior = np.repeat(strengths, problem.levels) * problem.centre
         weights = rng.dirichlet(sparsity + classes)
@@ -65,9 +68,12 @@ def draw_strengths(
         if size < 2:
             continue
         mine, centre = counts[problem.rows(n)], problem.centre[problem.rows(n)]
+        firm = float(problem.firmness[n])
 
-        def log_density(s: float, mine: Array = mine, centre: Array = centre) -> float:
-            return log_evidence_of_counts(s, centre, mine) + float(log_hyperprior(s, len(centre)))
+        def log_density(
+            s: float, mine: Array = mine, centre: Array = centre, firm: float = firm
+        ) -> float:
+            return log_evidence_of_counts(s, centre, mine) + float(log_hyperprior(s, firm))
 
         offered = float(np.clip(drawn[n] * np.exp(STRIDE * rng.standard_normal()), *RANGE))
         if np.log(rng.random()) < log_density(offered) - log_density(drawn[n]):

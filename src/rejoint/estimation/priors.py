@@ -40,7 +40,7 @@ class Prior:
 
 def first_strengths(problem: RecordProblem) -> Array:
     """The hyperprior's median for every variable."""
-    return MEDIAN * np.asarray(problem.levels, dtype=np.float64)
+    return MEDIAN * problem.firmness
 
 
 def make_prior(problem: RecordProblem, strengths: Array, classes: float) -> Prior:
@@ -53,7 +53,9 @@ def log_hyperprior(strength: Array | float, size: Array | float) -> Array:
     return np.asarray(-0.5 * (np.log(strength / (MEDIAN * size)) / SPREAD) ** 2)
 
 
-def best_strength(strength: float, centre: Array, log_columns: Array) -> float:
+def best_strength(
+    strength: float, centre: Array, log_columns: Array, firmness: float | None = None
+) -> float:
     """The strength that maximises prior times hyperprior, given (expected) log columns (I, F).
 
     Newton steps in ``log s``; constant variables have nothing to estimate.
@@ -61,11 +63,12 @@ def best_strength(strength: float, centre: Array, log_columns: Array) -> float:
     rank, size = log_columns.shape[1], len(centre)
     if size < 2:
         return strength
+    median = MEDIAN * (size if firmness is None else firmness)
     pull = float(centre @ log_columns.sum(axis=1))
     for _ in range(30):
         first = rank * (digamma(strength) - centre @ digamma(strength * centre)) + pull
         second = rank * (polygamma(1, strength) - centre**2 @ polygamma(1, strength * centre))
-        slope = strength * first - np.log(strength / (MEDIAN * size)) / SPREAD**2
+        slope = strength * first - np.log(strength / median) / SPREAD**2
         bend = strength * first + strength**2 * second - 1.0 / SPREAD**2
         move = float(np.clip(-slope / bend if bend < 0 else np.sign(slope), -1.0, 1.0))
         strength = float(np.clip(strength * np.exp(move), *RANGE))

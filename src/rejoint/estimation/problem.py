@@ -84,9 +84,18 @@ class RecordProblem:
         """Each variable's own shares, half a record added to each level, (L,)."""
         return np.asarray(normalise(self, (self.level_totals + 0.5)[:, None])[:, 0])
 
+    @cached_property
+    def firmness(self) -> Array:
+        """What strengths of priors are in proportion to: the numbers of levels, (N,)."""
+        return np.asarray(self.levels, dtype=np.float64)
+
     def parameters(self, rank: int) -> int:
         """Free parameters of a model: F (sum (I_n - 1) + 1) - 1."""
         return rank * (sum(self.levels) - len(self.levels) + 1) - 1
+
+    def columns(self, factors: Array) -> Array:
+        """Factors of the levels: the ones that are estimated."""
+        return factors
 
     def expect(self, weights: Array, factors: Array) -> Expected:
         """One pass (E-step); the parameters need not be normalised."""

@@ -142,7 +142,7 @@ def widen(
     weights, factors = model
     more = rank - len(weights)
     expected = kernels.class_log_prob(
-        problem.codes, weights, factors, problem.levels, problem.threads
+        problem.codes, weights, problem.columns(factors), problem.levels, problem.threads
     )
     lack = problem.weight * np.maximum(np.log(problem.weight / problem.total) - expected, 0.0)
     chance = lack / lack.sum() if lack.sum() > 0 else None

@@ -79,8 +79,13 @@ class Variational:
         logs = expected_logs(problem, counts)
         strengths = np.array(
             [
-                best_strength(s, problem.centre[problem.rows(n)], logs[1:][problem.rows(n)])
-                for n, s in enumerate(state.strengths)
+                best_strength(
+                    strength,
+                    problem.centre[problem.rows(n)],
+                    logs[1:][problem.rows(n)],
+                    problem.firmness[n],
+                )
+                for n, strength in enumerate(state.strengths)
             ]
         )
         counts = expected + make_prior(problem, strengths, self.sparsity).stacked
@@ -100,8 +105,7 @@ class Variational:
             rows = problem.rows(n)
             parts = (block[1:][rows] for block in (state.counts, prior, logs))
             total += dirichlet_divergence(*parts)
-        sizes = np.asarray(problem.levels, dtype=np.float64)
-        return total - float(np.sum(log_hyperprior(state.strengths, sizes)))
+        return total - float(np.sum(log_hyperprior(state.strengths, problem.firmness)))
 
 
 def expected_logs(problem: RecordProblem, counts: Array) -> Array:

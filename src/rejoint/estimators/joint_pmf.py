@@ -1,5 +1,7 @@
 """JointPMF: the joint of all columns, with what users of latent class models expect."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, DensityMixin
@@ -10,8 +12,10 @@ from rejoint.estimators.judgements import Judgements
 from rejoint.estimators.reading import generator, read
 from rejoint.estimators.streaming import Stream, weights_of
 from rejoint.estimators.tables import fit_tables
+from rejoint.identifiability.concerns import Concern, of_records
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
+from rejoint.remarks import remark
 from rejoint.solver import FitResult
 
 __all__ = ["JointPMF"]
@@ -35,6 +39,13 @@ def learns_from_records(estimator: Any) -> bool:
     return True
 
 
+def with_concern(result: FitResult, concern: Concern) -> FitResult:
+    """The fit with a word on what its records leave open; a remark where that is serious."""
+    if concern.serious:
+        remark(concern.words)
+    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+
+
 class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Joint probability of all columns: a latent class model as a scikit-learn estimator.
 
@@ -53,6 +64,9 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
         Starts.
     random_state : int, RandomState, Generator or None
         Source of randomness.
+    smooth : bool or list of names
+        Ordinal or binned columns whose neighbouring levels are to inform each other; True for
+        all of them. With solvers that work on records, in ``fit``.
 
     Attributes
     ----------
@@ -105,12 +119,14 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
         order: int | Literal["auto"] = "auto",
         n_init: int = 5,
         random_state: Any = None,
+        smooth: bool | Sequence[str] = False,
     ) -> None:
         self.rank = rank
         self.solver = solver
         self.order = order
         self.n_init = n_init
         self.random_state = random_state
+        self.smooth = smooth
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Estimate the joint of the columns.
@@ -200,7 +216,21 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
     def _fit_records(self, records: Records) -> FitResult:
         rng = generator(self.random_state)
         if from_records(self.solver):
-            return estimate(records, self.rank, self.solver, n_init=self.n_init, random_state=rng)
+            result = estimate(
+                records,
+                self.rank,
+                self.solver,
+                smooth=self.smooth,
+                n_init=self.n_init,
+                random_state=rng,
+            )
+            asked = result.pmf.rank if self.rank == "auto" else int(self.rank)
+            return with_concern(result, of_records(records, asked))
+        if self.smooth is not False:
+            raise ValueError(
+                f"smooth={self.smooth!r} needs the records, which solver={self.solver!r} does not "
+                "use: take 'auto', 'ml', 'map' or 'bayes', or smooth=False."
+            )
         return fit_tables(records, self.rank, self.solver, self.order, self.n_init, rng)
 
     def _fit_chunk(self, records: Records) -> LowRankPMF:
