@@ -152,7 +152,7 @@ def smooth_words(time: float) -> str:
     Examples
     --------
     >>> smooth_words(0.4)
-    'Smooth columns: levels spread by 0.9 of a level, by held-out likelihood.'
+    'Smooth columns: levels spread by 0.89 of a level, by held-out likelihood.'
     """
     if time == 0:
         return "Smooth columns were asked for, but held-out likelihood is best without."
