@@ -10,7 +10,8 @@ from matplotlib import pyplot
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.rank import criteria, folds, growth, selection
+from rejoint.estimation.problem import RecordProblem
+from rejoint.rank import criteria, folds, growth, selection, vanishing
 from rejoint.rank.choosing import largest_rank
 from rejoint.solver import Limits
 
@@ -333,6 +334,33 @@ def test_gaps_are_closed():
         tried.append(middle)
         scores[middle] = 2.0
     assert sorted(tried) == [7, 9]
+
+
+# --- classes that vanish ----------------------------------------------------------------------
+
+
+def test_unneeded_classes_vanish(records, chosen):
+    found = rj.rank.select(records, criterion="variational", random_state=0)
+    assert found.rank == found.pmf.rank == 3
+    assert found.words == (
+        "Rank 3: of 8 classes so many keep weight under variational Bayes with sparse weights."
+    )
+    # The same maximum but for the prior, far nearer than either is to the truth (0.11).
+    assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.05
+
+
+def test_the_cap_grows_until_it_is_not_reached(records, monkeypatch):
+    monkeypatch.setattr(vanishing, "FIRST_CAP", 2)
+    problem = RecordProblem.of(records)
+    done = vanishing.vanish(problem, 100, 2, np.random.default_rng(0), lambda line: None)
+    assert done.caps == (2, 4)
+    assert done.rank == 3
+
+
+def test_the_largest_rank_given_is_the_cap(records):
+    found = rj.rank.select(records, [1, 2], criterion="variational", random_state=0)
+    assert found.rank == 2
+    assert found.words.endswith("It is the largest that was allowed: larger ones may be better.")
 
 
 # --- picture, and the way in from estimate ---------------------------------------------------

@@ -5,6 +5,7 @@ growth     which ranks to try: more and more until the score falls, then those i
 fitting    one cheap fit, warm from a smaller one
 folds      records parted into those to learn from and those held out
 criteria   a score for a rank
+vanishing  the classes that variational Bayes keeps
 choosing   select: all together
 """
 

@@ -6,14 +6,17 @@ from typing import Any, Literal
 import numpy as np
 
 from rejoint.domain import Domain
+from rejoint.estimation.problem import RecordProblem
+from rejoint.pmf import LowRankPMF
 from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report
 from rejoint.rank.folds import copies, part
 from rejoint.rank.growth import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
+from rejoint.rank.vanishing import vanish
 from rejoint.records import Records
 from rejoint.solver import Progress
 
-CriterionName = Literal["heldout", "bic", "evidence"]
+CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 
 #: Records beyond which not every fold is used: differences are then seen in two.
 MANY, FEW_FOLDS = 1_000_000, 2
@@ -41,10 +44,12 @@ def select(
     ranks : sequence of int, optional
         The ranks to compare. By default 1, 2, 3, ... in growing steps until the score falls,
         then those in the gaps around the best.
-    criterion : {"heldout", "bic", "evidence"}
+    criterion : {"heldout", "bic", "evidence", "variational"}
         ``"heldout"``: mean log-probability of records left out of the fit, each once;
         ``"bic"``: cheaper, and cautious: it misses small classes; ``"evidence"``: the lower
-        bound of variational Bayes.
+        bound of variational Bayes; ``"variational"``: no curve at all, but the classes that
+        variational Bayes with sparse weights keeps, under a cap that grows until it is not
+        reached.
     solver : {"map", "ml"} or solver object
         What fits the models that are compared. Without a prior (``"ml"``) a cell that was
         never seen has probability zero, and held out it rules its model out altogether.
@@ -89,6 +94,8 @@ def select(
     if given is None and cap == 1:
         return only_one(records, criterion)
     with Progress(progress) as report:
+        if criterion == "variational":
+            return left_over(records, given, cap, n_init, rng, report)
         judge = make_criterion(records, criterion, solver, folds, n_init, rng, report)
         return search(judge, criterion, given, cap)
 
@@ -106,7 +113,7 @@ def make_criterion(
     if criterion not in ("heldout", "bic", "evidence"):
         raise ValueError(
             f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records "
-            "left out), 'bic' or 'evidence'."
+            "left out), 'bic', 'evidence' or 'variational'."
         )
     whole = Chain.of(records, "map" if criterion == "evidence" else solver, n_init, rng)
     if criterion == "bic":
@@ -121,6 +128,35 @@ def make_criterion(
         )
     used = FEW_FOLDS if size_of(records) > MANY else len(parts)
     return HeldOut(whole, parts[:used], solver, report)
+
+
+def left_over(
+    records: Records,
+    ranks: Sequence[int] | None,
+    cap: int,
+    n_init: int,
+    rng: np.random.Generator,
+    report: Report,
+) -> Selection:
+    """What variational Bayes keeps, of as many classes as the largest rank allows."""
+    problem = RecordProblem.of(records)
+    found = vanish(problem, cap if ranks is None else max(ranks), n_init, rng, report)
+    words = (
+        f"Rank {found.rank}: of {found.caps[-1]} classes so many keep weight under variational "
+        "Bayes with sparse weights."
+    )
+    if found.interrupted:
+        words += " The search was interrupted: larger ranks may be better."
+    elif found.rank == found.caps[-1] < cap:
+        words += " It is the largest that was allowed: larger ones may be better."
+    score, error = np.array([found.bound / problem.total]), np.zeros(1)
+    weights, factors = found.model
+    parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
+    pmf = LowRankPMF(weights, parts, problem.domain).sorted()
+    rank = found.rank
+    return Selection(
+        rank, (rank,), score, error, (rank,), "variational", words, pmf, found.interrupted
+    )
 
 
 def search(judge: Criterion, criterion: str, ranks: Sequence[int] | None, cap: int) -> Selection:
