@@ -8,8 +8,10 @@ import { intervals } from "./intervals.js";
 
 export const MANY = 12; // levels that a card shows without being asked
 const MORE = 100;
-const ROW = 30; // px; rows of a card that is not built yet still take their room
-const HEAD = 62;
+const ROW = matchMedia("(max-width: 640px)").matches ? 39 : 29; // px; a card takes its room before it is built
+const HEAD = 60;
+const MORE_BUTTON = 36;
+const SCALES = [0.1, 0.25, 0.5];
 
 export class Card {
   constructor(app, n) {
@@ -22,18 +24,22 @@ export class Card {
     this.rows = [];
     this.title = h("h3", { id: `variable-${n}`, text: this.variable.name, title: this.variable.name, dir: "auto" });
     this.element = h("div", { class: "card", role: "group", "aria-labelledby": `variable-${n}`, "data-n": n });
-    this.reserve();
+    this.element.style.minHeight = `${this.height}px`;
+    const longest = this.variable.labels.slice(0, 200).reduce((most, label) => Math.max(most, label.length), 0);
+    this.element.style.setProperty("--name", `${(1 + 0.58 * Math.min(longest, 14)).toFixed(1)}em`);
   }
 
-  reserve() {
-    const rows = Math.min(this.variable.size, MANY + 1);
-    this.element.style.minHeight = `${HEAD + ROW * rows}px`;
+  /** How tall the card is, in px; about so until it is built and measured. */
+  get height() {
+    const { size } = this.variable;
+    return this.measured ?? HEAD + ROW * Math.min(size, MANY) + (size > MANY ? MORE_BUTTON : 0);
   }
 
   /** Make the inside; done when the card first comes near the screen. */
   build() {
     if (this.list) return;
     this.note = h("span", { class: "card-note" });
+    this.scale = h("span", { class: "card-scale" });
     this.weigh = h("button", {
       class: "small",
       type: "button",
@@ -45,7 +51,7 @@ export class Card {
     this.weigh.append(quiet(` levels of ${this.variable.name}`));
     this.list = h("div", { class: "levels", on: { keydown: (event) => this.key(event), click: (event) => this.click(event) } });
     this.more = h("button", { class: "small more", type: "button", on: { click: () => this.showMore() } });
-    this.element.append(h("header", { class: "card-head" }, this.title, this.note, this.weigh), this.list, this.more);
+    this.element.append(h("header", { class: "card-head" }, this.title, this.note, this.scale, this.weigh), this.list, this.more);
     this.element.style.minHeight = "";
     this.fill();
   }
@@ -96,7 +102,6 @@ export class Card {
       row.value,
       row.move,
     );
-    row.ghost.style.transform = `scaleX(${this.app.before(this.n)[level]})`;
     row.holder = row.button;
     if (this.weighing) this.addSlider(row, label);
     return row;
@@ -181,18 +186,28 @@ export class Card {
     const before = this.app.before(this.n);
     const after = this.app.after(this.n);
     const range = intervals(this.app, this.n);
-    for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range);
+    const top = scaleOf(before, after);
+    for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range, top);
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
     setText(this.note, kind);
+    setText(this.scale, top < 1 ? `bars to ${100 * top} %` : "");
   }
 }
 
-function updateRow(row, before, after, piece, range) {
+/** What the full length of a bar stands for: all, or less where no level comes near it. */
+function scaleOf(before, after) {
+  let most = 0;
+  for (let i = 0; i < before.length; i++) most = Math.max(most, before[i], after[i]);
+  return SCALES.find((top) => most <= top) ?? 1;
+}
+
+function updateRow(row, before, after, piece, range, top) {
   const { level } = row;
-  // A thousandth of the track is less than a pixel: what did not move is not touched.
-  const width = after.toFixed(4);
-  if (row.width !== width) row.bar.style.transform = `scaleX(${(row.width = width)})`;
+  // A ten-thousandth of the track is less than a pixel: what did not move is not touched.
+  const [bar, ghost] = [(after / top).toFixed(4), (before / top).toFixed(4)];
+  if (row.length !== bar) row.bar.style.transform = `scaleX(${(row.length = bar)})`;
+  if (row.shade !== ghost) row.ghost.style.transform = `scaleX(${(row.shade = ghost)})`;
   setText(row.value, percent(after));
   setText(row.move, points(after - before));
   const listed = piece?.levels?.includes(level) ?? false;
@@ -207,7 +222,7 @@ function updateRow(row, before, after, piece, range) {
   row.range.hidden = range === null;
   if (range) {
     const [low, high] = [range.low[level], range.high[level]];
-    row.range.style.transform = `translateX(${100 * low}%) scaleX(${Math.max(high - low, 0.002)})`;
+    row.range.style.transform = `translateX(${(100 * low) / top}%) scaleX(${Math.max((high - low) / top, 0.002)})`;
     row.button.title = `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
   }
 }

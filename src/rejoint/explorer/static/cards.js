@@ -27,8 +27,10 @@ const CLICKS = [
   ["not", "excludes this level"],
 ];
 
-const CHUNK = 60; // cards put into the page at a time
+const CHUNK = 48; // cards put into the page at a time
 const LIVELY = 90;
+const WIDE = 330; // px, of a card at least
+const GAP = 14;
 const DRAWN = 120; // bars of a picture
 const ASKED = 20; // questions for the clipboard
 
@@ -53,6 +55,9 @@ export class CardsView {
     this.element = h("div", {}, this.toolbar(), this.found, this.list, this.end, shareBar(app, this));
     for (const card of this.cards) this.observer.observe(card.element);
     this.observer.observe(this.end);
+    this.width = document.documentElement.clientWidth - 48;
+    new ResizeObserver(([{ contentRect }]) => this.resized(contentRect.width)).observe(this.element);
+    this.ruler = new ResizeObserver((entries) => this.measured(entries));
     this.arrange();
   }
 
@@ -110,9 +115,53 @@ export class CardsView {
     const plan = filled.map(([name, cards]) => `${name}:${cards.map((card) => card.n)}`).join("|");
     if (plan === this.plan) return;
     this.plan = plan;
+    this.groups = filled;
     const focused = document.activeElement;
-    replace(this.list, filled.map(([name, cards]) => section(name, cards)));
+    this.fillBoards(filled);
+    this.deal();
     if (this.list.contains(focused)) focused.focus({ preventScroll: true });
+  }
+
+  /** The same groups keep their boards, and a board its cards: what need not move is not touched. */
+  fillBoards(groups) {
+    const boards = [...this.list.querySelectorAll(".board")];
+    const names = groups.map(([name]) => name).join("\n");
+    if (names !== this.names || boards.length !== groups.length) {
+      this.names = names;
+      replace(this.list, groups.map(([name, cards]) => section(name, cards)));
+    } else {
+      groups.forEach(([, cards], k) => reorder(boards[k], cards.map((card) => card.element)));
+    }
+  }
+
+  deal() {
+    const { columns } = this;
+    this.dealt = columns;
+    this.list.querySelectorAll(".board").forEach((board, k) => deal(board, this.groups[k][1], columns));
+  }
+
+  resized(width) {
+    this.width = width || this.width;
+    if (this.columns !== this.dealt) this.deal();
+  }
+
+  /** A card that has grown or shrunk moves those below it. */
+  measured(entries) {
+    let changed = false;
+    for (const { target, borderBoxSize } of entries) {
+      const card = this.byElement.get(target);
+      const height = Math.round(borderBoxSize[0].blockSize);
+      if (!card.list || !target.isConnected || height === 0) continue;
+      changed ||= card.height !== height;
+      card.measured = height;
+    }
+    if (changed) this.deal();
+  }
+
+  /** How many columns there is room for. The width is told by the observer, never asked for:
+   * asking would make the browser lay out the page twice. */
+  get columns() {
+    return Math.max(1, Math.floor((this.width + GAP) / (WIDE + GAP)));
   }
 
   /** Whether new evidence can move a card. */
@@ -195,8 +244,11 @@ export class CardsView {
         continue;
       }
       this.near.add(card);
-      if (!card.list) card.build();
-      else if (this.stale.has(card)) card.update();
+      if (!card.list) {
+        card.build();
+        this.ruler.observe(card.element);
+      }
+      if (this.stale.has(card)) card.update();
       this.stale.delete(card);
     }
   }
@@ -224,6 +276,29 @@ function section(name, cards) {
     "section",
     { class: "group" },
     h("h2", { text: name || "Variables", class: name ? "group-name" : "quiet" }),
-    h("div", { class: "grid" }, cards.map((card) => card.element)),
+    h("div", { class: "board" }, cards.map((card) => card.element)),
   );
+}
+
+function reorder(board, elements) {
+  const wanted = new Set(elements);
+  for (const child of [...board.children]) if (!wanted.has(child)) child.remove();
+  elements.forEach((element, k) => {
+    if (board.children[k] !== element) board.insertBefore(element, board.children[k] ?? null);
+  });
+}
+
+/** Places on a board: each card goes to the column that is shortest so far. The order in the page
+ * stays that of the cards, which is also the order of the keyboard and of screen readers. */
+function deal(board, cards, columns) {
+  board.style.setProperty("--columns", columns);
+  const bottoms = new Array(columns).fill(0);
+  for (const card of cards) {
+    const column = bottoms.indexOf(Math.min(...bottoms));
+    card.element.style.setProperty("--column", column);
+    card.element.style.top = `${bottoms[column]}px`;
+    card.element.style.containIntrinsicHeight = `${card.height}px`; // while it is off the screen
+    bottoms[column] += card.height + GAP;
+  }
+  board.style.height = `${Math.max(...bottoms) - GAP}px`;
 }

@@ -13,14 +13,14 @@ export class FitView {
 
   constructor(app) {
     this.app = app;
-    this.body = h("div", { class: "columns" });
+    this.body = h("div", { class: "columns first-wide" });
     this.element = h("div", {}, h("h2", { class: "quiet", text: "Fit and trust" }), this.body, shareBar(app, this.takeaways()));
     this.build();
   }
 
   build() {
     const { doc } = this.app.model;
-    replace(this.body, this.tables(doc.fit), verdict(doc.identifiability), sureness(doc.draws), made(doc.note));
+    replace(this.body, this.tables(doc.fit), h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc.draws), made(doc.note)));
   }
 
   update() {}

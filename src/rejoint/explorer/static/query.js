@@ -84,7 +84,8 @@ export class QueryView {
       answer.evidence < 1 ? h("p", { class: "note", text: `What is given has probability ${probability(Math.log(answer.evidence))}.` }) : null,
       answer.notes.map((note) => h("p", { class: "note", text: note })),
     ];
-    return [h("p", { class: "panel-title", text: answer.query }), this.value(), tail];
+    const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.query }); // a picture has it
+    return [title, this.value(), tail];
   }
 
   value() {
@@ -94,7 +95,8 @@ export class QueryView {
       const shown = kind === "probability" ? percent(value, 2) : `${+value.toPrecision(6)}${unit ? ` ${unit}` : ""}`;
       return h("p", { class: "single", text: shown });
     }
-    return [this.chart?.() ?? null, this.grid()];
+    const picture = this.chart();
+    return [picture && h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Picture of the answer" }, picture), this.grid()];
   }
 
   /** Rows of the answer with labels, header first. */
@@ -117,7 +119,7 @@ export class QueryView {
     return h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Answer" },
-      h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, header.map((text) => h("th", { scope: "col" }, h("bdi", { text }))))), h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))))),
+      h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, header.map((text, k) => h("th", { scope: "col", class: typeof rows[0]?.[k] === "number" ? "number" : null }, h("bdi", { text }))))), h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))))),
       more,
     );
   }
@@ -132,8 +134,13 @@ export class QueryView {
       return barChart(model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })), { title: query, unit: number, most: kind === "expectation" ? most : 1 });
     }
     if (axes.length !== 2 || value.length > 400) return null;
-    const [rows, columns] = axes.map((n) => model.variables[n].labels);
-    const values = rows.map((_, i) => [...value.subarray(i * columns.length, (i + 1) * columns.length)]);
+    let [rows, columns] = axes.map((n) => model.variables[n].labels);
+    let values = rows.map((_, i) => [...value.subarray(i * columns.length, (i + 1) * columns.length)]);
+    if (columns.length > Math.max(rows.length, 6)) {
+      // Down rather than across: a page is longer than it is wide.
+      values = columns.map((_, j) => values.map((line) => line[j]));
+      [rows, columns] = [columns, rows];
+    }
     return heatMap({ rows, columns, values }, { title: query, unit: number, most });
   }
 

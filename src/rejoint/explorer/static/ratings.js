@@ -33,7 +33,7 @@ export class RatingsView {
     this.liked = this.scale.map((value) => value >= this.low + 0.7 * (this.high - this.low) - 1e-9);
     this.search = h("input", { type: "search", placeholder: "Name of an item", autocomplete: "off", on: { input: () => this.find() } });
     this.rate = h("div", {});
-    this.body = h("div", { class: "ratings-answers" });
+    this.body = h("div", { class: "stack" });
     const field = h("label", { class: "field grow" }, h("span", { class: "field-name", text: "Search" }), this.search);
     this.element = h("div", {}, h("h2", { class: "quiet", text: "Ratings" }), h("div", { class: "columns" }, panel("Rate", field, this.rate), this.body), shareBar(app, this));
   }

@@ -221,7 +221,7 @@ function cellTable(cells) {
   return h(
     "table",
     { class: "plain-table" },
-    h("thead", {}, h("tr", {}, ["Variable", "Value", "", "Probability", "Remark"].map((text) => h("th", { scope: "col", text: text || "Status" })))),
+    h("thead", {}, h("tr", {}, ["Variable", "Value", "", "Probability", "Remark"].map((text) => h("th", { scope: "col", class: text === "Probability" ? "number" : null, text: text || "Status" })))),
     h("tbody", {}, cells.map(row)),
   );
 }

@@ -13,6 +13,7 @@ import { shareBar } from "./share.js";
 
 const SHOWN = 12;
 const LEVELS = 30;
+const BUTTONS = 4; // answers that are buttons; more are a list
 
 export class TargetView {
   static id = "target";
@@ -36,7 +37,7 @@ export class TargetView {
       .map((value, n) => ({ n, value }))
       .filter(({ n }) => n !== target && !app.evidence.has(n))
       .sort((a, b) => b.value - a.value || a.n - b.n);
-    replace(this.body, this.standing(), this.next(ranked), this.movers());
+    replace(this.body, h("div", { class: "stack" }, this.standing(), this.movers()), this.next(ranked));
   }
 
   standing() {
@@ -61,15 +62,8 @@ export class TargetView {
     const give = (level) => app.give(withPiece(app.evidence, n, { kind: "in", levels: [level] }, variable.size));
     const meter = h("span", { class: "meter", "aria-hidden": "true" }, h("span", { class: "meter-bar" }));
     meter.firstChild.style.transform = `scaleX(${most > 0 ? value / most : 0})`;
-    const answers = variable.labels
-      .slice(0, 8)
-      .map((label, i) => h("button", { class: "small answer", type: "button", "aria-label": `${variable.name} = ${label}`, on: { click: () => give(i) } }, h("bdi", { text: label })));
-    return h(
-      "li",
-      {},
-      h("div", { class: "ranking-head" }, h("bdi", { class: "ranking-name", text: variable.name }), meter, h("span", { class: "number", text: bits(value) })),
-      h("div", { class: "answers" }, answers, variable.size > 8 ? h("span", { class: "note", text: `and ${variable.size - 8} more, among the variables` }) : null),
-    );
+    const head = h("div", { class: "ranking-head" }, h("bdi", { class: "ranking-name", text: variable.name }), meter, h("span", { class: "number", text: bits(value) }));
+    return h("li", {}, head, h("div", { class: "answers" }, variable.size <= BUTTONS ? answerButtons(variable, give) : answerList(variable, give)));
   }
 
   /** Each piece of evidence by what the target would be without it. */
@@ -125,4 +119,20 @@ export class TargetView {
 
 export function panel(title, ...children) {
   return h("section", { class: "panel" }, h("h3", { class: "panel-title", text: title }), children);
+}
+
+function answerButtons(variable, give) {
+  return variable.labels.map((label, i) =>
+    h("button", { class: "small answer", type: "button", "aria-label": `${variable.name} = ${label}`, on: { click: () => give(i) } }, h("bdi", { text: label })),
+  );
+}
+
+function answerList(variable, give) {
+  const box = h(
+    "select",
+    { "aria-label": `Answer for ${variable.name}`, on: { change: () => box.value !== "" && give(Number(box.value)) } },
+    h("option", { value: "", text: "Answer …" }),
+    variable.labels.map((text, i) => h("option", { value: i, text })),
+  );
+  return box;
 }
