@@ -45,8 +45,8 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     joint : bool
         With ``method="mode"``: the most probable combination of all missing cells of a row, in
         place of the most probable value of each. Found by branch and bound, one search for each
-        distinct row; should a search have to end early, a remark says how many rows are not
-        proven to be the best.
+        distinct row (some milliseconds); should a search have to end early, a remark says how
+        many rows are not proven to be the best.
     n_init : int
         Starts, or chains of posterior draws.
     random_state : int, RandomState, Generator or None
@@ -205,33 +205,15 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         5
         """
         check_is_fitted(self)
-        method = self._checked_method()
-        rng = generator(self.random_state)
-        cells = self._cells(X)
+        self._checked_method()
         if n_draws is None:
-            draws = rng if method == "draw" else None
-            values = self._values() if method == "expect" else None
-            found = fill(
-                self._predictive,
-                cells.codes,
-                cells.gone,
-                rng=draws,
-                joint=self.joint and method == "mode",
-                values=values,
-                confidence=confidence,
-            )
-            if found.unproven:
-                remark(
-                    f"The joint mode of {plural(found.unproven, 'row')} could not be proven to "
-                    "be the best; joint=False fills cell by cell."
-                )
-            table = self._completed(X, cells, found, draws)
-            return (table, self._table(X, cells, found)) if confidence else table
+            return self._once(X, confidence)
         if confidence:
             raise ValueError(
                 "impute: probabilities go with one table; ask for them without n_draws."
             )
         models = spread(self.result_, checked_count(n_draws))
+        cells, rng = self._cells(X), generator(self.random_state)
         tables = []
         for k in range(n_draws):
             found = fill(models[k % len(models)], cells.codes, cells.gone, rng=rng)
@@ -267,6 +249,26 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         n = self.pmf_.domain.index(name)
         return level_probabilities(self._predictive, self._cells(X).codes, n)
 
+    def _once(self, X: Any, confidence: bool) -> Any:
+        cells = self._cells(X)
+        rng = generator(self.random_state) if self.method == "draw" else None
+        found = fill(
+            self._predictive,
+            cells.codes,
+            cells.gone,
+            rng=rng,
+            joint=self.joint,
+            values=self._values() if self.method == "expect" else None,
+            confidence=confidence,
+        )
+        if found.unproven:
+            remark(
+                f"The joint mode of {plural(found.unproven, 'row')} could not be proven to be the "
+                "best; joint=False fills cell by cell."
+            )
+        table = self._completed(X, cells, found, rng)
+        return (table, self._probabilities(X, cells, found.probability)) if confidence else table
+
     def _cells(self, X: Any) -> Cells:
         if isinstance(X, Records):
             codes = Records.of(X, domain=self.pmf_.domain).codes
@@ -291,19 +293,18 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             patches[position] = Patch(gone, values)
         return complete(X, cells.frame, patches)
 
-    def _table(self, X: Any, cells: Cells, found: Filled) -> Any:
-        assert found.probability is not None
+    def _probabilities(self, X: Any, cells: Cells, probability: Any) -> Any:
         if isinstance(X, Records):
-            return found.probability
+            return probability
         ones = np.ones((cells.frame.rows, 1))
-        parts = [found.probability[:, [n]] if n >= 0 else ones for n in cells.place]
+        parts = [probability[:, [n]] if n >= 0 else ones for n in cells.place]
         return numbers_like(X, cells.frame, np.hstack(parts))
 
     def _values(self) -> dict[int, NDArray[np.float64]]:
         """Values of the levels of every variable that has an expectation."""
         return {n: v.numeric for n, v in enumerate(self.pmf_.domain) if has_mean(v)}
 
-    def _checked_method(self) -> Method:
+    def _checked_method(self) -> None:
         if self.method not in ("mode", "draw", "expect"):
             raise ValueError(f"method must be 'mode', 'draw' or 'expect', not {self.method!r}.")
         if self.joint and self.method != "mode":
@@ -311,7 +312,6 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
                 f"joint=True asks for the most probable combination, method={self.method!r} for "
                 "something else: draws are joint anyway, expectations are of one cell each."
             )
-        return self.method
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
