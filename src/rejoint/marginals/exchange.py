@@ -59,7 +59,7 @@ class TableExchange(TableStore):
         ...     _ = path.write_text(text)
         ...     m = rj.Marginals.read(folder)
         >>> m
-        Marginals(1 table of order 2 over 2 variables, 93 records each, 1 cell not known)
+        Marginals(1 table of order 2 over 2 variables, about 93 records each, 1 cell not known)
         >>> m["smoke", "age"]
         array([[30.,  3.],
                [20., 40.]])

@@ -120,8 +120,9 @@ class TableStore:
         words += f" of order {', '.join(map(str, orders))}" if orders else ""
         more = f", {plural(len(self.moments), 'moment')}" if self.moments else ""
         if len(self) and self.counted.any():
-            low, high = (f"{f(self.totals[self.counted]):,.10g}" for f in (np.min, np.max))
-            more += f", {low if low == high else f'{low} to {high}'} records each"
+            about, form = ("about ", ",.0f") if self.unknown is not None else ("", ",.10g")
+            low, high = (format(f(self.totals[self.counted]), form) for f in (np.min, np.max))
+            more += f", {about}{low if low == high else f'{low} to {high}'} records each"
         if self.unknown is not None:
             more += f", {plural(len(self.unknown), 'cell')} not known"
         return f"{type(self).__name__}({words} over {plural(len(self.domain), 'variable')}{more})"

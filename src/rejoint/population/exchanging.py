@@ -48,6 +48,7 @@ def exchange_values(
     shape: tuple[int, ...],
     subsets: tuple[tuple[int, ...], ...],
     targets: list[Counts],
+    live: list[Counts],
     allowed: Allowed,
     rng: np.random.Generator,
     rounds: int,
@@ -64,6 +65,8 @@ def exchange_values(
         Variables of each table.
     targets : list of arrays
         What each table should be, flat.
+    live : list of arrays
+        One where a cell has a target, else zero.
     allowed : callable
         Says of rows which of them may be.
     rng : Generator
@@ -77,14 +80,17 @@ def exchange_values(
     >>> target = [np.array([1, 1, 1, 1])]
     >>> anything = lambda rows: np.ones(len(rows), dtype=bool)
     >>> rng = np.random.default_rng(0)
-    >>> found = exchange_values(start, (2, 2), ((0, 1),), target, anything, rng, 100)
+    >>> live = [np.ones(4, dtype=int)]
+    >>> found = exchange_values(start, (2, 2), ((0, 1),), target, live, anything, rng, 100)
     >>> sorted(found.tolist())
     [[0, 0], [0, 1], [1, 0], [1, 1]]
     """
     cells, codes = Cells(shape, subsets), codes.astype(np.int64)
     every = np.arange(len(subsets), dtype=np.intp)
     wanted = np.concatenate(targets)
+    mask = np.concatenate(live)
     excess = np.bincount(cells.of(codes, every).ravel(), minlength=len(wanted)) - wanted
+    excess *= mask
     best, lowest = codes.copy(), int(excess @ excess)
     for turn in range(rounds):
         if lowest == 0:
@@ -95,7 +101,7 @@ def exchange_values(
         if pair is None:
             continue
         n, one, other = pair
-        change = _changes(codes, excess, cells, n, one, other)
+        change = _changes(codes, excess, mask, cells, n, one, other)
         heat = WARM * (1.0 - turn / rounds)
         k = int((change + heat * rng.gumbel(size=len(change))).argmin())
         if change[k] > 3.0 * heat:
@@ -106,7 +112,8 @@ def exchange_values(
         if not allowed(rows).all():
             continue
         for row, sign in ((codes[a], -1), (codes[b], -1), (rows[0], 1), (rows[1], 1)):
-            excess[cells.of(row[None], cells.holding[n])[:, 0]] += sign
+            at = cells.of(row[None], cells.holding[n])[:, 0]
+            excess[at] += sign * mask[at]
         codes[a], codes[b] = rows
         value = int(excess @ excess)
         if value < lowest:
@@ -132,6 +139,7 @@ def _pairs(
 def _changes(
     codes: Codes,
     excess: Counts,
+    mask: Counts,
     cells: Cells,
     n: int,
     one: NDArray[np.intp],
@@ -142,7 +150,8 @@ def _changes(
     a, b = cells.of(codes[one], tables), cells.of(codes[other], tables)
     step = cells.stride[tables, n][:, None] * (codes[other, n] - codes[one, n])
     after_a, after_b = a + step, b - step
-    gain = excess[after_a] + excess[after_b] - excess[a] - excess[b] + 2
-    gain[after_a == b] = 0  # they differ in nothing else there: the table stays
-    change: NDArray[np.float64] = gain.sum(axis=0).astype(np.float64)
+    gain = excess[after_a] + excess[after_b] - excess[a] - excess[b]
+    gain = gain + 0.5 * (mask[after_a] + mask[after_b] + mask[a] + mask[b])
+    gain[after_a == b] = 0.0  # they differ in nothing else there: the table stays
+    change: NDArray[np.float64] = gain.sum(axis=0)
     return change

@@ -2,7 +2,8 @@
 
 The score of a row is the sum, over tables, of how much its cell has too many. When row ``o`` makes
 room for row ``i``, half the squared distance of the tables changes by exactly ``score(i) -
-score(o) + tables - tables in which both have the same cell``. First many swaps are made at once,
+score(o) + tables - tables in which both have the same cell``. Cells without a target (``live`` is
+zero there) are left out of all this. First many swaps are made at once,
 the most promising ones, and fewer when that was too bold; then one by one, at times uphill
 (annealing), since the last few records are out of place in a way that no single swap mends.
 """
@@ -26,10 +27,15 @@ WARM = 1.0
 
 @dataclass
 class State:
-    """Numbers of rows, and how much each cell of the tables has too many."""
+    """Numbers of rows, how much each cell of the tables has too many, and which have a target."""
 
     counts: Counts
     excess: Counts
+    live: Counts
+
+    def copy(self) -> "State":
+        """The same, to be kept."""
+        return State(self.counts.copy(), self.excess.copy(), self.live)
 
     @property
     def distance(self) -> int:
@@ -41,6 +47,7 @@ def swap_rows(
     counts: Counts,
     cells: Counts,
     targets: list[Counts],
+    live: list[Counts],
     rng: np.random.Generator,
     rounds: int,
 ) -> Counts:
@@ -54,6 +61,8 @@ def swap_rows(
         The cell of each row in each table.
     targets : list of arrays
         What each table should be, flat.
+    live : list of arrays
+        One where a cell has a target, else zero.
     rng : Generator
         Source of randomness.
     rounds : int
@@ -63,14 +72,16 @@ def swap_rows(
     --------
     >>> cells = np.array([[0, 1, 0, 1], [0, 0, 1, 1]])
     >>> targets = [np.array([2, 2]), np.array([2, 2])]
-    >>> found = swap_rows(np.array([4, 0, 0, 0]), cells, targets, np.random.default_rng(0), 50)
+    >>> live, rng = [np.ones(2, dtype=int)] * 2, np.random.default_rng(0)
+    >>> found = swap_rows(np.array([4, 0, 0, 0]), cells, targets, live, rng, 50)
     >>> int(found.sum()), int(found[0] + found[2]), int(found[0] + found[1])
     (4, 2, 2)
     """
     offsets = np.cumsum([0, *(len(target) for target in targets)])
     flat = (cells + offsets[:-1, None]).astype(np.int64)
     wanted = np.concatenate(targets)
-    state = State(counts.copy(), _tables(counts, flat, len(wanted)) - wanted)
+    mask = np.concatenate(live)
+    state = State(counts.copy(), (_tables(counts, flat, len(wanted)) - wanted) * mask, mask)
     state = _boldly(state, flat, rng)
     return _patiently(state, flat, rng, rounds).counts
 
@@ -91,9 +102,8 @@ def _boldly(state: State, flat: Counts, rng: np.random.Generator) -> State:
         change = np.zeros_like(state.counts)
         change[held[_least(-score[held], number)]] -= 1
         change[_least(score, -int(change.sum()))] += 1
-        after = State(
-            state.counts + change, state.excess + _tables(change, flat, len(state.excess))
-        )
+        moved = _tables(change, flat, len(state.excess)) * state.live
+        after = State(state.counts + change, state.excess + moved, state.live)
         if after.distance < state.distance:
             state = after
         else:
@@ -108,7 +118,7 @@ def _least(score: NDArray[np.float64], number: int) -> NDArray[np.intp]:
 
 def _patiently(state: State, flat: Counts, rng: np.random.Generator, rounds: int) -> State:
     """Swap single rows, at times uphill; the best state on the way is kept."""
-    best = State(state.counts.copy(), state.excess.copy())
+    best = state.copy()
     value = lowest = best.distance
     for turn in range(rounds):
         if lowest == 0:
@@ -133,7 +143,7 @@ def _patiently(state: State, flat: Counts, rng: np.random.Generator, rounds: int
         value = state.distance
         if value < lowest:
             lowest = value
-            best = State(state.counts.copy(), state.excess.copy())
+            best = state.copy()
     return best
 
 
@@ -141,16 +151,17 @@ def _changes(
     state: State, flat: Counts, out: NDArray[np.intp], into: NDArray[np.intp]
 ) -> NDArray[np.float64]:
     """Change of half the squared distance for each pair of a row out and a row in."""
-    same = (flat[:, out][:, :, None] == flat[:, into][:, None, :]).sum(axis=0)
-    score = (
-        state.excess[flat[:, into]].sum(axis=0) - state.excess[flat[:, out]].sum(axis=0)[:, None]
-    )
-    change: NDArray[np.float64] = (score + len(flat) - same).astype(np.float64)
+    goes, comes = flat[:, out], flat[:, into]
+    stays = (goes[:, :, None] == comes[:, None, :]) & (state.live[goes] > 0)[:, :, None]
+    less = (state.excess[goes] - 0.5 * state.live[goes]).sum(axis=0)
+    more = (state.excess[comes] + 0.5 * state.live[comes]).sum(axis=0)
+    change: NDArray[np.float64] = more - less[:, None] - stays.sum(axis=0)
     return change
 
 
 def _swap(state: State, flat: Counts, out: int, into: int) -> None:
     state.counts[out] -= 1
     state.counts[into] += 1
-    state.excess[flat[:, out]] -= 1  # a row has one cell in each table: no place comes twice
-    state.excess[flat[:, into]] += 1
+    # A row has one cell in each table: no place comes twice.
+    state.excess[flat[:, out]] -= state.live[flat[:, out]]
+    state.excess[flat[:, into]] += state.live[flat[:, into]]

@@ -1,6 +1,6 @@
 """A population of whole records whose tables are the given ones, as nearly as can be."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ from rejoint.solver import whole
 __all__ = ["Synthesis", "synthesize"]
 
 Counts = NDArray[np.int64]
+
+#: A population of nearly as many as are behind the tables is meant to be as many.
+NEAR = 0.1
 
 
 @dataclass(frozen=True)
@@ -99,17 +102,17 @@ def synthesize(
     weights = rake(part, filled, total=float(n), tolerance=1e-4, max_sweeps=200).weights
     counts = systematic(weights, rng)
     counts = _whole_number(counts, weights, n)
-    targets = [round_to_sum(filled.shares(i).ravel(), n) for i in range(len(filled))]
-    counts = swap_rows(counts, places(part.codes, filled), targets, rng, rounds // 4)
+    targets, live = make_targets(filled, n)
+    counts = swap_rows(counts, places(part.codes, filled), targets, live, rng, rounds // 4)
     codes = np.repeat(pool.codes, counts, axis=0)[rng.permutation(n)].astype(np.int64)
     subsets = tuple(tuple(chosen[m] for m in subset) for subset in filled.index_subsets)
 
     def allowed(rows: Any) -> NDArray[np.bool_]:
         return np.isfinite(pmf.log_prob(Records(pmf.domain, rows)))
 
-    codes = exchange_values(codes, pmf.domain.shape, subsets, targets, allowed, rng, rounds)
+    codes = exchange_values(codes, pmf.domain.shape, subsets, targets, live, allowed, rng, rounds)
     records = Records(pmf.domain, codes)
-    return _report(records, filled, targets)
+    return _report(records, filled, targets, live)
 
 
 def _over_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
@@ -124,7 +127,38 @@ def _over_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
                 f"The tables have other levels of {variable.name!r} than the model, or in another "
                 "order: align the model with pmf.align(tables.domain)."
             )
-    return replace(tables.filled(pmf), unknown=None)
+    return tables.filled(pmf)
+
+
+def make_targets(tables: Marginals, n: int) -> tuple[list[Counts], list[Counts]]:
+    """What each table should be in whole numbers, and ones at the cells that are known.
+
+    Counts of a table with cells that are not known are shares of the number behind the tables:
+    of ``n`` itself, where it is near that number.
+
+    Examples
+    --------
+    >>> tables = Marginals.from_tables({"a": {"x": 5, "y": 3, "z": 2}})
+    >>> make_targets(tables, 100)
+    ([array([50, 30, 20])], [array([1, 1, 1])])
+    """
+    counts = tables.totals[tables.counted]
+    total = float(np.median(counts)) if len(counts) else 1.0
+    total = float(n) if abs(n / total - 1.0) < NEAR else total
+    targets, live = [], []
+    for i in range(len(tables)):
+        cells, known = tables.unknown_of(i), np.ones(tables.counts_of(i).size, dtype=np.int64)
+        shares = tables.shares(i).ravel()
+        if cells is None:
+            targets.append(round_to_sum(shares, n))
+        else:
+            known[cells.places] = 0
+            whole_table = total if tables.counted[i] else 1.0
+            part = np.where(known, tables.counts_of(i).ravel() / whole_table, 0.0)
+            rest = max(1.0 - float(part.sum()), 0.0)
+            targets.append(round_to_sum(np.append(part, rest), n)[:-1])
+        live.append(known)
+    return targets, live
 
 
 def _whole_number(counts: Counts, weights: Any, n: int) -> Counts:
@@ -137,13 +171,17 @@ def _whole_number(counts: Counts, weights: Any, n: int) -> Counts:
     return counts
 
 
-def _report(records: Records, tables: Marginals, targets: list[Counts]) -> Synthesis:
+def _report(
+    records: Records, tables: Marginals, targets: list[Counts], live: list[Counts]
+) -> Synthesis:
     subset = records.project(tables.domain.names)
     cells = places(subset.codes, tables)
     misplaced = {}
     for i, target in enumerate(targets):
         found = np.bincount(cells[i], minlength=len(target))
-        misplaced[tables.subsets[i]] = int(np.abs(found - target).sum()) // 2
+        wrong = np.abs(found - target) * live[i]
+        # Where a cell is not known, what is too many elsewhere may well belong there.
+        misplaced[tables.subsets[i]] = -(-int(wrong.sum()) // 2)
     ranked = dict(sorted(misplaced.items(), key=lambda item: -item[1]))
     worst, off = next(iter(ranked.items()))
     met = sum(value == 0 for value in ranked.values())
