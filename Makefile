@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint browser bench bench-accuracy docs paper clean help
+.PHONY: demo test lint browser bench bench-accuracy docs screenshots paper clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -55,6 +55,9 @@ bench-accuracy: $(VENV)/bench.stamp  ## errors of estimates from records, agains
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
+
+screenshots: $(VENV)/test.stamp browser  ## the pictures of the explorer in README and docs
+	@$(BIN)/python docs/screenshots.py
 
 paper: $(VENV)/test.stamp  ## the scripts that redo the paper's tables and figures
 	@set -- $$(ls paper/[a-z]*.py 2>/dev/null); \

@@ -79,7 +79,7 @@ export class TargetView {
       return { text: describe(model.variables[n], piece), bars, shift: distance(now, bars) };
     });
     rows.sort((a, b) => b.shift - a.shift);
-    const items = rows.map((row) => h("li", {}, h("bdi", { class: "ranking-name", text: row.text }), h("span", { class: "note", text: ` ${this.effect(row.bars, now)}` })));
+    const items = rows.map((row) => h("li", {}, h("bdi", { class: "ranking-name", text: row.text }), h("span", { class: "note", text: `: ${this.effect(row.bars, now)}` })));
     return panel("What moved it", h("p", { class: "note", text: "Largest first; each against all the other evidence." }), h("ol", { class: "ranking" }, items));
   }
 
@@ -87,8 +87,8 @@ export class TargetView {
     // The level that moved most; of two that mirror each other the one that gained.
     const moved = after.map((p, i) => Math.abs(p - before[i]) + (p > before[i] ? 1e-9 : 0));
     const best = moved.indexOf(moved.reduce((a, b) => Math.max(a, b), 0));
-    const label = this.app.model.variables[this.target].labels[best];
-    return `${label}: ${percent(before[best])} without it, ${percent(after[best])} with it`;
+    const { name, labels } = this.app.model.variables[this.target];
+    return `${name} = ${labels[best]} ${percent(before[best])} without it, ${percent(after[best])} with it`;
   }
 
   rows() {
