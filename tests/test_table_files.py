@@ -209,6 +209,7 @@ def test_noise_may_be_negative_on_request(tmp_path):
         ("a,b,count\nx,u,1\nx,v\n", r"line 3: 2 cells, but the header \(line 1\) has 3"),
         ("a,b\nx,u\n", r"which column holds the numbers\? Its header is 'a', 'b'"),
         ("a,b,count\nx,u,many\n", r"line 2, cell a='x', b='u': 'many' is neither a number"),
+        ("a,b,count\nx,u,1e999\n", r"line 2, cell a='x', b='u': '1e999' is neither a number"),
         ("a,b,count\nx,u,1\nx,u,2\n", r"line 3: the cell a='x', b='u' was given on line 2"),
         ("a,a,count\nx,u,1\n", r"two columns are called 'a'"),
         ("a,,count\nx,u,1\n", r"column 2 has no name"),

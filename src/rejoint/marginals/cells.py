@@ -78,6 +78,8 @@ def read_cell(
     if not _NUMBER.fullmatch(plain):
         raise ValueError(text)
     value = float(plain)
+    if math.isinf(value):  # 1e999
+        raise ValueError(text)
     return Cell(value, value, value, percent)
 
 
