@@ -104,3 +104,18 @@ def test_explore_serves_until_ctrl_c(request, source):
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
     assert "Traceback" not in err
+
+
+def test_what_the_file_says_of_its_fit_is_shown(tmp_path, asia):
+    fit = {
+        "tables": [
+            {"names": ["smoke", "lung", "dysp"], "distance": 0.2, "chance": None, "records": 100.0}
+        ],
+        "checked": 1,
+        "all": 1,
+    }
+    notes = {"records": 500.0, "choice": "Bayes.", "stop": "It stopped.", "fit": fit}
+    asia.save(tmp_path / "asia.rejoint", notes=notes | {"target": ["lung"]})
+    plain = open_model(tmp_path / "asia.rejoint").document()
+    assert (plain["record_count"], plain["note"]) == (500.0, "Bayes. It stopped.")
+    assert (plain["fit"], plain["target"]) == (fit, ["lung"])

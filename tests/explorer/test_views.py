@@ -185,6 +185,22 @@ def test_fit_names_the_tables_that_are_off(opened):
     expect(page.locator(".heat-table td")).to_have_count(4)
 
 
+def test_fit_that_the_file_lists_is_shown(opened, asia):
+    table = {"names": ["smoke", "lung", "dysp"], "distance": 0.2, "chance": None, "records": 100.0}
+    fit = {"tables": [table], "checked": 1, "all": 1}
+    page = opened(document(asia, fit=fit, target=["dysp"], record_count=500), "#view=fit")
+    row = page.locator(".plain-table tbody tr")
+    expect(row).to_contain_text("not known")
+    row.get_by_role("button", name="Show").click()
+    expect(page.locator(".heat-table")).to_have_count(2)
+    page.get_by_role("button", name="Target", exact=True).click()
+    expect(page.get_by_text("dysp now")).to_be_visible()
+    page.get_by_role("button", name="Variables", exact=True).click()
+    level(page, "tub", "yes").click()  # 1.04 % of 500
+    expect(page.locator(".facts")).to_contain_text("about 5 of 500 records expected")
+    expect(page.locator(".warning")).to_contain_text("Few records (5)")
+
+
 def test_intervals_are_those_of_the_draws(opened, asia):
     data = asia.sample(300, random_state=0)
     result = rj.estimate(data, rank=2, solver="bayes", random_state=0)

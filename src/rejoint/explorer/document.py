@@ -35,6 +35,7 @@ def document(
     fit: dict[str, Any] | None = None,
     verdict: dict[str, Any] | None = None,
     note: str | None = None,
+    target: Any = None,
 ) -> dict[str, Any]:
     """All that the page shows, as plain lists and dicts that JSON can hold.
 
@@ -56,6 +57,8 @@ def document(
         What :mod:`rejoint.explorer.trust` makes.
     note : str, optional
         A sentence about how the model came to be.
+    target : str or list of str, optional
+        The variable that the page takes for the target at first.
 
     Returns
     -------
@@ -84,6 +87,7 @@ def document(
         "fit": fit,
         "identifiability": verdict,
         "note": note,
+        "target": target,
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
 

@@ -62,10 +62,18 @@ class Opened:
             record_count=number if isinstance(number, int | float) else None,
             draws=self.draws,
             class_names=self.notes.get("class_names"),
-            fit=None if self.records is None else pair_fit(self.pmf, self.records),
+            fit=self._fit(),
             verdict=verdict(self.pmf),
             note=self.story,
+            target=self.notes.get("target"),
         )
+
+    def _fit(self) -> dict[str, Any] | None:
+        """Tables met worst: of the records at hand, else those that the file lists."""
+        if self.records is not None:
+            return pair_fit(self.pmf, self.records)
+        listed: dict[str, Any] | None = self.notes.get("fit")
+        return listed
 
     def keep_names(self, names: Sequence[str]) -> None:
         """Write the names of the classes into the model's file; its other notes stay."""
@@ -100,7 +108,9 @@ def open_model(path: str | PathLike[str], data: str | PathLike[str] | None = Non
     saved = io.read_saved(path)
     pmf = LowRankPMF(*saved[:3])
     records = None if data is None else read(data, domain=pmf.domain)
-    return Opened(pmf, Path(path), Path(path).stem, saved.notes, records)
+    told = [saved.notes.get(name) for name in ("choice", "stop")]
+    story = " ".join(str(part) for part in told if part) or None
+    return Opened(pmf, Path(path), Path(path).stem, saved.notes, records, story=story)
 
 
 def fit_data(

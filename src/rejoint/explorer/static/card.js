@@ -219,9 +219,9 @@ function updateRow(row, before, after, piece, range, top) {
   }
   if (row.slider && piece?.kind !== "soft" && row.slider !== document.activeElement) row.slider.value = 1;
   if (row.slider && piece?.kind === "soft") row.slider.value = piece.weights[level];
-  row.range.hidden = range === null;
+  const [low, high] = range ? [range.low[level], range.high[level]] : [0, 0];
+  row.range.hidden = high - low < 1e-6;
   if (range) {
-    const [low, high] = [range.low[level], range.high[level]];
     row.range.style.transform = `translateX(${(100 * low) / top}%) scaleX(${Math.max((high - low) / top, 0.002)})`;
     row.button.title = `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
   }

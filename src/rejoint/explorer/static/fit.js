@@ -30,17 +30,18 @@ export class FitView {
       const words = "No records came with the model, so that its tables cannot be compared. Give them: rejoint explore MODEL --data FILE.";
       return panel("Worst-fitting tables", h("p", { class: "note", text: words }));
     }
-    const worse = fit.tables.filter((table) => table.distance > 2 * table.chance).length;
+    const worse = fit.tables.filter(({ distance, chance }) => chance !== null && distance > 2 * chance).length;
+    const drawn = fit.checked < fit.all ? ` (of ${count(fit.all)}, drawn at random)` : "";
     const words =
-      `${plural(fit.checked, "table")} of two variables${fit.checked < fit.all ? ` (of ${count(fit.all)}, drawn at random)` : ""}: model and records compared by total variation, worst excess over chance first. ` +
-      `${worse ? `${worse} of those listed ${worse === 1 ? "is" : "are"} off by more than twice what chance explains.` : "None listed is off by more than twice what chance explains."}`;
+      `${plural(fit.checked, "table")}${drawn}: model and counts compared by total variation, worst first. ` +
+      `${worse || "None"} of those listed ${worse === 1 || !worse ? "is" : "are"} off by more than twice what chance explains.`;
     const row = ({ names, distance, chance, records }) =>
       h(
         "tr",
         {},
         h("th", { scope: "row" }, h("bdi", { text: names.join(" × ") })),
         h("td", { class: "number", text: percent(distance) }),
-        h("td", { class: "number", text: percent(chance) }),
+        h("td", { class: "number", text: chance === null ? "not known" : percent(chance) }),
         h("td", { class: "number", text: count(records) }),
         h("td", {}, h("button", { class: "small", type: "button", "aria-label": `Show the table ${names.join(" by ")}`, text: "Show", on: { click: () => this.show(names) } })),
       );
@@ -56,7 +57,7 @@ export class FitView {
   }
 
   show(names) {
-    this.app.set("of", names);
+    this.app.set("of", names.slice(0, 3));
     this.app.set("view", "table");
   }
 
@@ -65,11 +66,11 @@ export class FitView {
     const { fit } = model.doc;
     const always = { command: () => inspection(model), python: () => reportPython(model) };
     if (!fit) return always;
-    const rows = () => fit.tables.map((t) => ({ label: t.names.join(" × "), before: t.chance, after: t.distance }));
+    const rows = () => fit.tables.map((t) => ({ label: t.names.join(" × "), before: t.chance ?? 0, after: t.distance }));
     const most = () => Math.max(...rows().flatMap((row) => [row.before, row.after]), 1e-9);
     return {
       ...always,
-      table: () => [["first", "second", "distance", "chance", "records"], ...fit.tables.map((t) => [...t.names, t.distance, t.chance, t.records])],
+      table: () => [["table", "distance", "chance", "records"], ...fit.tables.map((t) => [t.names.join(" × "), t.distance, t.chance ?? NaN, t.records])],
       chart: () => barChart(rows(), { title: "Off by (grey: by chance)", most: most() }),
     };
   }

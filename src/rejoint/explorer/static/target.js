@@ -26,7 +26,8 @@ export class TargetView {
   }
 
   get target() {
-    return picked(this.app, "target") ?? 0;
+    const { index, doc } = this.app.model;
+    return picked(this.app, "target") ?? index.get([doc.target].flat()[0]) ?? 0;
   }
 
   update() {
