@@ -125,6 +125,8 @@ def test_columns_and_weights(tmp_path):
     assert [part.sample_weight.tolist() for part in parts] == [[0.5], [2.0]]
     with pytest.raises(KeyError, match=r"has no column 'c'; it has 'id', 'a'"):
         rj.read(path, columns=["c"])
+    with pytest.raises(KeyError, match=r"sample_weight: there is no column 'ww'; .* 'w'\?"):
+        rj.read(path, sample_weight="ww")
     with pytest.raises(ValueError, match="the column 'a' must hold a number in every row"):
         rj.read(path, columns=["b"], sample_weight="a")
 

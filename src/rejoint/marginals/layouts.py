@@ -101,8 +101,9 @@ def read_layout(rows: Iterable[Row], where: str, stem: str, how: Options) -> lis
     if not body:
         raise ValueError(f"{where} has a header but no rows.")
     wide = _wide(header, stem)
-    piles = _read_wide(header, body, *wide, where, how) if wide else None
-    if piles is None:
+    if wide is not None:
+        piles = _read_wide(body, *wide, where, how)
+    else:
         piles = _read_long(header, body, stem, where, how)
     return [_as_table(pile, where, how) for pile in piles]
 
@@ -129,7 +130,6 @@ def _wide(header: Sequence[str], stem: str) -> tuple[Names, str, list[str]] | No
 
 
 def _read_wide(
-    header: Sequence[str],
     body: Sequence[Row],
     rows: Names,
     column: str,
@@ -144,9 +144,8 @@ def _read_wide(
     above: list[str] = [""] * len(rows)
     for line, row in body:
         # Labels of outer rows are often printed once, at the first of their rows.
-        said = [cell.strip() for cell in row[: len(rows)]]
-        above = [new or old for new, old in zip(said[:-1], above, strict=False)] + said[-1:]
-        said = above
+        *outer, last = (cell.strip() for cell in row[: len(rows)])
+        above = said = [*(new or old for new, old in zip(outer, above, strict=False)), last]
         if not all(said):
             raise ValueError(
                 f"{where}, line {line}: the label of {rows[said.index('')]!r} is empty."

@@ -1,7 +1,7 @@
 """Records from files, whole or in chunks: delimited text, Parquet, Arrow, JSON lines, queries."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any
 
@@ -105,7 +105,8 @@ def read_chunks(
 ) -> Iterator[Records]:
     r"""Read records from a file, so many rows at a time, in memory that does not grow with it.
 
-    Without a ``domain`` the file is read twice: first for its levels.
+    Without a ``domain`` the file is read twice, first for its levels; what is no text is then
+    held whole the first time.
 
     Parameters
     ----------
@@ -188,6 +189,11 @@ def _take_weight(frame: Frame, name: str) -> tuple[Frame, Any]:
     from rejoint.domain.series import read_column
 
     names = list(frame.names or ())
+    if name not in names:
+        raise KeyError(
+            f"sample_weight: there is no column {name!r}; the columns are {show(names)}."
+            + nearest(name, names)
+        )
     at = names.index(name)
     column = read_column(frame.columns[at], name)
     if not isinstance(column, Numbers) or (column.missing is not None and column.missing.any()):
@@ -202,7 +208,7 @@ def _frames(
 ) -> Iterator[Frame]:
     """Blocks of the file as frames of the columns that are wanted, and the weights."""
     if isinstance(weight, str) and how.columns is not None:
-        how = FileOptions(**{**how.__dict__, "columns": [*how.columns, weight]})
+        how = replace(how, columns=[*how.columns, weight])
     kind = format_of(source, how.format)
     if kind == "text":
         for names, columns, rows in _text_blocks(source, how, size):
@@ -220,14 +226,13 @@ def _text_blocks(
     source: Source, how: FileOptions, size: int | None
 ) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
     dialect = find_dialect(source, how.delimiter, how.encoding)
-    missing = frozenset(how.missing)
     if isinstance(how.missing, str):
         raise TypeError(f"missing must be a list of texts, not the text {how.missing!r}.")
     return read_blocks(
         source,
         dialect,
         header=how.header,
-        missing=missing,
+        missing=frozenset(how.missing),
         wanted=lambda names: how.picked(source, names),
         size=size,
     )
