@@ -1,0 +1,87 @@
+"""What comes out of a fit."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rejoint.pmf import LowRankPMF
+from rejoint.solver.loop import Record, Run
+
+if TYPE_CHECKING:
+    from rejoint.estimation.posterior import Posterior
+    from rejoint.identifiability import Ambiguity
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model and how it came about.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The model, classes in decreasing order of weight.
+    stop : str
+        Why the fit stopped, how well the tables are met, and what to try.
+    history : tuple of Record
+        Objective and residual after every step of every start.
+    error : float
+        Relative error of the tables, ``||X - Xhat|| / ||X||``.
+    residual : float
+        Residual of the optimality conditions.
+    starts : tuple of Run
+        What each start reached, in the order they were run.
+    misfits : mapping
+        For each table (a tuple of names) the total variation distance between the table and
+        the model's, worst first; empty where the fit was to records.
+    log_likelihood : float
+        Of the records, at ``pmf``; NaN where only tables were given.
+    posterior : Posterior, optional
+        Posterior draws, where the fit was Bayesian.
+    choice : str
+        Which estimator and rank were chosen, and why.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+    >>> result = rj.factorize(tables, rank=2, random_state=0)
+    >>> result.error < 1e-9
+    True
+    >>> result.stop.split(":")[0]
+    'The tables are met exactly'
+    """
+
+    pmf: LowRankPMF
+    stop: str
+    history: tuple[Record, ...]
+    error: float
+    residual: float
+    starts: tuple[Run, ...] = field(repr=False)
+    misfits: dict[tuple[str, ...], float] = field(repr=False)
+    log_likelihood: float = float("nan")
+    posterior: "Posterior | None" = field(default=None, repr=False)
+    choice: str = ""
+
+    def ambiguity(
+        self, names: str | Sequence[str], given: Mapping[str, Any] | None = None
+    ) -> "Ambiguity":
+        """Find two models with the same tables whose answers to a question differ the most.
+
+        See :func:`rejoint.identifiability.ambiguity`: this is it with the tables of the fit.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+        >>> result = rj.factorize(rj.Marginals.from_pmf(truth, order=3), rank=2)
+        >>> result.ambiguity("x0", given={"x1": 0, "x2": 0, "x3": 0}).distance
+        0.0
+        """
+        from rejoint.identifiability import ambiguity  # its parts are seldom needed
+
+        if not self.misfits:
+            raise ValueError(
+                "This model was fitted to records, not to tables: ask "
+                "identifiability.ambiguity(result.pmf, names, subsets=[...]) about tables."
+            )
+        return ambiguity(self.pmf, names, given, subsets=list(self.misfits))
