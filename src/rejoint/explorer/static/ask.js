@@ -16,7 +16,14 @@ export function ask(model, text) {
   const state = infer(model, bound.evidence);
   if (!state.possible) throw new QueryError(impossible(model, bound), text, bound.query.at);
   const notes = [...bound.notes, ...unlikely(bound, state)];
-  const answer = { P: probability, E: expectation, argmax: mode, sample: records, H: information, MI: information }[bound.query.verb](model, bound, state);
+  const answer = {
+    P: probability,
+    E: expectation,
+    argmax: mode,
+    sample: records,
+    H: information,
+    MI: information,
+  }[bound.query.verb](model, bound, state);
   return {
     query: queryText(bound.query),
     axes: [],
@@ -46,7 +53,11 @@ function bind(model, text) {
     // Products of soft evidence may be tiny; only ratios matter.
     for (const [n, found] of likelihoods) {
       const top = found.reduce((a, b) => Math.max(a, b), 0);
-      if (top > 0) likelihoods.set(n, found.map((x) => x / top));
+      if (top > 0)
+        likelihoods.set(
+          n,
+          found.map((x) => x / top),
+        );
     }
     return [names, likelihoods];
   };
@@ -68,20 +79,24 @@ function index(model, name, text) {
   const n = model.index.get(name.text);
   if (n !== undefined) return n;
   const names = model.variables.map((variable) => variable.name);
-  const near = suggest(name.text, names) || asLevel(model, name.text) || ` The variables are ${known(names)}.`;
+  const near =
+    suggest(name.text, names) || asLevel(model, name.text) || ` The variables are ${known(names)}.`;
   throw new QueryError(`No variable is called ${quote(name.text)}.${near}`, text, name.at);
 }
 
 function asLevel(model, text) {
   const owner = model.variables.find((variable) => variable.levels.includes(text));
-  return owner ? ` It is a level of ${quote(owner.name)}: write ${nameText(owner.name)} = ${nameText(text)}.` : "";
+  return owner
+    ? ` It is a level of ${quote(owner.name)}: write ${nameText(owner.name)} = ${nameText(text)}.`
+    : "";
 }
 
 function refuseTwice(items, text) {
   const seen = new Set();
   for (const item of items) {
     if (item.kind !== "name") continue;
-    if (seen.has(item.text)) throw new QueryError(`${quote(item.text)} is there twice without a value.`, text, item.at);
+    if (seen.has(item.text))
+      throw new QueryError(`${quote(item.text)} is there twice without a value.`, text, item.at);
     seen.add(item.text);
   }
 }
@@ -89,16 +104,23 @@ function refuseTwice(items, text) {
 function impossible(model, bound) {
   const culprits = contradiction(model, bound.evidence).map((n) => bound.words.get(n));
   const out = "or fit with a prior that keeps every level possible.";
-  if (culprits.length === 1) return `${culprits[0]} has probability zero under this model, so nothing follows from it: leave it out, ${out}`;
+  if (culprits.length === 1)
+    return `${culprits[0]} has probability zero under this model, so nothing follows from it: leave it out, ${out}`;
   return `${culprits.slice(0, -1).join(", ")} and ${culprits.at(-1)} are possible by themselves but not together: jointly they have probability zero under this model. Leave one out, ${out}`;
 }
 
 function unlikely(bound, state) {
   let evenly = 0;
-  for (const found of bound.evidence.values()) evenly += Math.log(found.reduce((a, b) => a + b, 0) / found.length);
+  for (const found of bound.evidence.values())
+    evenly += Math.log(found.reduce((a, b) => a + b, 0) / found.length);
   if (!bound.evidence.size || state.logProb - evenly >= UNLIKELY) return [];
-  const shown = state.logProb > -700 ? Number(Math.exp(state.logProb).toPrecision(2)) : `1e${Math.round(state.logProb / Math.LN10)}`;
-  return [`${[...bound.words.values()].join(", ")} has probability ${shown}: the answer rests on what this model holds nearly impossible.`];
+  const shown =
+    state.logProb > -700
+      ? Number(Math.exp(state.logProb).toPrecision(2))
+      : `1e${Math.round(state.logProb / Math.LN10)}`;
+  return [
+    `${[...bound.words.values()].join(", ")} has probability ${shown}: the answer rests on what this model holds nearly impossible.`,
+  ];
 }
 
 /** P(asked, events | evidence, by): axes as asked and then by, undefined cells NaN. */
@@ -113,7 +135,10 @@ function table(model, bound, state) {
     if (factors.has(n)) factors.set(n, kept);
     else masses = masses.map((mass, f) => mass * columnSum(kept, f, model.rank));
   }
-  const values = productTable(masses, axes.map((n) => factors.get(n)));
+  const values = productTable(
+    masses,
+    axes.map((n) => factors.get(n)),
+  );
   return { axes, ...(bound.by.length ? divided(model, bound, state, values) : { values, notes: [] }) };
 }
 
@@ -124,13 +149,23 @@ function columnSum(factor, f, rank) {
 }
 
 function divided(model, bound, state, values) {
-  const total = productTable(state.classes, bound.by.map((n) => conditionalFactor(model, state, n)));
-  const out = values.map((x, at) => (total[at % total.length] === 0 ? NaN : Math.min(x / total[at % total.length], 1)));
+  const total = productTable(
+    state.classes,
+    bound.by.map((n) => conditionalFactor(model, state, n)),
+  );
+  const out = values.map((x, at) =>
+    total[at % total.length] === 0 ? NaN : Math.min(x / total[at % total.length], 1),
+  );
   const empty = [...total.keys()].filter((at) => total[at] === 0);
   if (!empty.length) return { values: out, notes: [] };
-  const first = placeOf(model, bound.by, empty[0]).map((i, k) => `${model.variables[bound.by[k]].name} = ${model.variables[bound.by[k]].labels[i]}`);
+  const first = placeOf(model, bound.by, empty[0]).map(
+    (i, k) => `${model.variables[bound.by[k]].name} = ${model.variables[bound.by[k]].labels[i]}`,
+  );
   const more = empty.length > 1 ? ` (and ${(empty.length - 1).toLocaleString("en-US")} more)` : "";
-  return { values: out, notes: [`Undefined, shown as nan, as it is impossible here: ${first.join(", ")}${more}.`] };
+  return {
+    values: out,
+    notes: [`Undefined, shown as nan, as it is impossible here: ${first.join(", ")}${more}.`],
+  };
 }
 
 /** Levels of the cell at a place of a flat table. */
@@ -145,7 +180,12 @@ export function placeOf(model, axes, at) {
 
 function checkCells(model, axes, bound) {
   const cells = axes.reduce((product, n) => product * model.variables[n].size, 1);
-  if (cells > MAX_CELLS) throw new QueryError(`The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`, bound.text, bound.query.at);
+  if (cells > MAX_CELLS)
+    throw new QueryError(
+      `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
+      bound.text,
+      bound.query.at,
+    );
 }
 
 function probability(model, bound, state) {
@@ -157,27 +197,56 @@ function probability(model, bound, state) {
 function expectation(model, bound, state) {
   const [n] = bound.asked;
   const numbers = model.variables[n].values;
-  if (!numbers) throw new QueryError(`Variable ${quote(model.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`, bound.text, bound.query.asked[0].at);
+  if (!numbers)
+    throw new QueryError(
+      `Variable ${quote(model.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
+      bound.text,
+      bound.query.asked[0].at,
+    );
   const { values, notes } = table(model, bound, state);
   const size = values.length / numbers.length;
-  const means = Float64Array.from({ length: size }, (_, k) => numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0));
+  const means = Float64Array.from({ length: size }, (_, k) =>
+    numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0),
+  );
   return { kind: "expectation", value: bound.by.length ? means : means[0], axes: bound.by, notes };
 }
 
 function mode(model, bound, state) {
   refuseBy(bound);
-  const asked = bound.asked.length ? bound.asked : [...model.variables.keys()].filter((n) => !bound.evidence.has(n));
-  if (!asked.length) throw new QueryError("Every variable is given, so none is left to ask for: name some.", bound.text, bound.query.at);
+  const asked = bound.asked.length
+    ? bound.asked
+    : [...model.variables.keys()].filter((n) => !bound.evidence.has(n));
+  if (!asked.length)
+    throw new QueryError(
+      "Every variable is given, so none is left to ask for: name some.",
+      bound.text,
+      bound.query.at,
+    );
   const found = mostProbable(model, state, asked, 100_000);
   const notes = found.exact ? [] : ["The best found; it is not proved that no other is more probable."];
-  return { kind: "mode", value: { positions: asked, levels: found.levels, prob: Math.exp(found.logProb), bound: Math.exp(found.logBound), exact: found.exact }, notes };
+  return {
+    kind: "mode",
+    value: {
+      positions: asked,
+      levels: found.levels,
+      prob: Math.exp(found.logProb),
+      bound: Math.exp(found.logBound),
+      exact: found.exact,
+    },
+    notes,
+  };
 }
 
 function records(model, bound, state) {
   refuseBy(bound);
   const shown = bound.asked.length ? bound.asked : [...model.variables.keys()];
   const count = bound.query.count;
-  if (count * shown.length > MAX_CELLS) throw new QueryError("So many records are more than a page holds: sample fewer, or ask rejoint itself.", bound.text, bound.query.at);
+  if (count * shown.length > MAX_CELLS)
+    throw new QueryError(
+      "So many records are more than a page holds: sample fewer, or ask rejoint itself.",
+      bound.text,
+      bound.query.at,
+    );
   const factors = shown.map((n) => conditionalFactor(model, state, n));
   const rows = Array.from({ length: count }, () => {
     const f = draw((k) => state.classes[k], model.rank);
@@ -195,7 +264,12 @@ function draw(share, size) {
 
 function refuseBy(bound) {
   for (const item of bound.query.given) {
-    if (item.kind === "name") throw new QueryError(`${bound.query.verb} needs a value here: ${itemText(item)} = ... (P tabulates by it).`, bound.text, item.at);
+    if (item.kind === "name")
+      throw new QueryError(
+        `${bound.query.verb} needs a value here: ${itemText(item)} = ... (P tabulates by it).`,
+        bound.text,
+        item.at,
+      );
   }
 }
 
@@ -204,11 +278,15 @@ function information(model, bound, state) {
   const together = (...groups) => {
     const axes = [...new Set(groups.flat())];
     checkCells(model, axes, bound);
-    const p = productTable(state.classes, axes.map((n) => conditionalFactor(model, state, n)));
+    const p = productTable(
+      state.classes,
+      axes.map((n) => conditionalFactor(model, state, n)),
+    );
     return axes.length ? p.reduce((sum, x) => (x > 0 ? sum - x * Math.log(x) : sum), 0) : 0;
   };
   const { asked, against, by } = bound;
-  if (bound.query.verb === "H") return { kind: "entropy", value: Math.max(together(asked, by) - together(by), 0), unit: "nats" };
+  if (bound.query.verb === "H")
+    return { kind: "entropy", value: Math.max(together(asked, by) - together(by), 0), unit: "nats" };
   const value = together(asked, by) + together(against, by) - together(asked, against, by) - together(by);
   return { kind: "information", value: Math.max(value, 0), unit: "nats" };
 }

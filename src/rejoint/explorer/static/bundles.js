@@ -55,7 +55,9 @@ function visit(search, order, start, masses, chosen) {
     return;
   }
   const bounds = childBounds(scores, left);
-  const children = [...rest.keys()].filter((k) => bounds[k] > search.best * (1 + TIE)).sort((a, b) => bounds[b] - bounds[a]);
+  const children = [...rest.keys()]
+    .filter((k) => bounds[k] > search.best * (1 + TIE))
+    .sort((a, b) => bounds[b] - bounds[a]);
   for (const k of children) {
     if (bounds[k] <= search.best * (1 + TIE)) break;
     if (search.nodes++ >= search.maxNodes) {

@@ -22,10 +22,22 @@ export class Card {
     this.query = "";
     this.weighing = false;
     this.rows = [];
-    this.title = h("h3", { id: `variable-${n}`, text: this.variable.name, title: this.variable.name, dir: "auto" });
-    this.element = h("div", { class: "card", role: "group", "aria-labelledby": `variable-${n}`, "data-n": n });
+    this.title = h("h3", {
+      id: `variable-${n}`,
+      text: this.variable.name,
+      title: this.variable.name,
+      dir: "auto",
+    });
+    this.element = h("div", {
+      class: "card",
+      role: "group",
+      "aria-labelledby": `variable-${n}`,
+      "data-n": n,
+    });
     this.element.style.minHeight = `${this.height}px`;
-    const longest = this.variable.labels.slice(0, 200).reduce((most, label) => Math.max(most, label.length), 0);
+    const longest = this.variable.labels
+      .slice(0, 200)
+      .reduce((most, label) => Math.max(most, label.length), 0);
     this.element.style.setProperty("--name", `${(1 + 0.58 * Math.min(longest, 14)).toFixed(1)}em`);
   }
 
@@ -49,9 +61,16 @@ export class Card {
       on: { click: () => this.toggleSliders() },
     });
     this.weigh.append(quiet(` levels of ${this.variable.name}`));
-    this.list = h("div", { class: "levels", on: { keydown: (event) => this.key(event), click: (event) => this.click(event) } });
+    this.list = h("div", {
+      class: "levels",
+      on: { keydown: (event) => this.key(event), click: (event) => this.click(event) },
+    });
     this.more = h("button", { class: "small more", type: "button", on: { click: () => this.showMore() } });
-    this.element.append(h("header", { class: "card-head" }, this.title, this.note, this.scale, this.weigh), this.list, this.more);
+    this.element.append(
+      h("header", { class: "card-head" }, this.title, this.note, this.scale, this.weigh),
+      this.list,
+      this.more,
+    );
     this.element.style.minHeight = "";
     this.fill();
   }
@@ -62,7 +81,8 @@ export class Card {
     if (size <= MANY) return [...labels.keys()];
     const prior = this.app.before(this.n);
     const given = new Set(this.app.evidence.get(this.n)?.levels ?? []);
-    const rank = (i) => (given.has(i) ? 2 : this.query && labels[i].toLowerCase().includes(this.query) ? 1 : 0);
+    const rank = (i) =>
+      given.has(i) ? 2 : this.query && labels[i].toLowerCase().includes(this.query) ? 1 : 0;
     const order = [...labels.keys()].sort((a, b) => rank(b) - rank(a) || prior[b] - prior[a] || a - b);
     const chosen = order.slice(0, Math.max(this.limit, given.size));
     return kind === "nominal" ? chosen : chosen.sort((a, b) => a - b);
@@ -76,7 +96,8 @@ export class Card {
     const hidden = this.variable.size - levels.length;
     this.more.hidden = hidden <= 0;
     setText(this.more, hidden > 0 ? `Show more of ${hidden.toLocaleString("en-US")} other levels` : "");
-    if (this.rows.length) this.rove(this.rows.find((row) => row.button.dataset.level === focused) ?? this.rows[0]);
+    if (this.rows.length)
+      this.rove(this.rows.find((row) => row.button.dataset.level === focused) ?? this.rows[0]);
     if (focused !== null) this.list.querySelector('[tabindex="0"]')?.focus({ preventScroll: true });
     this.update();
   }
@@ -117,7 +138,11 @@ export class Card {
       step: 0.01,
       value: start,
       "aria-label": `How well ${this.variable.name} = ${label} agrees with what is known`,
-      on: { input: () => this.weighed(true), change: () => this.weighed(true), pointerdown: () => (this.dragging = false) },
+      on: {
+        input: () => this.weighed(true),
+        change: () => this.weighed(true),
+        pointerdown: () => (this.dragging = false),
+      },
     });
     row.holder = h("div", { class: "weighed" }, row.button, row.slider);
   }

@@ -77,10 +77,16 @@ export class CardsView {
       h("label", { class: "field grow" }, h("span", { class: "field-name", text: "Search" }), this.search),
       select("Sort", SORTS, app.get("sort", ""), (value) => app.set("sort", value), { id: "sort" }),
       select("Group", GROUPS, app.get("group", ""), (value) => app.set("group", value), { id: "group" }),
-      select("A click", CLICKS, app.get("click", "set"), (value) => app.set("click", value === "set" ? null : value), {
-        id: "click-means",
-        title: "Shift-click always excludes, Ctrl-click always adds",
-      }),
+      select(
+        "A click",
+        CLICKS,
+        app.get("click", "set"),
+        (value) => app.set("click", value === "set" ? null : value),
+        {
+          id: "click-means",
+          title: "Shift-click always excludes, Ctrl-click always adds",
+        },
+      ),
     );
   }
 
@@ -99,7 +105,10 @@ export class CardsView {
   arrange() {
     const shown = this.sorted(this.cards.filter((card) => this.matches(card)));
     for (const card of shown) card.search(this.sought);
-    setText(this.found, shown.length === this.cards.length ? "" : `${plural(shown.length, "variable")} found`);
+    setText(
+      this.found,
+      shown.length === this.cards.length ? "" : `${plural(shown.length, "variable")} found`,
+    );
     this.place(this.grouped(shown));
     this.more = shown.length > this.limit;
   }
@@ -128,9 +137,17 @@ export class CardsView {
     const names = groups.map(([name]) => name).join("\n");
     if (names !== this.names || boards.length !== groups.length) {
       this.names = names;
-      replace(this.list, groups.map(([name, cards]) => section(name, cards)));
+      replace(
+        this.list,
+        groups.map(([name, cards]) => section(name, cards)),
+      );
     } else {
-      groups.forEach(([, cards], k) => reorder(boards[k], cards.map((card) => card.element)));
+      groups.forEach(([, cards], k) =>
+        reorder(
+          boards[k],
+          cards.map((card) => card.element),
+        ),
+      );
     }
   }
 
@@ -208,16 +225,23 @@ export class CardsView {
     const { app } = this;
     for (const [n, variable] of app.model.variables.entries()) {
       const [before, after] = [app.before(n), app.after(n)];
-      for (const [i, label] of variable.labels.entries()) yield { variable, label, before: before[i], after: after[i] };
+      for (const [i, label] of variable.labels.entries())
+        yield { variable, label, before: before[i], after: after[i] };
     }
   }
 
   table() {
-    return [["variable", "level", "before", "now"], ...Array.from(this.levels(), (row) => [row.variable.name, row.label, row.before, row.after])];
+    return [
+      ["variable", "level", "before", "now"],
+      ...Array.from(this.levels(), (row) => [row.variable.name, row.label, row.before, row.after]),
+    ];
   }
 
   chart() {
-    const rows = Array.from(this.levels(), (row) => ({ ...row, label: `${row.variable.name} = ${row.label}` }));
+    const rows = Array.from(this.levels(), (row) => ({
+      ...row,
+      label: `${row.variable.name} = ${row.label}`,
+    }));
     return barChart(rows.slice(0, DRAWN), { title: this.app.model.title });
   }
 
@@ -276,7 +300,11 @@ function section(name, cards) {
     "section",
     { class: "group" },
     h("h2", { text: name || "Variables", class: name ? "group-name" : "quiet" }),
-    h("div", { class: "board" }, cards.map((card) => card.element)),
+    h(
+      "div",
+      { class: "board" },
+      cards.map((card) => card.element),
+    ),
   );
 }
 

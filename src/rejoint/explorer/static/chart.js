@@ -23,12 +23,34 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
   rows.forEach((row, k) => {
     const y = top + ROW * k;
     svg.append(
-      s("text", { x: left - 10, y: y + 17, "text-anchor": "end", class: "chart-text", text: short(row.label, left / 7.5) }),
-      row.before === undefined ? "" : s("rect", { x: left, y: y + 3, width: scale(row.before), height: 18, class: "chart-ghost" }),
+      s("text", {
+        x: left - 10,
+        y: y + 17,
+        "text-anchor": "end",
+        class: "chart-text",
+        text: short(row.label, left / 7.5),
+      }),
+      row.before === undefined
+        ? ""
+        : s("rect", { x: left, y: y + 3, width: scale(row.before), height: 18, class: "chart-ghost" }),
       s("rect", { x: left, y: y + 7.5, width: scale(row.after), height: 9, class: "chart-bar" }),
-      row.low === undefined ? "" : s("line", { x1: left + scale(row.low), x2: left + scale(row.high), y1: y + 12, y2: y + 12, class: "chart-range" }),
+      row.low === undefined
+        ? ""
+        : s("line", {
+            x1: left + scale(row.low),
+            x2: left + scale(row.high),
+            y1: y + 12,
+            y2: y + 12,
+            class: "chart-range",
+          }),
       s("line", { x1: left, x2: left, y1: y + 2, y2: y + 22, class: "chart-axis" }),
-      s("text", { x: width - right + 70, y: y + 17, "text-anchor": "end", class: "chart-text", text: row.text ?? unit(row.after) }),
+      s("text", {
+        x: width - right + 70,
+        y: y + 17,
+        "text-anchor": "end",
+        class: "chart-text",
+        text: row.text ?? unit(row.after),
+      }),
     );
   });
   return svg;
@@ -44,21 +66,58 @@ export function heatMap(table, { title = "", unit = percent, most } = {}) {
   const width = left + wide * columns.length + 8;
   const height = top + tall * rows.length + 6;
   const peak = most ?? Math.max(...values.flat(), 1e-300);
-  const svg = s("svg", { viewBox: `0 0 ${width} ${height}`, width, height, class: "chart heat", role: "img", "aria-label": title });
+  const svg = s("svg", {
+    viewBox: `0 0 ${width} ${height}`,
+    width,
+    height,
+    class: "chart heat",
+    role: "img",
+    "aria-label": title,
+  });
   if (title) svg.append(s("text", { x: 0, y: 15, class: "chart-title", text: short(title, width / 8) }));
   columns.forEach((label, j) =>
-    svg.append(s("text", { x: left + wide * (j + 0.5), y: top - 8, "text-anchor": "middle", class: "chart-text", text: short(label, wide / 8) })),
+    svg.append(
+      s("text", {
+        x: left + wide * (j + 0.5),
+        y: top - 8,
+        "text-anchor": "middle",
+        class: "chart-text",
+        text: short(label, wide / 8),
+      }),
+    ),
   );
   rows.forEach((label, i) => {
     const y = top + tall * i;
-    svg.append(s("text", { x: left - 10, y: y + 20, "text-anchor": "end", class: "chart-text", text: short(label, 18) }));
+    svg.append(
+      s("text", {
+        x: left - 10,
+        y: y + 20,
+        "text-anchor": "end",
+        class: "chart-text",
+        text: short(label, 18),
+      }),
+    );
     columns.forEach((_, j) => {
       const value = values[i][j];
       // At most 55 % of the full colour, so that the number stays legible on it.
       const shade = Number.isFinite(value) ? 0.55 * Math.min(value / peak, 1) : 0;
       svg.append(
-        s("rect", { x: left + wide * j + 1, y: y + 1, width: wide - 2, height: tall - 2, rx: 3, class: "chart-cell", "fill-opacity": shade.toFixed(3) }),
-        s("text", { x: left + wide * (j + 0.5), y: y + 20, "text-anchor": "middle", class: "chart-text", text: unit(value) }),
+        s("rect", {
+          x: left + wide * j + 1,
+          y: y + 1,
+          width: wide - 2,
+          height: tall - 2,
+          rx: 3,
+          class: "chart-cell",
+          "fill-opacity": shade.toFixed(3),
+        }),
+        s("text", {
+          x: left + wide * (j + 0.5),
+          y: y + 20,
+          "text-anchor": "middle",
+          class: "chart-text",
+          text: unit(value),
+        }),
       );
     });
   });
@@ -70,7 +129,16 @@ function short(text, most) {
   return letters.length <= most ? text : `${letters.slice(0, Math.max(Math.floor(most) - 1, 1)).join("")}…`;
 }
 
-const KEPT = ["fill", "fill-opacity", "stroke", "stroke-width", "font-size", "font-family", "font-weight", "opacity"];
+const KEPT = [
+  "fill",
+  "fill-opacity",
+  "stroke",
+  "stroke-width",
+  "font-size",
+  "font-family",
+  "font-weight",
+  "opacity",
+];
 
 /** The text of an SVG file: what the page's style sheet says is written into the elements. */
 export function standalone(svg) {
@@ -90,7 +158,11 @@ export function standalone(svg) {
   copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
   copy.setAttribute("width", width);
   copy.setAttribute("height", height);
-  const ground = s("rect", { width: "100%", height: "100%", fill: getComputedStyle(document.body).getPropertyValue("--surface") });
+  const ground = s("rect", {
+    width: "100%",
+    height: "100%",
+    fill: getComputedStyle(document.body).getPropertyValue("--surface"),
+  });
   copy.prepend(ground);
   if (!shown) svg.remove();
   return new XMLSerializer().serializeToString(copy);

@@ -24,7 +24,16 @@ export class ClassesView {
     this.more = h("button", { class: "small more", type: "button", on: { click: () => this.showMore() } });
     const words =
       "Each class is a kind of record; the model is their mixture. Bars: weight given the evidence, before it in grey.";
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Classes" }), h("p", { class: "note", text: words }), this.kept, this.grid, this.more, shareBar(app, this));
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Classes" }),
+      h("p", { class: "note", text: words }),
+      this.kept,
+      this.grid,
+      this.more,
+      shareBar(app, this),
+    );
     this.order = [...app.model.weights.keys()].sort((a, b) => app.model.weights[b] - app.model.weights[a]);
     this.build();
   }
@@ -37,7 +46,10 @@ export class ClassesView {
 
   build() {
     this.rows = this.order.slice(0, this.limit).map((f) => this.card(f));
-    replace(this.grid, this.rows.map((row) => row.element));
+    replace(
+      this.grid,
+      this.rows.map((row) => row.element),
+    );
     const hidden = this.order.length - this.rows.length;
     this.more.hidden = hidden <= 0;
     setText(this.more, `Show more of ${hidden} other classes`);
@@ -45,7 +57,13 @@ export class ClassesView {
 
   card(f) {
     const { model } = this.app;
-    const row = { f, bar: h("span", { class: "bar" }), ghost: h("span", { class: "ghost" }), value: h("span", { class: "value" }), move: h("span", { class: "move" }) };
+    const row = {
+      f,
+      bar: h("span", { class: "bar" }),
+      ghost: h("span", { class: "ghost" }),
+      value: h("span", { class: "value" }),
+      move: h("span", { class: "move" }),
+    };
     row.ghost.style.transform = `scaleX(${model.weights[f]})`;
     const name = h("input", {
       type: "text",
@@ -57,13 +75,24 @@ export class ClassesView {
       on: { change: () => this.rename(f, name.value.trim()) },
     });
     const traits = this.traits(f).map(({ variable, level, here, overall }) =>
-      h("li", {}, h("bdi", { text: `${variable.name} = ${variable.labels[level]}` }), h("span", { class: "number", text: `${percent(here, 0)}, overall ${percent(overall, 0)}` })),
+      h(
+        "li",
+        {},
+        h("bdi", { text: `${variable.name} = ${variable.labels[level]}` }),
+        h("span", { class: "number", text: `${percent(here, 0)}, overall ${percent(overall, 0)}` }),
+      ),
     );
     row.element = h(
       "div",
       { class: "card", role: "group", "aria-label": className(model, f) },
       name,
-      h("p", { class: "level static" }, h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar), row.value, row.move),
+      h(
+        "p",
+        { class: "level static" },
+        h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar),
+        row.value,
+        row.move,
+      ),
       h("ul", { class: "traits" }, traits),
     );
     return row;
@@ -74,13 +103,20 @@ export class ClassesView {
     const { app } = this;
     const { model } = app;
     const found = model.variables.map((variable, n) => {
-      const here = Float64Array.from({ length: variable.size }, (_, i) => model.factors[n][i * model.rank + f]);
+      const here = Float64Array.from(
+        { length: variable.size },
+        (_, i) => model.factors[n][i * model.rank + f],
+      );
       const overall = app.before(n);
       let level = 0;
-      for (let i = 1; i < here.length; i++) if (here[i] - overall[i] > here[level] - overall[level]) level = i;
+      for (let i = 1; i < here.length; i++)
+        if (here[i] - overall[i] > here[level] - overall[level]) level = i;
       return { variable, level, here: here[level], overall: overall[level], apart: distance(here, overall) };
     });
-    return found.sort((a, b) => b.apart - a.apart).slice(0, TRAITS).filter(({ apart }) => apart > 0.005);
+    return found
+      .sort((a, b) => b.apart - a.apart)
+      .slice(0, TRAITS)
+      .filter(({ apart }) => apart > 0.005);
   }
 
   async rename(f, name) {
@@ -102,11 +138,19 @@ export class ClassesView {
 
   weights() {
     const { model, state } = this.app;
-    return this.order.map((f) => ({ label: className(model, f), before: model.weights[f], after: state.possible ? state.classes[f] : model.weights[f] }));
+    return this.order.map((f) => ({
+      label: className(model, f),
+      before: model.weights[f],
+      after: state.possible ? state.classes[f] : model.weights[f],
+    }));
   }
 
   python() {
-    return python(this.app.model, (given) => (given ? `condition(given).weights` : "weights"), this.app.evidence);
+    return python(
+      this.app.model,
+      (given) => (given ? `condition(given).weights` : "weights"),
+      this.app.evidence,
+    );
   }
 
   command() {
@@ -126,7 +170,11 @@ export class ClassesView {
 async function keepNames(model) {
   if (model.doc.can_save) {
     try {
-      const answer = await fetch("class-names", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(model.classNames) });
+      const answer = await fetch("class-names", {
+        method: "POST",
+        headers: { "Content-Type": "application/json" },
+        body: JSON.stringify(model.classNames),
+      });
       if (answer.ok) return "Names saved in the model file.";
     } catch {
       // Said below: rejoint no longer answers.
@@ -156,6 +204,7 @@ export function recallNames(model) {
 function namesKey(model) {
   const digits = [...model.weights].map((w) => w.toPrecision(8)).join(" ");
   let code = 0;
-  for (const c of `${model.variables.map((variable) => variable.name)} ${digits}`) code = (Math.imul(code, 31) + c.codePointAt(0)) | 0;
+  for (const c of `${model.variables.map((variable) => variable.name)} ${digits}`)
+    code = (Math.imul(code, 31) + c.codePointAt(0)) | 0;
   return `rejoint-names-${code}`;
 }

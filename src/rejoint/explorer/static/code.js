@@ -50,7 +50,10 @@ function shell(text) {
 /** Every variable given the evidence. */
 export function allPython(model, evidence) {
   const call = (given) => `table(name${given ? `, ${given}` : ""})`;
-  return python(model, call, evidence).replace(/p\.table.*\n$/, (line) => `for name in p.domain.names:\n    print(${line.trim()})\n`);
+  return python(model, call, evidence).replace(
+    /p\.table.*\n$/,
+    (line) => `for name in p.domain.names:\n    print(${line.trim()})\n`,
+  );
 }
 
 /** Lines of Python; `call` is a method of the model with its arguments, `given` added to it. */

@@ -26,13 +26,23 @@ export class CrosstabView {
     this.app = app;
     this.bar = h("div", { class: "toolbar" });
     this.body = h("div", { class: "tables" });
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Table" }), this.bar, this.body, shareBar(app, this));
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Table" }),
+      this.bar,
+      this.body,
+      shareBar(app, this),
+    );
   }
 
   /** Positions of two or three different variables. */
   get axes() {
     const { app } = this;
-    const asked = app.options.getAll("of").map((name) => app.model.index.get(name)).filter((n) => n !== undefined);
+    const asked = app.options
+      .getAll("of")
+      .map((name) => app.model.index.get(name))
+      .filter((n) => n !== undefined);
     const chosen = [...new Set(asked)].slice(0, 3);
     for (let n = 0; chosen.length < 2; n++) if (!chosen.includes(n)) chosen.push(n);
     return chosen;
@@ -46,7 +56,10 @@ export class CrosstabView {
       if (other >= 0) axes[other] = axes[k]; // picked twice: they change places
       axes[k] = n;
     }
-    this.app.set("of", axes.filter((x) => x !== undefined).map((x) => this.app.model.variables[x].name));
+    this.app.set(
+      "of",
+      axes.filter((x) => x !== undefined).map((x) => this.app.model.variables[x].name),
+    );
   }
 
   update() {
@@ -56,7 +69,9 @@ export class CrosstabView {
       pick(app, "Rows", axes[0], (n) => n !== null && this.setAxis(0, n), { empty: "" }),
       pick(app, "Columns", axes[1], (n) => n !== null && this.setAxis(1, n), { empty: "" }),
       pick(app, "One table for each", axes[2] ?? null, (n) => this.setAxis(2, n)),
-      select("Shares", SHARES, this.shares, (value) => app.set("shares", value === "joint" ? null : value), { id: "shares" }),
+      select("Shares", SHARES, this.shares, (value) => app.set("shares", value === "joint" ? null : value), {
+        id: "shares",
+      }),
     );
     replace(this.body, this.tables());
   }
@@ -67,8 +82,16 @@ export class CrosstabView {
 
   tables() {
     const cells = this.axes.reduce((product, n) => product * this.app.model.variables[n].size, 1);
-    if (cells > MOST) return h("p", { class: "message", text: `This table would have ${count(cells)} cells: pick variables of fewer levels.` });
-    if (cells > MOST_SHOWN) return h("p", { class: "message", text: `This table has ${count(cells)} cells, too many to show; the CSV has them all.` });
+    if (cells > MOST)
+      return h("p", {
+        class: "message",
+        text: `This table would have ${count(cells)} cells: pick variables of fewer levels.`,
+      });
+    if (cells > MOST_SHOWN)
+      return h("p", {
+        class: "message",
+        text: `This table has ${count(cells)} cells, too many to show; the CSV has them all.`,
+      });
     return this.layers().map((layer) => panel(layer.title, this.htmlTable(layer)));
   }
 
@@ -84,16 +107,24 @@ export class CrosstabView {
       const layer = flat.subarray(k * size, (k + 1) * size);
       const values = rows.labels.map((_, i) => [...layer.subarray(i * columns.size, (i + 1) * columns.size)]);
       const title = `${rows.name} by ${columns.name}${label === null ? "" : `, ${third.name} = ${label}`}`;
-      return { title, label, rows: rows.labels, columns: columns.labels, values: shared(values, this.shares) };
+      return {
+        title,
+        label,
+        rows: rows.labels,
+        columns: columns.labels,
+        values: shared(values, this.shares),
+      };
     });
   }
 
   htmlTable({ title, rows, columns, values }) {
     const [first, second] = this.axes.map((n) => this.app.model.variables[n].name);
-    const peak = this.shares === "joint" ? Math.max(...this.layers().flatMap((layer) => layer.values.flat())) : 1;
+    const peak =
+      this.shares === "joint" ? Math.max(...this.layers().flatMap((layer) => layer.values.flat())) : 1;
     const cell = (value) => {
       const box = h("td", { text: percent(value) });
-      if (Number.isFinite(value)) box.style.setProperty("--share", (0.55 * Math.min(value / (peak || 1), 1)).toFixed(3));
+      if (Number.isFinite(value))
+        box.style.setProperty("--share", (0.55 * Math.min(value / (peak || 1), 1)).toFixed(3));
       return box;
     };
     return h(
@@ -102,9 +133,27 @@ export class CrosstabView {
       h(
         "table",
         { class: "heat-table" },
-        h("caption", { class: "quiet", text: `${title}, shares ${SHARES.find(([key]) => key === this.shares)[1]}` }),
-        h("thead", {}, h("tr", {}, h("th", { scope: "col", text: `${first} \\ ${second}` }), columns.map((label) => h("th", { scope: "col" }, h("bdi", { text: label }))))),
-        h("tbody", {}, rows.map((label, i) => h("tr", {}, h("th", { scope: "row" }, h("bdi", { text: label })), values[i].map(cell)))),
+        h("caption", {
+          class: "quiet",
+          text: `${title}, shares ${SHARES.find(([key]) => key === this.shares)[1]}`,
+        }),
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            h("th", { scope: "col", text: `${first} \\ ${second}` }),
+            columns.map((label) => h("th", { scope: "col" }, h("bdi", { text: label }))),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.map((label, i) =>
+            h("tr", {}, h("th", { scope: "row" }, h("bdi", { text: label })), values[i].map(cell)),
+          ),
+        ),
       ),
     );
   }
@@ -117,23 +166,39 @@ export class CrosstabView {
   table() {
     const { axes } = this;
     const [rows, columns, third] = axes.map((n) => this.app.model.variables[n]);
-    const header = [...(third ? [third.name] : []), rows.name, columns.name, this.shares === "joint" ? "prob" : `prob_of_${this.shares}`];
+    const header = [
+      ...(third ? [third.name] : []),
+      rows.name,
+      columns.name,
+      this.shares === "joint" ? "prob" : `prob_of_${this.shares}`,
+    ];
     const out = [header];
     for (const { label, values } of this.layers()) {
       values.forEach((line, i) =>
-        line.forEach((value, j) => out.push([...(third ? [label] : []), rows.labels[i], columns.labels[j], value])),
+        line.forEach((value, j) =>
+          out.push([...(third ? [label] : []), rows.labels[i], columns.labels[j], value]),
+        ),
       );
     }
     return out;
   }
 
   query() {
-    return question(this.app.model, "P", this.axes.map((n) => this.app.model.variables[n].name), this.app.evidence);
+    return question(
+      this.app.model,
+      "P",
+      this.axes.map((n) => this.app.model.variables[n].name),
+      this.app.evidence,
+    );
   }
 
   python() {
     const list = names(this.axes.map((n) => this.app.model.variables[n].name));
-    return python(this.app.model, (given) => `table(${[list, given].filter(Boolean).join(", ")})`, this.app.evidence);
+    return python(
+      this.app.model,
+      (given) => `table(${[list, given].filter(Boolean).join(", ")})`,
+      this.app.evidence,
+    );
   }
 }
 

@@ -14,23 +14,36 @@ export class FitView {
   constructor(app) {
     this.app = app;
     this.body = h("div", { class: "columns first-wide" });
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Fit and trust" }), this.body, shareBar(app, this.takeaways()));
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Fit and trust" }),
+      this.body,
+      shareBar(app, this.takeaways()),
+    );
     this.build();
   }
 
   build() {
     const { doc } = this.app.model;
-    replace(this.body, this.tables(doc.fit), h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc.draws), made(doc.note)));
+    replace(
+      this.body,
+      this.tables(doc.fit),
+      h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc.draws), made(doc.note)),
+    );
   }
 
   update() {}
 
   tables(fit) {
     if (!fit) {
-      const words = "No records came with the model, so that its tables cannot be compared. Give them: rejoint explore MODEL --data FILE.";
+      const words =
+        "No records came with the model, so that its tables cannot be compared. Give them: rejoint explore MODEL --data FILE.";
       return panel("Worst-fitting tables", h("p", { class: "note", text: words }));
     }
-    const worse = fit.tables.filter(({ distance, chance }) => chance !== null && distance > 2 * chance).length;
+    const worse = fit.tables.filter(
+      ({ distance, chance }) => chance !== null && distance > 2 * chance,
+    ).length;
     const drawn = fit.checked < fit.all ? ` (of ${count(fit.all)}, drawn at random)` : "";
     const words =
       `${plural(fit.checked, "table")}${drawn}: model and counts compared by total variation, worst first. ` +
@@ -43,7 +56,17 @@ export class FitView {
         h("td", { class: "number", text: percent(distance) }),
         h("td", { class: "number", text: chance === null ? "not known" : percent(chance) }),
         h("td", { class: "number", text: count(records) }),
-        h("td", {}, h("button", { class: "small", type: "button", "aria-label": `Show the table ${names.join(" by ")}`, text: "Show", on: { click: () => this.show(names) } })),
+        h(
+          "td",
+          {},
+          h("button", {
+            class: "small",
+            type: "button",
+            "aria-label": `Show the table ${names.join(" by ")}`,
+            text: "Show",
+            on: { click: () => this.show(names) },
+          }),
+        ),
       );
     return panel(
       "Worst-fitting tables",
@@ -51,7 +74,22 @@ export class FitView {
       h(
         "div",
         { class: "scroll", tabindex: 0, role: "region", "aria-label": "Worst-fitting tables" },
-        h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, ["Table", "Off by", "By chance", "Records", "View"].map((text) => h("th", { scope: "col", text })))), h("tbody", {}, fit.tables.map(row))),
+        h(
+          "table",
+          { class: "plain-table" },
+          h(
+            "thead",
+            {},
+            h(
+              "tr",
+              {},
+              ["Table", "Off by", "By chance", "Records", "View"].map((text) =>
+                h("th", { scope: "col", text }),
+              ),
+            ),
+          ),
+          h("tbody", {}, fit.tables.map(row)),
+        ),
       ),
     );
   }
@@ -66,19 +104,31 @@ export class FitView {
     const { fit } = model.doc;
     const always = { command: () => inspection(model), python: () => reportPython(model) };
     if (!fit) return always;
-    const rows = () => fit.tables.map((t) => ({ label: t.names.join(" × "), before: t.chance ?? 0, after: t.distance }));
+    const rows = () =>
+      fit.tables.map((t) => ({ label: t.names.join(" × "), before: t.chance ?? 0, after: t.distance }));
     const most = () => Math.max(...rows().flatMap((row) => [row.before, row.after]), 1e-9);
     return {
       ...always,
-      table: () => [["table", "distance", "chance", "records"], ...fit.tables.map((t) => [t.names.join(" × "), t.distance, t.chance ?? NaN, t.records])],
+      table: () => [
+        ["table", "distance", "chance", "records"],
+        ...fit.tables.map((t) => [t.names.join(" × "), t.distance, t.chance ?? NaN, t.records]),
+      ],
       chart: () => barChart(rows(), { title: "Off by (grey: by chance)", most: most() }),
     };
   }
 }
 
 function verdict(found) {
-  if (!found) return panel("What the tables pin down", h("p", { class: "note", text: "Not worked out for this model." }));
-  return panel("What the tables pin down", h("p", { class: "verdict", text: found.verdict }), (found.details ?? []).map((text) => h("p", { class: "note", text })));
+  if (!found)
+    return panel(
+      "What the tables pin down",
+      h("p", { class: "note", text: "Not worked out for this model." }),
+    );
+  return panel(
+    "What the tables pin down",
+    h("p", { class: "verdict", text: found.verdict }),
+    (found.details ?? []).map((text) => h("p", { class: "note", text })),
+  );
 }
 
 function sureness(draws) {

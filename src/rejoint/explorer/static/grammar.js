@@ -86,8 +86,10 @@ class Parser {
 
   count() {
     const token = this.take();
-    if (token.kind !== "word" || !/^[0-9]+$/.test(token.text)) this.fail(`Expected how many records to sample, found ${found(token)}.`, token.at);
-    if (token.text.length > 9 || Number(token.text) > MOST_RECORDS) this.fail(`A question samples at most ${MOST_RECORDS.toLocaleString("en-US")} records.`, token.at);
+    if (token.kind !== "word" || !/^[0-9]+$/.test(token.text))
+      this.fail(`Expected how many records to sample, found ${found(token)}.`, token.at);
+    if (token.text.length > 9 || Number(token.text) > MOST_RECORDS)
+      this.fail(`A question samples at most ${MOST_RECORDS.toLocaleString("en-US")} records.`, token.at);
     this.skip(",");
     return [token.at, Number(token.text)];
   }
@@ -104,13 +106,16 @@ class Parser {
 
   checkNames(verb, asked) {
     if (verb === "P") {
-      for (const item of asked) if (item.kind === "soft") this.fail("Soft evidence (~) belongs right of the bar.", item.name.at);
+      for (const item of asked)
+        if (item.kind === "soft") this.fail("Soft evidence (~) belongs right of the bar.", item.name.at);
       return;
     }
     for (const item of asked) {
-      if (item.kind !== "name") this.fail(`${verb} asks for variables, not for conditions: P does.`, item.name.at);
+      if (item.kind !== "name")
+        this.fail(`${verb} asks for variables, not for conditions: P does.`, item.name.at);
     }
-    if (verb === "E" && asked.length > 1) this.fail("E is of one variable: ask for each by itself.", asked[1].at);
+    if (verb === "E" && asked.length > 1)
+      this.fail("E is of one variable: ask for each by itself.", asked[1].at);
   }
 
   items(what) {
@@ -135,7 +140,8 @@ class Parser {
 
   operand(what) {
     const token = this.take();
-    if (token.kind !== "word" && token.kind !== "quoted") this.fail(`Expected ${what}, found ${found(token)}.`, token.at);
+    if (token.kind !== "word" && token.kind !== "quoted")
+      this.fail(`Expected ${what}, found ${found(token)}.`, token.at);
     return token;
   }
 
@@ -148,7 +154,8 @@ class Parser {
 
   label() {
     if (this.sees("sign", "{")) this.fail("Expected a label; for one of several, write: in {x, y}.");
-    if (this.sees("sign", ...ORDER, "=", "!=")) this.fail(`Expected a label, found ${found(this.token)}: one with signs needs quotes.`);
+    if (this.sees("sign", ...ORDER, "=", "!="))
+      this.fail(`Expected a label, found ${found(this.token)}: one with signs needs quotes.`);
     return asLabel(this.operand("a label"));
   }
 
@@ -183,7 +190,8 @@ class Parser {
     const pairs = [];
     do {
       const label = this.label();
-      if (pairs.some(([other]) => sameLabel(other, label))) this.fail(`The label ${labelText(label)} is there twice.`, label.at);
+      if (pairs.some(([other]) => sameLabel(other, label)))
+        this.fail(`The label ${labelText(label)} is there twice.`, label.at);
       this.expect(":");
       pairs.push([label, this.likelihood()]);
     } while (this.skip(","));
@@ -193,7 +201,8 @@ class Parser {
 
   likelihood() {
     const number = asLabel(this.operand("a number"));
-    if (!number.number || number.text.startsWith("-")) this.fail(`Expected a number of zero or more, found ${quote(number.text)}.`, number.at);
+    if (!number.number || number.text.startsWith("-"))
+      this.fail(`Expected a number of zero or more, found ${quote(number.text)}.`, number.at);
     return number;
   }
 
@@ -205,14 +214,21 @@ class Parser {
     if (negation) sign = OPPOSITE[sign];
     const bound = { label: asLabel(right), included: sign.endsWith("=") };
     const above = sign.startsWith(">");
-    return { kind: "between", name: this.name(left), low: above ? bound : null, high: above ? null : bound, negated: false };
+    return {
+      kind: "between",
+      name: this.name(left),
+      low: above ? bound : null,
+      high: above ? null : bound,
+      negated: false,
+    };
   }
 
   range(left, sign, middle, negated) {
     const { at } = this.token;
     const second = this.take().text;
     const right = this.operand("a label");
-    if (sign[0] !== second[0]) this.fail(`Expected "${sign[0]}" or "${sign[0]}=": both must point the same way.`, at);
+    if (sign[0] !== second[0])
+      this.fail(`Expected "${sign[0]}" or "${sign[0]}=": both must point the same way.`, at);
     const ends = [
       { label: asLabel(left), included: sign.endsWith("=") },
       { label: asLabel(right), included: second.endsWith("=") },
@@ -259,7 +275,8 @@ export function queryText(query) {
 export function itemText(item) {
   if (item.kind === "name") return nameText(item.text);
   const name = nameText(item.name.text);
-  if (item.kind === "soft") return `${name} ~ {${item.pairs.map(([label, number]) => `${labelText(label)}: ${number.text}`).join(", ")}}`;
+  if (item.kind === "soft")
+    return `${name} ~ {${item.pairs.map(([label, number]) => `${labelText(label)}: ${number.text}`).join(", ")}}`;
   if (item.kind === "among") {
     if (item.labels.length === 1) return `${name} ${item.negated ? "!=" : "="} ${labelText(item.labels[0])}`;
     return `${name} ${item.negated ? "not in" : "in"} {${item.labels.map(labelText).join(", ")}}`;
@@ -270,7 +287,8 @@ export function itemText(item) {
 function rangeText({ low, high, negated }, name) {
   const sign = (bound, mark) => `${mark}${bound.included ? "=" : ""}`;
   let text;
-  if (low && high) text = `${labelText(low.label)} ${sign(low, "<")} ${name} ${sign(high, "<")} ${labelText(high.label)}`;
+  if (low && high)
+    text = `${labelText(low.label)} ${sign(low, "<")} ${name} ${sign(high, "<")} ${labelText(high.label)}`;
   else if (low) text = `${name} ${sign(low, ">")} ${labelText(low.label)}`;
   else text = `${name} ${sign(high, "<")} ${labelText(high.label)}`;
   return negated ? `not ${text}` : text;

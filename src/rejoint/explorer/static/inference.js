@@ -67,7 +67,10 @@ export function conditionalFactor(model, state, n) {
 
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
 export function jointTable(model, state, positions) {
-  return productTable(state.classes, positions.map((n) => conditionalFactor(model, state, n)));
+  return productTable(
+    state.classes,
+    positions.map((n) => conditionalFactor(model, state, n)),
+  );
 }
 
 /** Sum over classes of masses times one row of each factor, for every combination of rows. */
@@ -89,7 +92,10 @@ export function productTable(masses, factors) {
         for (let f = 0; f < rank; f++) sum += part[f] * factor[start + f];
         out[at++] = sum;
       } else {
-        fill(k + 1, part.map((mass, f) => mass * factor[start + f]));
+        fill(
+          k + 1,
+          part.map((mass, f) => mass * factor[start + f]),
+        );
       }
     }
   };

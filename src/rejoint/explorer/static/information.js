@@ -49,7 +49,9 @@ export function targetInformation(model, state, target) {
   const masses = new Float64Array(top.length);
   for (let at = 0; at < top.length; at++) masses[at] = top[at] * state.classes[at % rank];
   const p = marginal(model, state, target);
-  return model.variables.map((_, n) => (n === target ? 0 : pairInformation(model, state, n, masses, size, p)));
+  return model.variables.map((_, n) =>
+    n === target ? 0 : pairInformation(model, state, n, masses, size, p),
+  );
 }
 
 function pairInformation(model, state, n, masses, size, p) {

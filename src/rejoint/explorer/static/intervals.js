@@ -28,7 +28,13 @@ function drawsOf(model) {
     const factors = model.variables.map(({ size }) =>
       rows.subarray(start * weights.length, (start += size) * weights.length),
     );
-    return { variables: model.variables, rank: weights.length, weights, logWeights: weights.map(Math.log), factors };
+    return {
+      variables: model.variables,
+      rank: weights.length,
+      weights,
+      logWeights: weights.map(Math.log),
+      factors,
+    };
   });
   return model.draws;
 }

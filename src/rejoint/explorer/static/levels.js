@@ -18,7 +18,8 @@ function likeness(a, b) {
   let row = new Array(b.length + 1).fill(0);
   for (const x of a) {
     const next = [0];
-    for (let j = 1; j <= b.length; j++) next.push(x === b[j - 1] ? row[j - 1] + 1 : Math.max(row[j], next[j - 1]));
+    for (let j = 1; j <= b.length; j++)
+      next.push(x === b[j - 1] ? row[j - 1] + 1 : Math.max(row[j], next[j - 1]));
     row = next;
   }
   return (2 * row[b.length]) / (a.length + b.length || 1);
@@ -29,7 +30,12 @@ export function known(texts, most = 6) {
   return texts.length <= most ? shown : `${shown}, ... (${texts.length} in all)`;
 }
 
-const number = (level) => (typeof level === "number" ? level : level?.float !== undefined ? Number(level.float.replace("inf", "Infinity")) : null);
+const number = (level) =>
+  typeof level === "number"
+    ? level
+    : level?.float !== undefined
+      ? Number(level.float.replace("inf", "Infinity"))
+      : null;
 
 /** The levels of one variable as questions name them. */
 export class Levels {
@@ -58,7 +64,9 @@ export class Levels {
   }
 
   code(label) {
-    let code = label.number ? (this.byNumber.get(Number(label.text)) ?? this.byText.get(label.text) ?? -1) : (this.byText.get(label.text) ?? -1);
+    let code = label.number
+      ? (this.byNumber.get(Number(label.text)) ?? this.byText.get(label.text) ?? -1)
+      : (this.byText.get(label.text) ?? -1);
     if (code < 0 && label.number) {
       const x = Number(label.text);
       code = this.bins.findIndex((bin) => bin && bin[0] <= x && (bin[2] ? x <= bin[1] : x < bin[1]));
@@ -66,7 +74,10 @@ export class Levels {
     }
     if (code < 0) {
       const { name, labels } = this.variable;
-      this.fail(`${quote(name)} has no level ${quote(label.text)}; its levels are ${known(labels)}.${suggest(label.text, labels)}`, label);
+      this.fail(
+        `${quote(name)} has no level ${quote(label.text)}; its levels are ${known(labels)}.${suggest(label.text, labels)}`,
+        label,
+      );
     }
     return code;
   }
@@ -132,7 +143,9 @@ export class Levels {
   }
 
   binsBelow(label, value, inclusive) {
-    const below = this.bins.map(([, right, closed]) => (closed && Number.isFinite(right) && !inclusive ? right < value : right <= value));
+    const below = this.bins.map(([, right, closed]) =>
+      closed && Number.isFinite(right) && !inclusive ? right < value : right <= value,
+    );
     const cut = this.bins.findIndex(([left], i) => !below[i] && !(inclusive ? left > value : left >= value));
     if (cut >= 0) {
       this.fail(

@@ -20,7 +20,8 @@ async function load() {
   const inline = document.getElementById("model");
   if (inline) return JSON.parse(inline.textContent);
   const answer = await fetch("model.json");
-  if (!answer.ok) throw new PageError(`The model could not be read from rejoint (${answer.status}). Is it still running?`);
+  if (!answer.ok)
+    throw new PageError(`The model could not be read from rejoint (${answer.status}). Is it still running?`);
   return answer.json();
 }
 
@@ -33,13 +34,19 @@ function start(doc) {
   document.getElementById("title").textContent = model.title;
   const strip = new Strip(app);
   document.getElementById("strip").replaceChildren(strip.element);
-  const tabs = new Tabs(app, VIEWS.filter((View) => View.fits?.(model) ?? true));
+  const tabs = new Tabs(
+    app,
+    VIEWS.filter((View) => View.fits?.(model) ?? true),
+  );
   app.onChange((what) => {
     if (what === "evidence") strip.update();
     tabs.update(what);
     keepLink(app);
   });
-  addEventListener("hashchange", () => location.hash !== app.link && warnUnknown(app.readLink(location.hash)));
+  addEventListener(
+    "hashchange",
+    () => location.hash !== app.link && warnUnknown(app.readLink(location.hash)),
+  );
   addEventListener("keydown", (event) => shortcut(event, app));
   warnUnknown(app.readLink(location.hash));
   globalThis.rejoint = { app }; // for the console, and for measuring
@@ -51,7 +58,8 @@ let linkTimer = 0;
 function keepLink(app) {
   clearTimeout(linkTimer);
   linkTimer = setTimeout(() => {
-    if (location.hash !== app.link) history.replaceState(null, "", app.link || location.pathname + location.search);
+    if (location.hash !== app.link)
+      history.replaceState(null, "", app.link || location.pathname + location.search);
   }, 120);
 }
 
@@ -62,7 +70,12 @@ class Tabs {
     this.kinds = views;
     this.views = new Map();
     this.links = views.map((View) =>
-      h("button", { class: "tab", type: "button", text: View.title, on: { click: () => app.set("view", View.id === views[0].id ? null : View.id) } }),
+      h("button", {
+        class: "tab",
+        type: "button",
+        text: View.title,
+        on: { click: () => app.set("view", View.id === views[0].id ? null : View.id) },
+      }),
     );
     const nav = document.getElementById("tabs");
     replace(nav, this.links);
@@ -71,13 +84,18 @@ class Tabs {
 
   update(what) {
     const wanted = this.app.get("view", this.kinds[0].id);
-    const at = Math.max(this.kinds.findIndex((View) => View.id === wanted), 0);
+    const at = Math.max(
+      this.kinds.findIndex((View) => View.id === wanted),
+      0,
+    );
     const View = this.kinds[at];
     if (!this.views.has(View)) this.views.set(View, new View(this.app));
     const view = this.views.get(View);
     if (this.shown !== view) {
       this.shown = view;
-      this.links.forEach((link, k) => (k === at ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current")));
+      this.links.forEach((link, k) =>
+        k === at ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),
+      );
       document.getElementById("main").replaceChildren(view.element);
     }
     view.update(what);

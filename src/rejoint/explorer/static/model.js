@@ -27,7 +27,8 @@ export function readModel(doc) {
   };
   model.rank = model.weights.length;
   model.logWeights = model.weights.map(Math.log);
-  if (!model.variables.length) throw new PageError("The model has no variables, so there is nothing to show.");
+  if (!model.variables.length)
+    throw new PageError("The model has no variables, so there is nothing to show.");
   if (!model.rank) throw new PageError("The model has no classes, so there is nothing to show.");
   model.factors = cutFactors(floats(doc.factors, "factors"), model.variables, model.rank);
   model.index = new Map(model.variables.map((variable, n) => [variable.name, n]));

@@ -23,7 +23,9 @@ class Search {
     const alive = [...state.classes.keys()].filter((f) => state.classes[f] > 0);
     const logs = alive.map((f) => Math.log(state.classes[f]));
     this.rank = alive.length;
-    this.ratios = positions.map((n) => this.scale(conditionalFactor(model, state, n), model.rank, alive, logs));
+    this.ratios = positions.map((n) =>
+      this.scale(conditionalFactor(model, state, n), model.rank, alive, logs),
+    );
     this.unit = logs.reduce((a, b) => Math.max(a, b), -Infinity);
     this.masses = Float64Array.from(logs, (x) => Math.exp(x - this.unit));
     this.maxNodes = maxNodes;
@@ -77,11 +79,15 @@ class Search {
       improved = false;
       // Products of all variables after each one, so that a pass costs one product a variable.
       const after = [this.masses.map(() => 1)];
-      for (let n = levels.length - 1; n > 0; n--) after.push(this.times(after.at(-1), this.ratios[n], levels[n]));
+      for (let n = levels.length - 1; n > 0; n--)
+        after.push(this.times(after.at(-1), this.ratios[n], levels[n]));
       let before = this.masses;
       levels.forEach((level, n) => {
         const rest = after.pop();
-        const values = this.values(this.ratios[n], before.map((mass, f) => mass * rest[f]));
+        const values = this.values(
+          this.ratios[n],
+          before.map((mass, f) => mass * rest[f]),
+        );
         const top = peakOf(values);
         if (values[top] > values[level] * (1 + TIE)) {
           levels[n] = top;
@@ -102,7 +108,9 @@ class Search {
 
   run() {
     // The most telling variable first: its best level leaves least mass.
-    const worth = this.ratios.map((ratio) => this.values(ratio, this.masses).reduce((a, b) => Math.max(a, b), 0));
+    const worth = this.ratios.map((ratio) =>
+      this.values(ratio, this.masses).reduce((a, b) => Math.max(a, b), 0),
+    );
     const order = [...this.ratios.keys()].sort((a, b) => worth[a] - worth[b]);
     this.visit(order, 0, this.masses, new Array(order.length).fill(0));
   }

@@ -8,17 +8,28 @@ const FEW = 60;
 export function pick(app, label, value, onPick, { empty = "None" } = {}) {
   const { variables, index } = app.model;
   if (variables.length <= FEW) {
-    const options = [...(empty ? [["", empty]] : []), ...variables.map((variable, n) => [String(n), variable.name])];
-    return select(label, options, value === null ? "" : String(value), (key) => onPick(key === "" ? null : Number(key)));
+    const options = [
+      ...(empty ? [["", empty]] : []),
+      ...variables.map((variable, n) => [String(n), variable.name]),
+    ];
+    return select(label, options, value === null ? "" : String(value), (key) =>
+      onPick(key === "" ? null : Number(key)),
+    );
   }
-  const list = h("datalist", { id: `names-${label.replace(/\W/g, "")}` }, variables.map(({ name }) => h("option", { value: name })));
+  const list = h(
+    "datalist",
+    { id: `names-${label.replace(/\W/g, "")}` },
+    variables.map(({ name }) => h("option", { value: name })),
+  );
   const box = h("input", {
     type: "text",
     list: list.id,
     value: value === null ? "" : variables[value].name,
     placeholder: "Type a name",
     autocomplete: "off",
-    on: { change: () => (box.value === "" ? onPick(null) : index.has(box.value) && onPick(index.get(box.value))) },
+    on: {
+      change: () => (box.value === "" ? onPick(null) : index.has(box.value) && onPick(index.get(box.value))),
+    },
   });
   return h("label", { class: "field" }, h("span", { class: "field-name", text: label }), box, list);
 }

@@ -9,7 +9,15 @@ import { question, text as pythonText } from "./code.js";
 import { shareBar } from "./share.js";
 
 const MOST_ROWS = 300;
-const EXAMPLES = ["P(a, b | c = x)", "P(a = x | b in {y, z})", "E(a | b)", "argmax | a = x", "H(a | b)", "MI(a; b)", "sample 10 | a = x"];
+const EXAMPLES = [
+  "P(a, b | c = x)",
+  "P(a = x | b in {y, z})",
+  "E(a | b)",
+  "argmax | a = x",
+  "H(a | b)",
+  "MI(a; b)",
+  "sample 10 | a = x",
+];
 
 export class QueryView {
   static id = "ask";
@@ -17,18 +25,48 @@ export class QueryView {
 
   constructor(app) {
     this.app = app;
-    this.box = h("input", { type: "text", id: "question", class: "question", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-describedby": "question-help" });
+    this.box = h("input", {
+      type: "text",
+      id: "question",
+      class: "question",
+      spellcheck: "false",
+      autocomplete: "off",
+      autocapitalize: "off",
+      "aria-describedby": "question-help",
+    });
     const form = h(
       "form",
       { class: "toolbar", on: { submit: (event) => this.submit(event) } },
-      h("label", { class: "field grow wide" }, h("span", { class: "field-name", text: "Question" }), this.box),
+      h(
+        "label",
+        { class: "field grow wide" },
+        h("span", { class: "field-name", text: "Question" }),
+        this.box,
+      ),
       h("button", { class: "small", type: "submit", text: "Ask" }),
-      h("button", { class: "small", type: "button", text: "From the evidence", on: { click: () => this.start() } }),
+      h("button", {
+        class: "small",
+        type: "button",
+        text: "From the evidence",
+        on: { click: () => this.start() },
+      }),
     );
-    this.help = h("p", { class: "note", id: "question-help", text: `In the manner of ${EXAMPLES.join(",  ")}` });
+    this.help = h("p", {
+      class: "note",
+      id: "question-help",
+      text: `In the manner of ${EXAMPLES.join(",  ")}`,
+    });
     this.body = h("div", { class: "panel", role: "status" });
     this.share = h("div", {});
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Ask" }), form, this.help, this.body, this.share);
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Ask" }),
+      form,
+      this.help,
+      this.body,
+      this.share,
+    );
   }
 
   /** A question about the first variable that is not given, given what is. */
@@ -67,13 +105,23 @@ export class QueryView {
 
   evidenceButton() {
     if (!this.answer.given.size) return null;
-    return h("button", { class: "small", type: "button", text: "Give its evidence to the page", on: { click: () => this.give() } });
+    return h("button", {
+      class: "small",
+      type: "button",
+      text: "Give its evidence to the page",
+      on: { click: () => this.give() },
+    });
   }
 
   give() {
     const pieces = [...this.answer.given].map(([n, found]) => {
       const hard = found.every((x) => x === 0 || x === 1);
-      return [n, hard ? { kind: "in", levels: [...found.keys()].filter((i) => found[i] === 1) } : { kind: "soft", weights: [...found] }];
+      return [
+        n,
+        hard
+          ? { kind: "in", levels: [...found.keys()].filter((i) => found[i] === 1) }
+          : { kind: "soft", weights: [...found] },
+      ];
     });
     this.app.give(new Map(pieces));
   }
@@ -81,7 +129,12 @@ export class QueryView {
   drawn() {
     const { answer } = this;
     const tail = [
-      answer.evidence < 1 ? h("p", { class: "note", text: `What is given has probability ${probability(Math.log(answer.evidence))}.` }) : null,
+      answer.evidence < 1
+        ? h("p", {
+            class: "note",
+            text: `What is given has probability ${probability(Math.log(answer.evidence))}.`,
+          })
+        : null,
       answer.notes.map((note) => h("p", { class: "note", text: note })),
     ];
     const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.query }); // a picture has it
@@ -90,13 +143,23 @@ export class QueryView {
 
   value() {
     const { kind, value, unit } = this.answer;
-    if (kind === "mode") return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
+    if (kind === "mode")
+      return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
     if (typeof value === "number") {
-      const shown = kind === "probability" ? percent(value, 2) : `${+value.toPrecision(6)}${unit ? ` ${unit}` : ""}`;
+      const shown =
+        kind === "probability" ? percent(value, 2) : `${+value.toPrecision(6)}${unit ? ` ${unit}` : ""}`;
       return h("p", { class: "single", text: shown });
     }
     const picture = this.chart();
-    return [picture && h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Picture of the answer" }, picture), this.grid()];
+    return [
+      picture &&
+        h(
+          "div",
+          { class: "scroll", tabindex: 0, role: "region", "aria-label": "Picture of the answer" },
+          picture,
+        ),
+      this.grid(),
+    ];
   }
 
   /** Rows of the answer with labels, header first. */
@@ -104,22 +167,66 @@ export class QueryView {
     const { model } = this.app;
     const { kind, value, axes } = this.answer;
     const label = (n, i) => model.variables[n].labels[i];
-    if (kind === "mode") return [["variable", "level"], ...value.positions.map((n, k) => [model.variables[n].name, label(n, value.levels[k])])];
-    if (kind === "records") return [value.positions.map((n) => model.variables[n].name), ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i)))];
+    if (kind === "mode")
+      return [
+        ["variable", "level"],
+        ...value.positions.map((n, k) => [model.variables[n].name, label(n, value.levels[k])]),
+      ];
+    if (kind === "records")
+      return [
+        value.positions.map((n) => model.variables[n].name),
+        ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i))),
+      ];
     if (typeof value === "number") return [[kind], [value]];
     const header = [...axes.map((n) => model.variables[n].name), kind === "expectation" ? "mean" : "prob"];
-    return [header, ...Array.from(value, (x, at) => [...placeOf(model, axes, at).map((i, k) => label(axes[k], i)), x])];
+    return [
+      header,
+      ...Array.from(value, (x, at) => [...placeOf(model, axes, at).map((i, k) => label(axes[k], i)), x]),
+    ];
   }
 
   grid() {
     const [header, ...rows] = this.rows();
-    const shownNumber = (x) => (this.answer.kind === "expectation" ? String(+x.toPrecision(6)) : percent(x, 2));
-    const cell = (x) => (typeof x === "number" ? h("td", { class: "number", text: shownNumber(x) }) : h("td", {}, h("bdi", { text: x })));
-    const more = rows.length > MOST_ROWS ? h("p", { class: "note", text: `and ${count(rows.length - MOST_ROWS)} more rows; the CSV has them all` }) : null;
+    const shownNumber = (x) =>
+      this.answer.kind === "expectation" ? String(+x.toPrecision(6)) : percent(x, 2);
+    const cell = (x) =>
+      typeof x === "number"
+        ? h("td", { class: "number", text: shownNumber(x) })
+        : h("td", {}, h("bdi", { text: x }));
+    const more =
+      rows.length > MOST_ROWS
+        ? h("p", {
+            class: "note",
+            text: `and ${count(rows.length - MOST_ROWS)} more rows; the CSV has them all`,
+          })
+        : null;
     return h(
       "div",
       { class: "scroll", tabindex: 0, role: "region", "aria-label": "Answer" },
-      h("table", { class: "plain-table" }, h("thead", {}, h("tr", {}, header.map((text, k) => h("th", { scope: "col", class: typeof rows[0]?.[k] === "number" ? "number" : null }, h("bdi", { text }))))), h("tbody", {}, rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))))),
+      h(
+        "table",
+        { class: "plain-table" },
+        h(
+          "thead",
+          {},
+          h(
+            "tr",
+            {},
+            header.map((text, k) =>
+              h(
+                "th",
+                { scope: "col", class: typeof rows[0]?.[k] === "number" ? "number" : null },
+                h("bdi", { text }),
+              ),
+            ),
+          ),
+        ),
+        h(
+          "tbody",
+          {},
+          rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))),
+        ),
+      ),
       more,
     );
   }
@@ -131,7 +238,10 @@ export class QueryView {
     const number = (x) => (kind === "expectation" ? String(+x.toPrecision(4)) : percent(x));
     const most = [...value].reduce((a, b) => (b > a ? b : a), 0);
     if (axes.length === 1 && value.length <= 40) {
-      return barChart(model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })), { title: query, unit: number, most: kind === "expectation" ? most : 1 });
+      return barChart(
+        model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })),
+        { title: query, unit: number, most: kind === "expectation" ? most : 1 },
+      );
     }
     if (axes.length !== 2 || value.length > 400) return null;
     let [rows, columns] = axes.map((n) => model.variables[n].labels);
@@ -162,5 +272,8 @@ function pointed({ reason, text, position }) {
   const start = Math.max(0, position - 38);
   const line = `${start ? "..." : ""}${chars.slice(start, position + 38).join("")}`;
   const caret = `${" ".repeat((start ? 3 : 0) + position - start)}^`;
-  return [h("p", { class: "warning", text: reason }), h("pre", { class: "caret", text: `${line}\n${caret}` })];
+  return [
+    h("p", { class: "warning", text: reason }),
+    h("pre", { class: "caret", text: `${line}\n${caret}` }),
+  ];
 }

@@ -21,7 +21,11 @@ export class RatingsView {
   /** Four items at least, all on the same scale of three numbers or more. */
   static fits({ variables }) {
     const scale = variables[0].values?.join();
-    return variables.length >= 4 && (variables[0].values?.length ?? 0) >= 3 && variables.every(({ values }) => values?.join() === scale);
+    return (
+      variables.length >= 4 &&
+      (variables[0].values?.length ?? 0) >= 3 &&
+      variables.every(({ values }) => values?.join() === scale)
+    );
   }
 
   constructor(app) {
@@ -31,11 +35,27 @@ export class RatingsView {
     [this.low, this.high] = [Math.min(...this.scale), Math.max(...this.scale)];
     // The levels that count as liking: the upper third of the scale or so.
     this.liked = this.scale.map((value) => value >= this.low + 0.7 * (this.high - this.low) - 1e-9);
-    this.search = h("input", { type: "search", placeholder: "Name of an item", autocomplete: "off", on: { input: () => this.find() } });
+    this.search = h("input", {
+      type: "search",
+      placeholder: "Name of an item",
+      autocomplete: "off",
+      on: { input: () => this.find() },
+    });
     this.rate = h("div", {});
     this.body = h("div", { class: "stack" });
-    const field = h("label", { class: "field grow" }, h("span", { class: "field-name", text: "Search" }), this.search);
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Ratings" }), h("div", { class: "columns" }, panel("Rate", field, this.rate), this.body), shareBar(app, this));
+    const field = h(
+      "label",
+      { class: "field grow" },
+      h("span", { class: "field-name", text: "Search" }),
+      this.search,
+    );
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Ratings" }),
+      h("div", { class: "columns" }, panel("Rate", field, this.rate), this.body),
+      shareBar(app, this),
+    );
   }
 
   find() {
@@ -53,7 +73,10 @@ export class RatingsView {
     const { app } = this;
     const state = app.state.possible ? app.state : app.prior;
     const open = [...app.model.variables.keys()].filter((n) => !app.evidence.has(n));
-    if (this.sought) return open.filter((n) => app.model.variables[n].name.toLowerCase().includes(this.sought)).slice(0, LISTED);
+    if (this.sought)
+      return open
+        .filter((n) => app.model.variables[n].name.toLowerCase().includes(this.sought))
+        .slice(0, LISTED);
     const worth = new Map(open.map((n) => [n, classInformation(app.model, state, n)]));
     return open.sort((a, b) => worth.get(b) - worth.get(a)).slice(0, LISTED - 4);
   }
@@ -66,7 +89,10 @@ export class RatingsView {
       this.rate,
       rated.length ? h("p", { class: "note", text: "Rated; press again to take back." }) : null,
       rated.map((n) => this.item(n)),
-      h("p", { class: "note", text: this.sought ? `${offered.length || "No"} found` : "Most telling to rate next." }),
+      h("p", {
+        class: "note",
+        text: this.sought ? `${offered.length || "No"} found` : "Most telling to rate next.",
+      }),
       offered.map((n) => this.item(n)),
     );
     if (focused?.startsWith("rate-")) document.getElementById(focused)?.focus({ preventScroll: true });
@@ -76,11 +102,32 @@ export class RatingsView {
     const { app } = this;
     const variable = app.model.variables[n];
     const given = app.evidence.get(n)?.levels ?? [];
-    const give = (i) => app.give(withPiece(app.evidence, n, given.length === 1 && given[0] === i ? null : { kind: "in", levels: [i] }, variable.size));
+    const give = (i) =>
+      app.give(
+        withPiece(
+          app.evidence,
+          n,
+          given.length === 1 && given[0] === i ? null : { kind: "in", levels: [i] },
+          variable.size,
+        ),
+      );
     const stars = variable.labels.map((label, i) =>
-      h("button", { class: "star", type: "button", id: `rate-${n}-${i}`, "aria-pressed": String(given.length === 1 && given[0] === i), "aria-label": `${variable.name}: ${label}`, text: label, on: { click: () => give(i) } }),
+      h("button", {
+        class: "star",
+        type: "button",
+        id: `rate-${n}-${i}`,
+        "aria-pressed": String(given.length === 1 && given[0] === i),
+        "aria-label": `${variable.name}: ${label}`,
+        text: label,
+        on: { click: () => give(i) },
+      }),
     );
-    return h("div", { class: "rated", role: "group", "aria-label": variable.name }, h("bdi", { class: "name", text: variable.name, title: variable.name }), h("div", { class: "stars" }, stars));
+    return h(
+      "div",
+      { class: "rated", role: "group", "aria-label": variable.name },
+      h("bdi", { class: "name", text: variable.name, title: variable.name }),
+      h("div", { class: "stars" }, stars),
+    );
   }
 
   mean(bars) {
@@ -92,19 +139,43 @@ export class RatingsView {
     const { app } = this;
     const open = [...app.model.variables.keys()].filter((n) => !app.evidence.has(n));
     return open
-      .map((n) => ({ n, label: app.model.variables[n].name, before: this.mean(app.before(n)), after: this.mean(app.after(n)), like: app.after(n).reduce((sum, p, i) => (this.liked[i] ? sum + p : sum), 0) }))
+      .map((n) => ({
+        n,
+        label: app.model.variables[n].name,
+        before: this.mean(app.before(n)),
+        after: this.mean(app.after(n)),
+        like: app.after(n).reduce((sum, p, i) => (this.liked[i] ? sum + p : sum), 0),
+      }))
       .sort((a, b) => b.after - a.after || a.n - b.n);
   }
 
   predictions() {
     const rows = this.expected().slice(0, LISTED);
-    const change = ({ before, after }) => (Math.abs(after - before) < 0.005 ? "" : `${after > before ? "▲" : "▼"} ${Math.abs(after - before).toFixed(2)}`);
+    const change = ({ before, after }) =>
+      Math.abs(after - before) < 0.005
+        ? ""
+        : `${after > before ? "▲" : "▼"} ${Math.abs(after - before).toFixed(2)}`;
     const line = (row) => {
       const meter = h("span", { class: "meter", "aria-hidden": "true" }, h("span", { class: "meter-bar" }));
       meter.firstChild.style.transform = `scaleX(${(row.after - this.low) / (this.high - this.low)})`;
-      return h("li", { class: "prediction" }, h("bdi", { class: "name", text: row.label, title: row.label }), meter, h("span", { class: "number", text: row.after.toFixed(2) }), h("span", { class: "number move", text: change(row) }), h("span", { class: "number move", text: `liked ${percent(row.like, 0)}` }));
+      return h(
+        "li",
+        { class: "prediction" },
+        h("bdi", { class: "name", text: row.label, title: row.label }),
+        meter,
+        h("span", { class: "number", text: row.after.toFixed(2) }),
+        h("span", { class: "number move", text: change(row) }),
+        h("span", { class: "number move", text: `liked ${percent(row.like, 0)}` }),
+      );
     };
-    return panel("Expected ratings", h("p", { class: "note", text: `On the scale ${this.low} to ${this.high}; change against knowing nothing.` }), h("ol", { class: "ranking" }, rows.map(line)));
+    return panel(
+      "Expected ratings",
+      h("p", {
+        class: "note",
+        text: `On the scale ${this.low} to ${this.high}; change against knowing nothing.`,
+      }),
+      h("ol", { class: "ranking" }, rows.map(line)),
+    );
   }
 
   get size() {
@@ -115,13 +186,33 @@ export class RatingsView {
   bundle() {
     const { app } = this;
     const open = [...app.model.variables.keys()].filter((n) => !app.evidence.has(n));
-    const choice = select("Items", SIZES.map((k) => [String(k), String(k)]), String(this.size), (value) => app.set("bundle", value === "3" ? null : value), { id: "bundle-size" });
-    if (open.length < this.size) return panel("Liked together", choice, h("p", { class: "note", text: "Too few items are left." }));
+    const choice = select(
+      "Items",
+      SIZES.map((k) => [String(k), String(k)]),
+      String(this.size),
+      (value) => app.set("bundle", value === "3" ? null : value),
+      { id: "bundle-size" },
+    );
+    if (open.length < this.size)
+      return panel("Liked together", choice, h("p", { class: "note", text: "Too few items are left." }));
     const { classes } = app.state.possible ? app.state : app.prior;
-    const found = bestSet(classes, open.map((n) => this.likes(n)), this.size);
+    const found = bestSet(
+      classes,
+      open.map((n) => this.likes(n)),
+      this.size,
+    );
     const least = this.scale.find((_, i) => this.liked[i]);
     const words = `${percent(found.probability)} that all are rated ${least} or more${found.exact ? "" : " (the best found)"}.`;
-    return panel("Liked together", choice, h("ol", { class: "ranking bundle" }, found.items.map((k) => h("li", {}, h("bdi", { text: app.model.variables[open[k]].name })))), h("p", { class: "note", text: words }));
+    return panel(
+      "Liked together",
+      choice,
+      h(
+        "ol",
+        { class: "ranking bundle" },
+        found.items.map((k) => h("li", {}, h("bdi", { text: app.model.variables[open[k]].name }))),
+      ),
+      h("p", { class: "note", text: words }),
+    );
   }
 
   /** Probability that an item is liked, class by class. */
@@ -135,21 +226,39 @@ export class RatingsView {
   }
 
   table() {
-    return [["item", "expected", "before", "liked"], ...this.expected().map((row) => [row.label, row.after, row.before, row.like])];
+    return [
+      ["item", "expected", "before", "liked"],
+      ...this.expected().map((row) => [row.label, row.after, row.before, row.like]),
+    ];
   }
 
   chart() {
-    const rows = this.expected().slice(0, 30).map((row) => ({ ...row, before: row.before - this.low, after: row.after - this.low, text: row.after.toFixed(2) }));
+    const rows = this.expected()
+      .slice(0, 30)
+      .map((row) => ({
+        ...row,
+        before: row.before - this.low,
+        after: row.after - this.low,
+        text: row.after.toFixed(2),
+      }));
     return barChart(rows, { title: "Expected ratings", most: this.high - this.low });
   }
 
   query() {
     const { model, evidence } = this.app;
-    return this.expected().slice(0, 5).map((row) => question(model, "E", [row.label], evidence));
+    return this.expected()
+      .slice(0, 5)
+      .map((row) => question(model, "E", [row.label], evidence));
   }
 
   python() {
-    const open = this.expected().slice(0, 30).map((row) => JSON.stringify(row.label));
-    return python(this.app.model, (given) => `expect([${open.join(", ")}]${given ? `, ${given}` : ""})`, this.app.evidence);
+    const open = this.expected()
+      .slice(0, 30)
+      .map((row) => JSON.stringify(row.label));
+    return python(
+      this.app.model,
+      (given) => `expect([${open.join(", ")}]${given ? `, ${given}` : ""})`,
+      this.app.evidence,
+    );
   }
 }

@@ -25,7 +25,15 @@ export class RecordView {
     this.bar = h("div", { class: "toolbar" });
     this.words = h("p", { class: "note" });
     this.body = h("div", { class: "panel scroll", tabindex: 0, role: "region", "aria-label": "Cells" });
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Record" }), this.bar, this.words, this.body, shareBar(app, this));
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Record" }),
+      this.bar,
+      this.words,
+      this.body,
+      shareBar(app, this),
+    );
   }
 
   /** Number of the record shown, from 1; 0 for the completion of the evidence. */
@@ -44,18 +52,44 @@ export class RecordView {
     this.cells = cells;
     this.words.textContent = words;
     const shown = cells.slice(0, MOST_ROWS);
-    const more = cells.length > shown.length ? h("p", { class: "note", text: `and ${count(cells.length - shown.length)} more cells; the CSV has them all` }) : null;
+    const more =
+      cells.length > shown.length
+        ? h("p", {
+            class: "note",
+            text: `and ${count(cells.length - shown.length)} more cells; the CSV has them all`,
+          })
+        : null;
     replace(this.body, cellTable(shown), more);
   }
 
   drawBar() {
     const { number, records } = this;
-    const button = (text, act, disabled = false) => h("button", { class: "small", type: "button", text, disabled, on: { click: act } });
-    if (!records) return replace(this.bar, h("p", { class: "note", text: "Most probable completion of the evidence. Records can be stepped through when the page was made with data." }));
-    const box = h("input", { type: "number", min: 1, max: records.size, value: number || "", id: "record-number", on: { change: () => this.show(Number(box.value)) } });
+    const button = (text, act, disabled = false) =>
+      h("button", { class: "small", type: "button", text, disabled, on: { click: act } });
+    if (!records)
+      return replace(
+        this.bar,
+        h("p", {
+          class: "note",
+          text: "Most probable completion of the evidence. Records can be stepped through when the page was made with data.",
+        }),
+      );
+    const box = h("input", {
+      type: "number",
+      min: 1,
+      max: records.size,
+      value: number || "",
+      id: "record-number",
+      on: { change: () => this.show(Number(box.value)) },
+    });
     replace(
       this.bar,
-      h("label", { class: "field" }, h("span", { class: "field-name", text: `Record, 1 to ${count(records.size)}` }), box),
+      h(
+        "label",
+        { class: "field" },
+        h("span", { class: "field-name", text: `Record, 1 to ${count(records.size)}` }),
+        box,
+      ),
       button("Previous", () => this.show(number - 1), number < 1),
       button("Next", () => this.show(number + 1), number >= records.size),
       button("Most surprising", () => this.show(this.oddest())),
@@ -70,13 +104,18 @@ export class RecordView {
 
   give() {
     const pieces = this.codes(this.number).map((code, n) => [n, { kind: "in", levels: [code] }]);
-    this.app.give(new Map(pieces.filter(([n, piece]) => piece.levels[0] >= 0 && this.app.model.variables[n].size > 1)));
+    this.app.give(
+      new Map(pieces.filter(([n, piece]) => piece.levels[0] >= 0 && this.app.model.variables[n].size > 1)),
+    );
   }
 
   completed() {
     const { app } = this;
-    if (!app.state.possible) return { cells: [], words: "The evidence is impossible under this model: nothing completes it." };
-    const open = app.model.variables.map((_, n) => n).filter((n) => app.evidence.get(n)?.levels?.length !== 1 || app.evidence.get(n).kind !== "in");
+    if (!app.state.possible)
+      return { cells: [], words: "The evidence is impossible under this model: nothing completes it." };
+    const open = app.model.variables
+      .map((_, n) => n)
+      .filter((n) => app.evidence.get(n)?.levels?.length !== 1 || app.evidence.get(n).kind !== "in");
     const found = mostProbable(app.model, app.state, open);
     const at = new Map(open.map((n, k) => [n, found.levels[k]]));
     const cells = app.model.variables.map((variable, n) => {
@@ -92,11 +131,16 @@ export class RecordView {
     const codes = this.codes(this.number);
     const parts = logParts(model, codes);
     const holes = codes.flatMap((code, n) => (code < 0 ? [n] : []));
-    const given = new Map(codes.flatMap((code, n) => (code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, model.variables[n].size)]])));
+    const given = new Map(
+      codes.flatMap((code, n) =>
+        code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, model.variables[n].size)]],
+      ),
+    );
     const state = infer(model, given);
     const found = holes.length && state.possible ? mostProbable(model, state, holes) : null;
     const cells = model.variables.map((variable, n) => {
-      if (codes[n] >= 0) return { variable, n, level: codes[n], status: "recorded", ...judged(model, parts, codes, n) };
+      if (codes[n] >= 0)
+        return { variable, n, level: codes[n], status: "recorded", ...judged(model, parts, codes, n) };
       if (!found) return { variable, n, level: null, prob: NaN, status: "missing" };
       const level = found.levels[holes.indexOf(n)];
       return { variable, n, level, prob: marginal(model, state, n)[level], status: "imputed" };
@@ -115,7 +159,10 @@ export class RecordView {
 
   findOddest() {
     const { model } = this.app;
-    const most = Math.min(this.records.size, Math.ceil(20_000_000 / (model.variables.length * model.rank * 3)));
+    const most = Math.min(
+      this.records.size,
+      Math.ceil(20_000_000 / (model.variables.length * model.rank * 3)),
+    );
     let [best, least] = [1, Infinity];
     for (let number = 1; number <= most; number++) {
       const codes = this.codes(number);
@@ -130,15 +177,30 @@ export class RecordView {
   }
 
   table() {
-    return [["variable", "value", "status", "prob", "surprising"], ...this.cells.map(({ variable, level, prob, status, surprising }) => [variable.name, level === null ? "" : variable.labels[level], status, prob, surprising ? "yes" : ""])];
+    return [
+      ["variable", "value", "status", "prob", "surprising"],
+      ...this.cells.map(({ variable, level, prob, status, surprising }) => [
+        variable.name,
+        level === null ? "" : variable.labels[level],
+        status,
+        prob,
+        surprising ? "yes" : "",
+      ]),
+    ];
   }
 
   chart() {
-    const rows = this.cells.filter(({ prob }) => prob >= 0).map(({ variable, level, prob, surprising }) => ({
-      label: `${variable.name} = ${variable.labels[level]}${surprising ? " !" : ""}`,
-      after: prob,
-    }));
-    return barChart(rows.slice(0, DRAWN), { title: this.number ? `Record ${this.number}: probability of each cell given the others` : "Most probable completion: probability of each level" });
+    const rows = this.cells
+      .filter(({ prob }) => prob >= 0)
+      .map(({ variable, level, prob, surprising }) => ({
+        label: `${variable.name} = ${variable.labels[level]}${surprising ? " !" : ""}`,
+        after: prob,
+      }));
+    return barChart(rows.slice(0, DRAWN), {
+      title: this.number
+        ? `Record ${this.number}: probability of each cell given the others`
+        : "Most probable completion: probability of each level",
+    });
   }
 
   query() {
@@ -146,11 +208,17 @@ export class RecordView {
   }
 
   python() {
-    return python(this.app.model, (given) => `mode(${given})`, this.number ? this.asEvidence() : this.app.evidence);
+    return python(
+      this.app.model,
+      (given) => `mode(${given})`,
+      this.number ? this.asEvidence() : this.app.evidence,
+    );
   }
 
   asEvidence() {
-    return new Map(this.codes(this.number).flatMap((code, n) => (code < 0 ? [] : [[n, { kind: "in", levels: [code] }]])));
+    return new Map(
+      this.codes(this.number).flatMap((code, n) => (code < 0 ? [] : [[n, { kind: "in", levels: [code] }]])),
+    );
   }
 }
 
@@ -204,7 +272,12 @@ function judged(model, parts, codes, n) {
   const bars = marginal(model, { classes, shares: new Map() }, n);
   const expected = bars.indexOf(bars.reduce((a, b) => Math.max(a, b), 0));
   const prob = bars[codes[n]];
-  return { prob, surprising: prob < SURPRISING && expected !== codes[n], expected, expectedProb: bars[expected] };
+  return {
+    prob,
+    surprising: prob < SURPRISING && expected !== codes[n],
+    expected,
+    expectedProb: bars[expected],
+  };
 }
 
 function cellTable(cells) {
@@ -216,12 +289,31 @@ function cellTable(cells) {
       h("td", {}, h("bdi", { text: level === null ? "missing" : variable.labels[level] })),
       h("td", { text: status }),
       h("td", { class: "number", text: status === "given" ? "" : percent(prob) }),
-      h("td", {}, surprising ? [h("strong", { text: "surprising" }), `, expected ${variable.labels[expected]} (${percent(expectedProb)})`] : ""),
+      h(
+        "td",
+        {},
+        surprising
+          ? [
+              h("strong", { text: "surprising" }),
+              `, expected ${variable.labels[expected]} (${percent(expectedProb)})`,
+            ]
+          : "",
+      ),
     );
   return h(
     "table",
     { class: "plain-table" },
-    h("thead", {}, h("tr", {}, ["Variable", "Value", "", "Probability", "Remark"].map((text) => h("th", { scope: "col", class: text === "Probability" ? "number" : null, text: text || "Status" })))),
+    h(
+      "thead",
+      {},
+      h(
+        "tr",
+        {},
+        ["Variable", "Value", "", "Probability", "Remark"].map((text) =>
+          h("th", { scope: "col", class: text === "Probability" ? "number" : null, text: text || "Status" }),
+        ),
+      ),
+    ),
     h("tbody", {}, cells.map(row)),
   );
 }

@@ -30,7 +30,10 @@ export function shareBar(app, view) {
 
 function commands(app, view) {
   if (view.command) return view.command();
-  return [view.query()].flat().map((query) => command(app.model, query)).join("\n");
+  return [view.query()]
+    .flat()
+    .map((query) => command(app.model, query))
+    .join("\n");
 }
 
 function flash(button, text) {

@@ -22,7 +22,12 @@ export class Strip {
     this.element = h(
       "section",
       { class: "strip", "aria-label": "Evidence" },
-      h("div", { class: "strip-line" }, this.chips, h("div", { class: "buttons" }, this.undo, this.redo, this.clear, this.link)),
+      h(
+        "div",
+        { class: "strip-line" },
+        this.chips,
+        h("div", { class: "buttons" }, this.undo, this.redo, this.clear, this.link),
+      ),
       h("div", { class: "strip-line" }, this.facts, this.warning),
     );
     this.update();
@@ -31,7 +36,12 @@ export class Strip {
   update() {
     const { app } = this;
     const { model, evidence } = app;
-    replace(this.chips, evidence.size ? [...evidence].map(([n, piece]) => this.chip(n, piece)) : h("li", { class: "none", text: "Nothing given: click a level to give it" }));
+    replace(
+      this.chips,
+      evidence.size
+        ? [...evidence].map(([n, piece]) => this.chip(n, piece))
+        : h("li", { class: "none", text: "Nothing given: click a level to give it" }),
+    );
     this.undo.disabled = !app.history.canUndo;
     this.redo.disabled = !app.history.canRedo;
     this.clear.disabled = evidence.size === 0;
@@ -40,7 +50,11 @@ export class Strip {
     setText(this.facts, words);
     setText(this.warning, warning);
     this.warning.hidden = !warning;
-    announce([[...evidence].map(([n, piece]) => describe(model.variables[n], piece)).join(", "), words, warning].filter(Boolean).join(". "));
+    announce(
+      [[...evidence].map(([n, piece]) => describe(model.variables[n], piece)).join(", "), words, warning]
+        .filter(Boolean)
+        .join(". "),
+    );
   }
 
   chip(n, piece) {
@@ -50,7 +64,18 @@ export class Strip {
     return h(
       "li",
       {},
-      h("button", { class: "chip", type: "button", title: "Take back", "aria-label": `Take back ${text}`, on: { click: take } }, h("bdi", { text }), h("span", { class: "cross", "aria-hidden": "true", text: "×" })),
+      h(
+        "button",
+        {
+          class: "chip",
+          type: "button",
+          title: "Take back",
+          "aria-label": `Take back ${text}`,
+          on: { click: take },
+        },
+        h("bdi", { text }),
+        h("span", { class: "cross", "aria-hidden": "true", text: "×" }),
+      ),
     );
   }
 
@@ -81,7 +106,9 @@ function facts(app) {
   if (!app.state.possible) return "";
   const soft = [...app.evidence.values()].some((piece) => piece.kind === "soft");
   // A soft piece is a likelihood up to a factor: its probability has no scale of its own.
-  const words = [soft ? "Weighed evidence: only ratios matter" : `Probability of this ${probability(app.state.logProb)}`];
+  const words = [
+    soft ? "Weighed evidence: only ratios matter" : `Probability of this ${probability(app.state.logProb)}`,
+  ];
   const { support } = app;
   if (support) words.push(recordsInWords(support));
   return words.join(" · ");

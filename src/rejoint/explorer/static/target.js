@@ -22,7 +22,14 @@ export class TargetView {
   constructor(app) {
     this.app = app;
     this.body = h("div", { class: "columns" });
-    this.element = h("div", {}, h("h2", { class: "quiet", text: "Target" }), (this.bar = h("div", { class: "toolbar" })), this.body, shareBar(app, this));
+    this.element = h(
+      "div",
+      {},
+      h("h2", { class: "quiet", text: "Target" }),
+      (this.bar = h("div", { class: "toolbar" })),
+      this.body,
+      shareBar(app, this),
+    );
   }
 
   get target() {
@@ -32,7 +39,10 @@ export class TargetView {
 
   update() {
     const { app, target } = this;
-    replace(this.bar, pick(app, "Target", target, (n) => app.set("target", app.model.variables[n ?? 0].name), { empty: "" }));
+    replace(
+      this.bar,
+      pick(app, "Target", target, (n) => app.set("target", app.model.variables[n ?? 0].name), { empty: "" }),
+    );
     const state = app.state.possible ? app.state : app.prior;
     const ranked = targetInformation(app.model, state, target)
       .map((value, n) => ({ n, value }))
@@ -52,36 +62,75 @@ export class TargetView {
   next(ranked) {
     const { app } = this;
     const rows = ranked.slice(0, SHOWN);
-    const list = h("ol", { class: "ranking" }, rows.map(({ n, value }) => this.offer(n, value, rows[0].value)));
-    const words = rows.length ? "What an answer would tell about the target, on average." : "Nothing is left to ask.";
+    const list = h(
+      "ol",
+      { class: "ranking" },
+      rows.map(({ n, value }) => this.offer(n, value, rows[0].value)),
+    );
+    const words = rows.length
+      ? "What an answer would tell about the target, on average."
+      : "Nothing is left to ask.";
     return panel("Ask next", h("p", { class: "note", text: words }), list);
   }
 
   offer(n, value, most) {
     const { app } = this;
     const variable = app.model.variables[n];
-    const give = (level) => app.give(withPiece(app.evidence, n, { kind: "in", levels: [level] }, variable.size));
+    const give = (level) =>
+      app.give(withPiece(app.evidence, n, { kind: "in", levels: [level] }, variable.size));
     const meter = h("span", { class: "meter", "aria-hidden": "true" }, h("span", { class: "meter-bar" }));
     meter.firstChild.style.transform = `scaleX(${most > 0 ? value / most : 0})`;
-    const head = h("div", { class: "ranking-head" }, h("bdi", { class: "ranking-name", text: variable.name }), meter, h("span", { class: "number", text: bits(value) }));
-    return h("li", {}, head, h("div", { class: "answers" }, variable.size <= BUTTONS ? answerButtons(variable, give) : answerList(variable, give)));
+    const head = h(
+      "div",
+      { class: "ranking-head" },
+      h("bdi", { class: "ranking-name", text: variable.name }),
+      meter,
+      h("span", { class: "number", text: bits(value) }),
+    );
+    return h(
+      "li",
+      {},
+      head,
+      h(
+        "div",
+        { class: "answers" },
+        variable.size <= BUTTONS ? answerButtons(variable, give) : answerList(variable, give),
+      ),
+    );
   }
 
   /** Each piece of evidence by what the target would be without it. */
   movers() {
     const { app, target } = this;
     const { model, evidence } = app;
-    if (!evidence.size || !app.state.possible) return panel("What moved it", h("p", { class: "note", text: "Give evidence to see which piece of it matters." }));
+    if (!evidence.size || !app.state.possible)
+      return panel(
+        "What moved it",
+        h("p", { class: "note", text: "Give evidence to see which piece of it matters." }),
+      );
     const now = app.after(target);
-    const rows = [...evidence].filter(([n]) => n !== target).map(([n, piece]) => {
-      const without = new Map(evidence);
-      without.delete(n);
-      const bars = marginal(model, infer(model, likelihoods(model, without)), target);
-      return { text: describe(model.variables[n], piece), bars, shift: distance(now, bars) };
-    });
+    const rows = [...evidence]
+      .filter(([n]) => n !== target)
+      .map(([n, piece]) => {
+        const without = new Map(evidence);
+        without.delete(n);
+        const bars = marginal(model, infer(model, likelihoods(model, without)), target);
+        return { text: describe(model.variables[n], piece), bars, shift: distance(now, bars) };
+      });
     rows.sort((a, b) => b.shift - a.shift);
-    const items = rows.map((row) => h("li", {}, h("bdi", { class: "ranking-name", text: row.text }), h("span", { class: "note", text: `: ${this.effect(row.bars, now)}` })));
-    return panel("What moved it", h("p", { class: "note", text: "Largest first; each against all the other evidence." }), h("ol", { class: "ranking" }, items));
+    const items = rows.map((row) =>
+      h(
+        "li",
+        {},
+        h("bdi", { class: "ranking-name", text: row.text }),
+        h("span", { class: "note", text: `: ${this.effect(row.bars, now)}` }),
+      ),
+    );
+    return panel(
+      "What moved it",
+      h("p", { class: "note", text: "Largest first; each against all the other evidence." }),
+      h("ol", { class: "ranking" }, items),
+    );
   }
 
   effect(before, after) {
@@ -95,7 +144,13 @@ export class TargetView {
   rows() {
     const { app, target } = this;
     const [before, after, range] = [app.before(target), app.after(target), intervals(app, target)];
-    return app.model.variables[target].labels.map((label, i) => ({ label, before: before[i], after: after[i], low: range?.low[i], high: range?.high[i] }));
+    return app.model.variables[target].labels.map((label, i) => ({
+      label,
+      before: before[i],
+      after: after[i],
+      low: range?.low[i],
+      high: range?.high[i],
+    }));
   }
 
   chart(width = 640) {
@@ -105,7 +160,10 @@ export class TargetView {
   }
 
   table() {
-    return [["level", "before", "now", "low", "high"], ...this.rows().map((row) => [row.label, row.before, row.after, row.low ?? NaN, row.high ?? NaN])];
+    return [
+      ["level", "before", "now", "low", "high"],
+      ...this.rows().map((row) => [row.label, row.before, row.after, row.low ?? NaN, row.high ?? NaN]),
+    ];
   }
 
   query() {
@@ -114,7 +172,11 @@ export class TargetView {
 
   python() {
     const { name } = this.app.model.variables[this.target];
-    return python(this.app.model, (given) => `table(${[names([name]), given].filter(Boolean).join(", ")})`, this.app.evidence);
+    return python(
+      this.app.model,
+      (given) => `table(${[names([name]), given].filter(Boolean).join(", ")})`,
+      this.app.evidence,
+    );
   }
 }
 
@@ -124,14 +186,26 @@ export function panel(title, ...children) {
 
 function answerButtons(variable, give) {
   return variable.labels.map((label, i) =>
-    h("button", { class: "small answer", type: "button", "aria-label": `${variable.name} = ${label}`, on: { click: () => give(i) } }, h("bdi", { text: label })),
+    h(
+      "button",
+      {
+        class: "small answer",
+        type: "button",
+        "aria-label": `${variable.name} = ${label}`,
+        on: { click: () => give(i) },
+      },
+      h("bdi", { text: label }),
+    ),
   );
 }
 
 function answerList(variable, give) {
   const box = h(
     "select",
-    { "aria-label": `Answer for ${variable.name}`, on: { change: () => box.value !== "" && give(Number(box.value)) } },
+    {
+      "aria-label": `Answer for ${variable.name}`,
+      on: { change: () => box.value !== "" && give(Number(box.value)) },
+    },
     h("option", { value: "", text: "Answer …" }),
     variable.labels.map((text, i) => h("option", { value: i, text })),
   );

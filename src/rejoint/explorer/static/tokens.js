@@ -48,9 +48,12 @@ function next(chars, at, text) {
     return [{ kind: "word", text: chars.slice(at, end).join(""), at }, end];
   }
   for (const sign of SIGNS) {
-    if (sign === chars.slice(at, at + sign.length).join("")) return [{ kind: "sign", text: MEANING[sign] ?? sign, at }, at + sign.length];
+    if (sign === chars.slice(at, at + sign.length).join(""))
+      return [{ kind: "sign", text: MEANING[sign] ?? sign, at }, at + sign.length];
   }
-  const advice = /^[\p{Pi}\p{Pf}]$/u.test(char) ? "quotes are written \" or '" : "put names and labels that contain it in quotes.";
+  const advice = /^[\p{Pi}\p{Pf}]$/u.test(char)
+    ? "quotes are written \" or '"
+    : "put names and labels that contain it in quotes.";
   throw new QueryError(`The character ${quote(char)} has no meaning here: ${advice}`, text, at);
 }
 
@@ -77,7 +80,8 @@ function escape(chars, at, text) {
     let end = at + 3;
     while (end < chars.length && /^[0-9a-fA-F]$/.test(chars[end]) && end < at + 9) end++;
     const digits = chars.slice(at + 3, end).join("");
-    if (digits && chars[end] === "}" && parseInt(digits, 16) <= 0x10ffff) return [String.fromCodePoint(parseInt(digits, 16)), end + 1];
+    if (digits && chars[end] === "}" && parseInt(digits, 16) <= 0x10ffff)
+      return [String.fromCodePoint(parseInt(digits, 16)), end + 1];
   }
   throw new QueryError(
     "Unknown escape in a quoted text: expected \\\\, \\\", \\', \\n, \\t, \\r or \\u{...}; a backslash itself is written \\\\",

@@ -15,7 +15,8 @@ export function readsAsNumber(text) {
 /** A text in double quotes that reads back the same. */
 export function quote(text) {
   const plain = { "\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r" };
-  const escape = (c) => plain[c] ?? (/^[\p{C}\p{Zl}\p{Zp}]$/u.test(c) ? `\\u{${c.codePointAt(0).toString(16)}}` : c);
+  const escape = (c) =>
+    plain[c] ?? (/^[\p{C}\p{Zl}\p{Zp}]$/u.test(c) ? `\\u{${c.codePointAt(0).toString(16)}}` : c);
   return `"${Array.from(text, escape).join("")}"`;
 }
 
