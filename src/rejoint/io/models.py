@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from rejoint.io.archive import read_archive, write_archive
 from rejoint.io.places import whole_file
 from rejoint.io.plain import as_plain, read_text, write_text
 
-__all__ = ["SavedModel", "read_model", "read_saved", "write_model"]
+__all__ = ["SavedModel", "read_model", "read_open", "read_saved", "write_model", "write_open"]
 
 FloatArray = NDArray[np.float64]
 
@@ -58,12 +58,37 @@ def write_model(
     ...     sorted(np.load(path).files)
     ['factors', 'meta.json', 'weights']
     """
+    plain = str(path).lower().endswith(".json")
     notes = _checked(dict(notes or {}), len(weights))
     with whole_file(path) as file:
-        if str(path).lower().endswith(".json"):
-            file.write(write_text(as_plain(weights, factors, domain, notes)))
-        else:
-            write_archive(file, weights, factors, domain, notes)
+        write_open(file, weights, factors, domain, notes, plain=plain)
+
+
+def write_open(
+    file: IO[bytes],
+    weights: FloatArray,
+    factors: Sequence[FloatArray],
+    domain: Domain,
+    notes: Mapping[str, Any] | None = None,
+    *,
+    plain: bool = False,
+) -> None:
+    """Write a model to a file that is open: as text if ``plain``, else as an archive.
+
+    Examples
+    --------
+    >>> import io, numpy as np
+    >>> file = io.BytesIO()
+    >>> write_open(file, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]))
+    >>> _ = file.seek(0)
+    >>> read_open(file, "memory").weights
+    array([1.])
+    """
+    notes = _checked(dict(notes or {}), len(weights))
+    if plain:
+        file.write(write_text(as_plain(weights, factors, domain, notes)))
+    else:
+        write_archive(file, weights, factors, domain, notes)
 
 
 def _checked(notes: dict[str, Any], rank: int) -> dict[str, Any]:
@@ -116,8 +141,22 @@ def read_saved(path: str | PathLike[str]) -> SavedModel:
     except IsADirectoryError:
         raise IsADirectoryError(f"'{path}' is a folder, not a model file.") from None
     with file:
-        if file.read(64).lstrip().startswith(b"{"):
-            file.seek(0)
-            return SavedModel(*read_text(file.read(), path))
-        file.seek(0)
-        return SavedModel(*read_archive(file, path))
+        return read_open(file, path)
+
+
+def read_open(file: IO[bytes], path: str | PathLike[str]) -> SavedModel:
+    """Read a model from a file that is open and can seek; ``path`` is what errors call it.
+
+    Examples
+    --------
+    >>> import io
+    >>> read_open(io.BytesIO(b"hello"), "standard input")
+    Traceback (most recent call last):
+    ...
+    ValueError: 'standard input' is not a rejoint model...
+    """
+    start = file.read(64)
+    file.seek(0)
+    if start.lstrip().startswith(b"{"):
+        return SavedModel(*read_text(file.read(), path))
+    return SavedModel(*read_archive(file, path))

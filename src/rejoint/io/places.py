@@ -31,6 +31,11 @@ def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
         raise FileNotFoundError(f"Cannot save to '{path}': there is no folder '{target.parent}'.")
     if target.is_dir():
         raise IsADirectoryError(f"Cannot save to '{path}': it is a folder; name a file.")
+    if target.exists() and not target.is_file():
+        # A device or a pipe (/dev/stdout, say) is written to: moving a file there would end it.
+        with open(target, "wb") as file:
+            yield file
+        return
     aside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
     try:
         # Not tempfile: the file shall have the permissions of any other new file.
