@@ -1,0 +1,80 @@
+"""``rejoint ask``: questions to a model, in the query language."""
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from rejoint.cli.options import as_json, load, output_option, seed_option
+from rejoint.cli.output import echo_json, opened, plain, record_rows, write_rows
+
+if TYPE_CHECKING:
+    from rejoint.pmf import Answer
+
+EXAMPLES = """\b
+Examples:
+  rejoint ask patients.rejoint "P(lung = yes | smoke = yes)"
+  rejoint ask patients.rejoint "P(lung | smoke, xray = yes)" --json
+  rejoint ask patients.rejoint "argmax bronc, xray | dysp = yes" "MI(smoke; lung)" --bits
+  rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv"""
+
+
+@click.command("ask", epilog=EXAMPLES)
+@click.argument("model", metavar="MODEL")
+@click.argument("questions", metavar="QUESTION...", nargs=-1)
+@click.option("--bits", is_flag=True, help="Entropy and information in bits; else in nats.")
+@output_option("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
+@seed_option
+@as_json
+def command(
+    model: str,
+    questions: tuple[str, ...],
+    bits: bool,
+    output: str | None,
+    seed: int,
+    as_json: bool,
+) -> None:
+    """Answer questions: P(...), E(...), argmax ..., sample ..., H(...), MI(...).
+
+    Left of the bar stands what is asked, right of it what is given: P(a, b | c = x, d in {y, z},
+    not e = w, age >= 40). Quote names and labels that are no plain words. Without a QUESTION, each
+    line of stdin is one.
+    """
+    if not questions and model == "-":
+        raise click.UsageError("The model comes from stdin: name the question.")
+    pmf = load(model)
+    lines = sys.stdin.read().splitlines() if not questions else ()
+    asked = [text for text in (*questions, *lines) if text.strip()]
+    if not asked:
+        raise click.UsageError("There is no question: name one, or give one a line on stdin.")
+    if output and len(asked) > 1:
+        raise click.UsageError("-o takes the answer to one question.")
+    answers = [pmf.ask(text, bits=bits, random_state=seed) for text in asked]
+    if output:
+        _write(answers[0], output)
+    elif as_json:
+        plains = [answer.to_json() for answer in answers]
+        echo_json(plains[0] if len(plains) == 1 else plains)
+    else:
+        with opened(None) as file:
+            file.write(("\n\n".join(map(str, answers)) + "\n").encode())
+
+
+def _write(answer: "Answer", output: str) -> None:
+    """The rows of a table (labels and a number) or of sampled records."""
+    import numpy as np
+
+    from rejoint.records import Records
+
+    value = answer.value
+    if isinstance(value, Records):
+        write_rows(output, value.names, record_rows(value))
+        return
+    if not isinstance(value, np.ndarray):
+        raise ValueError(f"The answer to {answer.query} is no table: leave out -o, or use --json.")
+    names = [axis.name for axis in answer.axes] + [answer.column]
+    rows = (
+        [plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)] + [float(cell)]
+        for at, cell in np.ndenumerate(value)
+    )
+    write_rows(output, names, rows)

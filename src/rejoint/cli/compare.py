@@ -1,0 +1,107 @@
+"""``rejoint compare``: how far apart two models are, and where."""
+
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.display import show_table
+from rejoint.cli.group import FAR
+from rejoint.cli.options import as_json, load, seed_option
+from rejoint.cli.output import echo_json
+
+if TYPE_CHECKING:
+    from rejoint.pmf import LowRankPMF
+
+EXAMPLES = """\b
+Examples:
+  rejoint compare patients.rejoint lung.rejoint
+  rejoint compare patients.rejoint lung.rejoint --within 0.9 --json"""
+
+_PAIRS = 500  # of variables that are compared
+
+
+@click.command("compare", epilog=EXAMPLES)
+@click.argument("model", metavar="MODEL")
+@click.argument("other", metavar="OTHER")
+@click.option(
+    "--within",
+    type=click.FloatRange(min=0.0),
+    help="End with exit code 4 if their total variation is more.",
+)
+@seed_option
+@as_json
+def command(model: str, other: str, within: float | None, seed: int, as_json: bool) -> None:
+    """Compare two models of the same variables: distances of the joints, and of their tables.
+
+    Total variation is the largest difference in the probability of any event. Joints of more than
+    a million cells are compared by drawing records, with a standard error.
+    """
+    from rejoint import metrics
+
+    first, second = load(model), load(other)
+    second = second.align(first.domain)
+    found: dict[str, Any] = {
+        "total_variation": metrics.total_variation(first, second, random_state=seed),
+        "kl": metrics.kl(first, second, random_state=seed),
+        "kl_reversed": metrics.kl(second, first, random_state=seed),
+        "relative_error": metrics.tensor_error(first, second),
+    }
+    if first.rank == second.rank:
+        found["factor_error"] = metrics.factor_error(first, second)
+    worst = _worst(first, second)
+    if as_json:
+        errors = {
+            f"{name}_standard_error": value.standard_error
+            for name, value in found.items()
+            if getattr(value, "standard_error", 0.0)
+        }
+        ranks = {"rank": first.rank, "other_rank": second.rank}
+        echo_json({**ranks, **found, **errors, "pairs": worst})
+    else:
+        _show(found, worst, first.rank, second.rank)
+    if within is not None and found["total_variation"] > within:
+        click.echo(f"Total variation is above {within:g} (--within).", err=True)
+        raise click.exceptions.Exit(FAR)
+
+
+def _worst(first: "LowRankPMF", second: "LowRankPMF", most: int = 10) -> list[dict[str, Any]]:
+    """Pairs of variables whose tables differ most."""
+    import numpy as np
+
+    pairs: list[Any] = list(combinations(first.domain.names, 2))
+    pairs = pairs or [(name,) for name in first.domain.names]
+    if len(pairs) > _PAIRS:
+        chosen = np.random.default_rng(0).choice(len(pairs), _PAIRS, replace=False)
+        pairs = [pairs[i] for i in sorted(chosen)]
+    found: list[dict[str, Any]] = [
+        {
+            "names": list(pair),
+            "distance": float(np.abs(first.marginal(pair) - second.marginal(pair)).sum() / 2),
+        }
+        for pair in pairs
+    ]
+    return sorted(found, key=lambda entry: -entry["distance"])[:most]
+
+
+def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: int) -> None:
+    words = {
+        "total_variation": "total variation",
+        "kl": "Kullback-Leibler divergence, nats",
+        "kl_reversed": "the same, the other way round",
+        "relative_error": "relative error of the joint",
+        "factor_error": "relative error of the factors",
+    }
+    rows = [
+        (words[name], f"{value:.4g}", f"{value.standard_error:.1g}" if _drawn(value) else "")
+        for name, value in found.items()
+    ]
+    click.echo(f"Rank {rank} and rank {other}")
+    show_table(("", "distance", "standard error"), rows)
+    click.echo()
+    pairs = [(", ".join(entry["names"]), f"{entry['distance']:.4f}") for entry in worst]
+    show_table(("variables", "total variation"), pairs, title="Tables that differ most:")
+
+
+def _drawn(value: Any) -> bool:
+    return bool(getattr(value, "standard_error", 0.0))

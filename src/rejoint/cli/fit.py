@@ -1,0 +1,195 @@
+"""``rejoint fit``: from records to a model file."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.display import duration, show_columns, size
+from rejoint.cli.group import ENDED
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    data_options,
+    output_option,
+    seed_option,
+    split_names,
+)
+from rejoint.cli.output import echo_json, write_saved
+from rejoint.cli.wording import in_options
+
+if TYPE_CHECKING:
+    from rejoint.records import Records
+    from rejoint.solver import FitResult
+
+EXAMPLES = """\b
+Examples:
+  rejoint fit patients.csv -o patients.rejoint
+  rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
+  rejoint fit patients.csv -o lung.rejoint --rank 3 --target lung
+  rejoint fit patients.csv -o patients.rejoint --dry-run
+  rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > patients.rejoint"""
+
+
+@click.command("fit", epilog=EXAMPLES)
+@click.argument("data", metavar="DATA")
+@output_option("The model file; .json makes it text.", required=True)
+@click.option("--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it.")
+@click.option(
+    "--solver",
+    type=click.Choice(["auto", "ml", "map", "bayes"]),
+    default="auto",
+    show_default=True,
+    help="Likelihood, with a prior, or averaged over the posterior.",
+)
+@click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
+@click.option("--target", metavar="NAME", help="Train for predicting this column.")
+@click.option(
+    "--ratings",
+    metavar="USER,ITEM,RATING",
+    help="Rows are ratings, in these columns: learn what users like, for `recommend`.",
+)
+@click.option(
+    "--average",
+    is_flag=True,
+    help="Keep the mean of posterior draws: better answers, but more classes, without meaning.",
+)
+@seed_option
+@click.option("--dry-run", is_flag=True, help="Only tell columns, memory and time.")
+@as_json
+@data_options
+def command(
+    data: str,
+    output: str,
+    rank: int | None,
+    solver: str,
+    starts: int | None,
+    target: str | None,
+    ratings: str | None,
+    average: bool,
+    seed: int,
+    dry_run: bool,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Learn a model from records, holes included.
+
+    DATA is CSV, TSV, Parquet, Arrow, JSON lines (gzipped or not), - for stdin, or a query
+    "duckdb:SELECT ...". Ctrl-C ends the fit and keeps the best model so far (exit code 3).
+    """
+    if as_json and output == "-":
+        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
+    if average and target:
+        raise click.UsageError("--average and --target do not go together.")
+    if ratings is not None:
+        if target or average or dry_run:
+            raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
+        result, notes = _fitted_ratings(data, reader, split_names([ratings]), rank, solver, seed)
+    else:
+        records = reader.read(data)
+        show_columns(records, data)
+        if dry_run:
+            _tell(records, rank, solver, starts, as_json)
+            return
+        result = _fitted(records, rank, solver, starts, target, seed)
+        notes = _notes(result, records, data, seed, target)
+    pmf = result.pmf
+    if average:
+        from rejoint.estimators.predictive import predictive
+
+        pmf = predictive(result)
+    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
+    write_saved(output, pmf, notes)
+    if as_json:
+        echo_json({"model": output, "rank": pmf.rank, "parameters": _size(pmf), **notes})
+    if notes.get("interrupted"):
+        click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
+        raise click.exceptions.Exit(ENDED)
+    click.echo(f"Written: {output} ({pmf.rank} classes).", err=True)
+
+
+def _size(pmf: Any) -> int:
+    return int(pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1)
+
+
+def _fitted(
+    records: "Records",
+    rank: int | None,
+    solver: str,
+    starts: int | None,
+    target: str | None,
+    seed: int,
+) -> "FitResult":
+    classes: Any = "auto" if rank is None else rank
+    if target is None:
+        from rejoint.estimation import estimate
+
+        return estimate(records, classes, solver, n_init=starts, random_state=seed)
+    from rejoint.estimators import JointClassifier
+
+    records.domain.index(target)  # says which columns there are, if this is none
+    features = records.project([name for name in records.names if name != target])
+    model = JointClassifier(classes, solver, n_init=starts or 3, random_state=seed)
+    label = records[target]
+    found: FitResult = model.fit(features, {target: label}, records.sample_weight).result_
+    return found
+
+
+def _fitted_ratings(
+    data: str, reader: DataReader, names: list[str], rank: int | None, solver: str, seed: int
+) -> "tuple[FitResult, dict[str, Any]]":
+    from rejoint.cli.raw import read_raw
+    from rejoint.estimators import JointRecommender
+    from rejoint.io import fit_notes
+
+    if len(names) != 3:
+        raise click.UsageError("--ratings: name three columns, such as user,film,stars.")
+    raw = read_raw(data, reader)
+    rows = list(zip(*(raw.values(name) for name in names), strict=True))
+    there = [row for row in rows if None not in row]
+    kind = "traits" if solver == "auto" and rank is None else solver.replace("auto", "map")
+    model = JointRecommender(kind, "auto" if rank is None else rank, random_state=seed)
+    result: FitResult = model.fit(there).result_
+    users = len({row[0] for row in there})
+    click.echo(f"{data}: {len(there):,} ratings by {users:,} users", err=True)
+    return result, fit_notes(result, source=data, seed=seed, ratings=names, records=None)
+
+
+def _notes(
+    result: "FitResult", records: "Records", data: str, seed: int, target: str | None
+) -> dict[str, Any]:
+    from rejoint.explorer.trust import pair_fit
+    from rejoint.io import fit_notes
+
+    return fit_notes(
+        result,
+        records=records,
+        source=None if data == "-" or data.startswith("duckdb:") else data,
+        seed=seed,
+        fit=pair_fit(result.pmf, records),
+        target=None if target is None else [target],
+    )
+
+
+def _tell(
+    records: "Records", rank: int | None, solver: str, starts: int | None, as_json: bool
+) -> None:
+    from rejoint.cli.forecast import forecast
+
+    found = forecast(records, rank, solver, starts)
+    if as_json:
+        echo_json(
+            {
+                "records": len(records),
+                "variables": {v.name: {"kind": v.kind, "levels": v.levels} for v in records.domain},
+                "memory": found.memory,
+                "seconds": [found.low, found.high],
+            }
+        )
+        return
+    classes = (
+        f"{found.rank} classes" if rank else f"an unknown number of classes (say {found.rank})"
+    )
+    click.echo(
+        f"A fit of {classes} takes about {size(found.memory)} of memory and {duration(found.low)} "
+        f"to {duration(found.high)}. {found.words} Nothing was fitted."
+    )

@@ -1,0 +1,133 @@
+"""``rejoint identify``: what tables can say about a model of some rank."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from rejoint.cli.display import show_table
+from rejoint.cli.fit_tables import read_tables
+from rejoint.cli.options import as_json, load_saved, split_names
+from rejoint.cli.output import echo_json
+from rejoint.cli.wording import in_options
+
+EXAMPLES = """\b
+Examples:
+  rejoint identify --levels 3,3,3,3,3,3 --order 3 --rank 5
+  rejoint identify --levels 2,2,2,2 --order 2 --rank 2 --local
+  rejoint identify patients.rejoint
+  rejoint identify triples --rank 3"""
+
+
+@click.command("identify", epilog=EXAMPLES)
+@click.argument("source", metavar="[MODEL|DIR]", required=False)
+@click.option("--levels", metavar="I,J,...", help="Number of levels of each variable.")
+@click.option("--order", type=click.IntRange(min=1), help="All tables of so many; 3 by default.")
+@click.option(
+    "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
+)
+@click.option("--rank", type=click.IntRange(min=1), help="The number of classes in question.")
+@click.option("--local", is_flag=True, help="Test whether the classes are locally unique, too.")
+@click.option("--all", "every", is_flag=True, help="Also bounds that are printed but not proved.")
+@as_json
+def command(
+    source: str | None,
+    levels: str | None,
+    order: int | None,
+    subsets: tuple[str, ...],
+    rank: int | None,
+    local: bool,
+    every: bool,
+    as_json: bool,
+) -> None:
+    """Say up to which number of classes tables determine a model.
+
+    The variables and tables are those of --levels with --order or --subset (variables x0, x1,
+    ...), of a folder of tables, or of a MODEL, whose own classes are examined as well: of the
+    tables it was fitted to, or those of --order or --subset.
+    """
+    from rejoint import identifiability
+
+    if (source is None) == (levels is None):
+        raise click.UsageError("Name a MODEL, a DIR of tables, or --levels: one of them.")
+    if order and subsets:
+        raise click.UsageError("Give --order or --subset, not both.")
+    asked: dict[str, Any] = {"order": order, "subsets": [tuple(split_names([s])) for s in subsets]}
+    asked = {key: value for key, value in asked.items() if value}
+    model = None
+    if levels is not None:
+        base: Any = _whole(levels)
+        asked = asked or {"order": min(3, len(base))}
+        if "subsets" in asked:
+            from rejoint.domain import Domain
+
+            base = Domain.of_shape(base)
+    elif source is not None and source != "-" and Path(source).is_dir():
+        base = read_tables((source,))
+        asked = {"subsets": asked.get("subsets", base.subsets)} if "order" not in asked else asked
+        base = base.domain
+    else:
+        model, base, asked = _of_model(str(source), asked)
+        rank = rank or model.rank
+    said = identifiability.report(base, rank=rank, **asked)
+    details: list[Any] = []
+    if model is not None and model.rank == rank:
+        details.append(identifiability.certify(model, **asked))
+    if local:
+        if rank is None:
+            raise click.UsageError("--local needs --rank.")
+        details.append(identifiability.jacobian(base, rank, **asked))
+    _show(said, details, every, as_json)
+
+
+def _of_model(source: str, asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
+    from rejoint.pmf import LowRankPMF
+
+    saved = load_saved(source)
+    model = LowRankPMF(*saved[:3])
+    if not asked:
+        tables = saved.notes.get("tables")
+        asked = {"order": min(3, len(model.domain))}
+        if tables:
+            asked = {"subsets": [tuple(table["names"]) for table in tables]}
+    return model, model.domain, asked
+
+
+def _whole(text: str) -> list[int]:
+    try:
+        found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1:
+        raise click.UsageError(f"--levels {text}: write whole numbers, such as 3,3,2.")
+    return found
+
+
+def _show(said: Any, details: list[Any], every: bool, as_json: bool) -> None:
+    if as_json:
+        bounds = [
+            {"name": b.name, "rank": b.rank, "proved": b.proved, "rests_on": b.assumptions}
+            for b in (*said.bounds, *said.limits)
+        ]
+        echo_json(
+            {
+                "rank": said.rank,
+                "proved": said.best.rank,
+                "counting": said.counting,
+                "verdict": in_options(said.verdict),
+                "details": [in_options(found.verdict) for found in details],
+                "bounds": bounds,
+            }
+        )
+        return
+    from rejoint.identifiability.reporting import partition_words, standing
+
+    rows = [
+        (b.name, standing(b), partition_words(b) if b.proved else "", b.rank)
+        for b in (*said.bounds, *said.limits)
+        if every or b.proved
+    ]
+    show_table(("result", "", "groups", "rank"), rows, left=3)
+    click.echo(f"\n{in_options(said.verdict)}")
+    for found in details:
+        click.echo(in_options(str(found)))

@@ -1,0 +1,164 @@
+"""``rejoint inspect``: what is in a model file, and how well it fits."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.display import clean, show_table
+from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, whole_data
+from rejoint.cli.output import echo_json
+from rejoint.cli.rank import new_figure, save_figure
+from rejoint.cli.wording import in_options
+
+if TYPE_CHECKING:
+    from rejoint.pmf import LowRankPMF
+
+EXAMPLES = """\b
+Examples:
+  rejoint inspect patients.rejoint
+  rejoint inspect patients.rejoint --data patients.csv --variables smoke,lung
+  rejoint inspect patients.rejoint --plot classes.svg"""
+
+_CLASSES = 12  # shown side by side
+
+
+@click.command("inspect", epilog=EXAMPLES)
+@click.argument("model", metavar="MODEL")
+@click.option("--data", metavar="DATA", help="Records to hold the model against.")
+@click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
+@click.option("--variables", metavar="A,B,...", help="Profiles of these only.")
+@click.option("--plot", metavar="FILE", help="Draw the profiles: .svg, .png, .pdf.")
+@as_json
+@domain_options
+def command(
+    model: str,
+    data: str | None,
+    tables: str | None,
+    variables: str | None,
+    plot: str | None,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Show a model: how it was fitted, weights and profiles of its classes, tables it meets worst.
+
+    Without --data or --tables the tables are those that were compared when it was fitted.
+    """
+    from rejoint.cli.options import split_names
+    from rejoint.pmf import LowRankPMF
+
+    saved = load_saved(model)
+    pmf = LowRankPMF(*saved[:3])
+    shown = split_names([variables]) if variables else list(pmf.domain.names)
+    pmf.domain.indices(shown)  # an unknown name is an error here
+    fit = fit_of(pmf, saved.notes, data, tables, reader)
+    if plot:
+        _draw(pmf, shown, plot)
+    if as_json:
+        echo_json(_plain(pmf, shown, saved.notes, fit))
+        return
+    _show_head(pmf, model, saved.notes)
+    _show_profiles(pmf, shown, saved.notes.get("class_names"))
+    _show_fit(fit)
+
+
+def fit_of(
+    pmf: "LowRankPMF",
+    notes: Mapping[str, Any],
+    data: str | None,
+    tables: str | None,
+    reader: DataReader,
+) -> dict[str, Any] | None:
+    """Tables that a model meets worst: of records, of tables, or as its file has them."""
+    if data is not None and tables is not None:
+        raise click.UsageError("Give --data or --tables, not both.")
+    if data is not None:
+        from rejoint.explorer.trust import pair_fit
+
+        return pair_fit(pmf, reader.read(data, pmf.domain))
+    if tables is not None:
+        from rejoint.cli.fit_tables import fit_note, read_tables
+
+        marginals = read_tables((tables,))
+        return fit_note(marginals, marginals.compare(pmf.align(marginals.domain)))
+    fit: dict[str, Any] | None = notes.get("fit")
+    return fit
+
+
+def _plain(
+    pmf: "LowRankPMF", shown: list[str], notes: Mapping[str, Any], fit: Any
+) -> dict[str, Any]:
+    variables = [pmf.domain[name] for name in shown]
+    return {
+        "rank": pmf.rank,
+        "weights": pmf.weights,
+        "variables": [
+            {
+                "name": v.name,
+                "kind": v.kind,
+                "levels": v.levels,
+                "overall": pmf.marginal([v.name]),
+                "profiles": pmf.factors[pmf.domain.index(v.name)].T,
+            }
+            for v in variables
+        ],
+        "fit": fit,
+        "notes": {key: value for key, value in notes.items() if key != "fit"},
+    }
+
+
+def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
+    from rejoint.domain.labels import plural
+
+    behind = whole_data(notes)
+    click.echo(
+        f"{model}: {plural(pmf.rank, 'class').replace('classs', 'classes')}, "
+        f"{plural(len(pmf.domain), 'variable')}" + (f"; fitted to {behind}" if behind else "")
+    )
+    for key in ("choice", "stop"):
+        if notes.get(key):
+            click.echo(in_options(str(notes[key])))
+    click.echo()
+
+
+def _show_profiles(pmf: "LowRankPMF", shown: list[str], names: list[str] | None) -> None:
+    import numpy as np
+
+    order = np.argsort(-pmf.weights, kind="stable")[:_CLASSES]
+    titles = [clean(names[f], 12) if names else f"class {f}" for f in order]
+    rows: list[list[Any]] = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
+    for name in shown:
+        n = pmf.domain.index(name)
+        overall = pmf.marginal([name])
+        for i, level in enumerate(pmf.domain[n].levels):
+            cells = [f"{pmf.factors[n][i, f]:.3f}" for f in order]
+            rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
+    show_table(("variable", "level", "overall", *titles), rows, left=2)
+    if pmf.rank > _CLASSES:
+        click.echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
+
+
+def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
+    if not fit or not fit["tables"]:
+        return
+    click.echo()
+    rows = [
+        (
+            ", ".join(table["names"]),
+            f"{table['distance']:.4f}",
+            "-" if table["chance"] is None else f"{table['chance']:.4f}",
+            f"{table['records']:,.0f}",
+        )
+        for table in fit["tables"][:most]
+    ]
+    title = f"Tables met worst, of {fit['checked']:,} (share of the mass in the wrong cells):"
+    show_table(("table", "distance", "by chance", "records"), rows, title=title)
+
+
+def _draw(pmf: "LowRankPMF", shown: list[str], path: str) -> None:
+    from rejoint.plots import factors
+
+    levels = sum(len(pmf.domain[name]) for name in shown)
+    figure = new_figure(3.5 + 0.5 * pmf.rank, 1.0 + 0.22 * levels)
+    factors(pmf, shown, ax=figure.subplots())
+    save_figure(figure, path)

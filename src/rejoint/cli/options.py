@@ -1,0 +1,232 @@
+"""Options that several commands share, and what they make of files."""
+
+import csv
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import wraps
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rejoint.domain import Domain
+    from rejoint.io import SavedModel
+    from rejoint.pmf import LowRankPMF
+    from rejoint.records import Records
+
+__all__ = [
+    "DataReader",
+    "as_json",
+    "data_options",
+    "domain_options",
+    "load",
+    "load_saved",
+    "output_option",
+    "seed_option",
+    "split_names",
+    "whole_data",
+]
+
+Callback = Callable[..., Any]
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON, for programs.")
+seed_option = click.option(
+    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Source of chance."
+)
+
+
+def output_option(what: str, *, required: bool = False) -> Callable[[Callback], Callback]:
+    """``-o``: where to write; stdout by default or for ``-``."""
+    return click.option("-o", "--output", metavar="FILE", required=required, help=what)
+
+
+_FILE = [
+    click.option(
+        "--missing",
+        multiple=True,
+        metavar="TEXT",
+        help="A text that means an empty cell, beside the usual ones (nothing, ?, NA, NaN, null, "
+        "...). Can be given more than once.",
+    ),
+    click.option("--only-missing", is_flag=True, help="Only --missing, not the usual ones."),
+    click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
+    click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
+    click.option(
+        "--format",
+        type=click.Choice(["csv", "tsv", "parquet", "arrow", "jsonl"]),
+        help="Where the name of the file does not say it.",
+    ),
+    click.option("--names", metavar="A,B,...", help="Names of the columns; there is no header."),
+    click.option("--weight", metavar="COLUMN", help="How many times each record counts."),
+]
+
+_COLUMNS = [
+    click.option("--columns", multiple=True, metavar="A,B,...", help="Only these."),
+    click.option("--without", multiple=True, metavar="A,B,...", help="All but these."),
+    click.option(
+        "--ordinal", multiple=True, metavar="A,B,...", help="Columns whose levels have an order."
+    ),
+    click.option(
+        "--levels", multiple=True, metavar="A=X,Y,...", help="Levels of a column, in order."
+    ),
+    click.option(
+        "--bins",
+        multiple=True,
+        metavar="A=N|EDGES|none",
+        help="Cut numbers into N quantile bins, at edges (A=0,18,65,99), or not at all. More than "
+        "50 distinct numbers get 10 bins by default.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class DataReader:
+    """How data are written, and what is to be made of their columns.
+
+    Examples
+    --------
+    >>> DataReader(bins=("age=3", "size=none")).wishes()["bins"]
+    {'age': 3, 'size': None}
+    """
+
+    missing: Sequence[str] = ()
+    only_missing: bool = False
+    delimiter: str | None = None
+    encoding: str | None = None
+    format: str | None = None
+    names: str | None = None
+    weight: str | None = None
+    columns: Sequence[str] = ()
+    without: Sequence[str] = ()
+    ordinal: Sequence[str] = ()
+    levels: Sequence[str] = ()
+    bins: Sequence[str] = ()
+
+    def read(self, path: str, domain: "Domain | None" = None) -> "Records":
+        """All records of a file, over a domain or over what its columns and the wishes make."""
+        from rejoint.records import read
+
+        rest = self.wishes() if domain is None else {"domain": domain}
+        return read(path, sample_weight=self.weight, **self.file(), **rest)
+
+    def chunks(self, path: str) -> "Iterator[Records]":
+        """The same in parts."""
+        from rejoint.records import read_chunks
+
+        return read_chunks(path, sample_weight=self.weight, **self.file(), **self.wishes())
+
+    def file(self) -> dict[str, Any]:
+        """Options of the file, as ``rejoint.read`` takes them."""
+        from rejoint.records import MISSING
+
+        if self.only_missing and not self.missing:
+            raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
+        delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
+        return {
+            "missing": (*self.missing, *(() if self.only_missing else MISSING)),
+            "delimiter": delimiter,
+            "encoding": self.encoding,
+            "format": self.format,
+            "header": True if self.names is None else split_names([self.names]),
+            "columns": split_names(self.columns) or None,
+            "without": split_names(self.without),
+        }
+
+    def wishes(self) -> dict[str, Any]:
+        """What was said about columns, as ``rejoint.read`` takes it."""
+        return {
+            "kinds": dict.fromkeys(split_names(self.ordinal), "ordinal"),
+            "levels": dict(map(_levels, self.levels)),
+            "bins": dict(map(_bins, self.bins)),
+        }
+
+
+def split_names(texts: Iterable[str]) -> list[str]:
+    """Names between commas; quotes keep a comma.
+
+    Examples
+    --------
+    >>> split_names(['a,"b,c"', "d"])
+    ['a', 'b,c', 'd']
+    """
+    return [name.strip() for row in csv.reader(texts, skipinitialspace=True) for name in row]
+
+
+def _levels(text: str) -> tuple[str, list[Any]]:
+    from rejoint.records.delimited import numbers_of
+
+    name, found, rest = text.partition("=")
+    if not found or not rest:
+        raise click.UsageError(f"--levels {text}: write NAME=FIRST,SECOND,...")
+    levels = split_names([rest])
+    numbers: list[Any] | None = numbers_of(levels)
+    return name, numbers or levels
+
+
+def _bins(text: str) -> tuple[str, Any]:
+    name, found, rest = text.rpartition("=")
+    if found and rest.lower() == "none":
+        return name, None
+    try:
+        edges = [float(edge) for edge in rest.split(",")] if found else []
+    except ValueError:
+        edges = []
+    if not edges or (len(edges) == 1 and not edges[0].is_integer()):
+        raise click.UsageError(f"--bins {text}: write NAME=5, NAME=0,18,99 or NAME=none.")
+    return name, int(edges[0]) if len(edges) == 1 else edges
+
+
+def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
+    keys = {"missing", "only_missing", "delimiter", "encoding", "format", "names", "weight"}
+    keys |= {"columns", "without", "ordinal", "levels", "bins"}
+
+    @wraps(callback)
+    def gathered(*args: Any, **given: Any) -> Any:
+        mine = {key: given.pop(key) for key in keys & given.keys()}
+        return callback(*args, reader=DataReader(**mine), **given)
+
+    found: Callback = gathered
+    for option in reversed(options):
+        found = option(found)
+    return found
+
+
+def data_options(callback: Callback) -> Callback:
+    """Options of a data file whose columns have no meaning yet; they become ``reader``."""
+    return _gathered([*_FILE, *_COLUMNS], callback)
+
+
+def domain_options(callback: Callback) -> Callback:
+    """Options of a data file whose columns a model explains; they become ``reader``."""
+    return _gathered(_FILE, callback)
+
+
+def load(path: str) -> "LowRankPMF":
+    """A model from a file or from stdin."""
+    from rejoint.pmf import LowRankPMF
+
+    return LowRankPMF(*load_saved(path)[:3])
+
+
+def load_saved(path: str) -> "SavedModel":
+    """A model and its notes, from a file or from stdin."""
+    from rejoint.io import read_open, read_saved
+
+    if path == "-":
+        data = sys.stdin.buffer.read()
+        return read_open(BytesIO(data), "standard input")
+    return read_saved(path)
+
+
+def whole_data(notes: Mapping[str, Any]) -> str:
+    """What a model was fitted to, in a few words; empty where its file does not say."""
+    parts = []
+    if notes.get("records"):
+        parts.append(f"{notes['records']:,.0f} records")
+    if notes.get("tables"):
+        parts.append(f"{len(notes['tables']):,} tables")
+    if notes.get("source"):
+        parts.append(f"of {notes['source']}")
+    return " ".join(parts) if len(parts) < 3 else f"{parts[0]} in {parts[1]} {parts[2]}"

@@ -1,0 +1,121 @@
+"""``rejoint predict``: a column from the others, row by row."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    domain_options,
+    load_saved,
+    output_option,
+    split_names,
+)
+from rejoint.cli.output import plain, write_rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from rejoint.pmf import LowRankPMF
+    from rejoint.records import Records
+
+EXAMPLES = """\b
+Examples:
+  rejoint predict patients.rejoint patients.csv --target lung
+  rejoint predict patients.rejoint patients.csv --target lung,bronc --all -o lung.csv
+  rejoint predict patients.rejoint patients.csv --target lung --keep --json"""
+
+
+@click.command("predict", epilog=EXAMPLES)
+@click.argument("model", metavar="MODEL")
+@click.argument("data", metavar="DATA")
+@click.option("--target", metavar="NAME,...", help="What to predict; that of fit --target if any.")
+@click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
+@click.option("--keep", is_flag=True, help="The columns of DATA first.")
+@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@as_json
+@domain_options
+def command(
+    model: str,
+    data: str,
+    target: str | None,
+    every: bool,
+    keep: bool,
+    output: str | None,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Predict a column of each row: its most probable level, and how probable that is.
+
+    What the column itself holds is not looked at. Where it is there, how often the prediction is
+    right is said on stderr. Empty cells are allowed everywhere.
+    """
+    from rejoint.cli.raw import read_raw
+    from rejoint.pmf import LowRankPMF
+
+    saved = load_saved(model)
+    pmf = LowRankPMF(*saved[:3])
+    targets = split_names([target]) if target else saved.notes.get("target") or []
+    if not targets:
+        raise click.UsageError("--target is missing: which column is to be predicted?")
+    places = list(pmf.domain.indices(targets))
+    raw = read_raw(data, reader, pmf.domain)
+    assert raw.records is not None
+    head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
+    for n in places:
+        table = probabilities(pmf, raw.records, n)
+        names, found = _answers(pmf, n, table, every)
+        head += names
+        columns += found
+        _judge(pmf, raw.records, n, table)
+    write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
+
+
+def probabilities(pmf: "LowRankPMF", records: "Records", n: int) -> "NDArray[np.float64]":
+    """Probability of each level of a variable given the other cells, (rows, levels)."""
+    import numpy as np
+
+    from rejoint.queries import posteriors
+
+    hidden = np.array(records.codes)
+    hidden[:, n] = -1
+    parts = [p @ pmf.factors[n].T for _, _, p in posteriors(pmf.weights, pmf.factors, hidden)]
+    table: NDArray[np.float64] = np.concatenate([*parts, np.empty((0, len(pmf.factors[n])))])
+    table /= table.sum(axis=1, keepdims=True)
+    return table
+
+
+def _answers(
+    pmf: "LowRankPMF", n: int, table: "NDArray[np.float64]", every: bool
+) -> tuple[list[str], list[Any]]:
+    variable = pmf.domain[n]
+    levels = [plain(level) for level in variable.levels]
+    best = table.argmax(axis=1) if len(table) else []
+    names = [f"{variable.name}_predicted", f"{variable.name}_probability"]
+    columns = [[levels[i] for i in best], _rounded(table.max(axis=1, initial=0.0))]
+    if every:
+        names += [f"{variable.name}={level}" for level in levels]
+        columns += [_rounded(column) for column in table.T]
+    return names, columns
+
+
+def _rounded(column: Any) -> list[float]:
+    return [round(float(value), 6) for value in column]
+
+
+def _judge(pmf: "LowRankPMF", records: "Records", n: int, table: "NDArray[np.float64]") -> None:
+    import numpy as np
+
+    truth = records.codes[:, n]
+    there = np.flatnonzero(truth >= 0)
+    if not len(there):
+        return
+    right = float((table[there].argmax(axis=1) == truth[there]).mean())
+    loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
+    click.echo(
+        f"{pmf.domain.names[n]}: {right:.1%} right of {len(there):,} rows that have it, log-loss "
+        f"{loss:.4f}.",
+        err=True,
+    )

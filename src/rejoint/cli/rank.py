@@ -1,0 +1,104 @@
+"""``rejoint rank``: how many classes the records speak for."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.display import show_columns, show_table
+from rejoint.cli.group import ENDED
+from rejoint.cli.options import DataReader, as_json, data_options, seed_option
+from rejoint.cli.output import echo_json, opened
+
+if TYPE_CHECKING:
+    from rejoint.rank import Selection
+
+EXAMPLES = """\b
+Examples:
+  rejoint rank patients.csv
+  rejoint rank patients.csv --ranks 1,2,3 --criterion bic
+  rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg"""
+
+
+@click.command("rank", epilog=EXAMPLES)
+@click.argument("data", metavar="DATA")
+@click.option("--ranks", metavar="1,2,4,...", help="The ranks to compare; found without it.")
+@click.option(
+    "--criterion",
+    type=click.Choice(["heldout", "bic", "evidence"]),
+    default="heldout",
+    show_default=True,
+    help="Probability of records left out, BIC, or bound of the evidence.",
+)
+@click.option("--plot", metavar="FILE", help="Draw the curve: .svg, .png, .pdf.")
+@seed_option
+@as_json
+@data_options
+def command(
+    data: str,
+    ranks: str | None,
+    criterion: Any,
+    plot: str | None,
+    seed: int,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Compare numbers of classes: the curve, the best, and those that cannot be told from it.
+
+    Ctrl-C ends the search and prints what there is (exit code 3).
+    """
+    from rejoint.rank import select
+
+    try:
+        chosen = None if ranks is None else [int(part) for part in ranks.split(",")]
+    except ValueError:
+        raise click.UsageError(f"--ranks {ranks}: write whole numbers, such as 1,2,4.") from None
+    records = reader.read(data)
+    show_columns(records, data)
+    found = select(records, chosen, criterion=criterion, random_state=seed)
+    if plot:
+        draw_curve(found, plot)
+    if as_json:
+        fields = ("rank", "ranks", "scores", "errors", "tied", "criterion", "words")
+        echo_json({name: getattr(found, name) for name in fields})
+    else:
+        rows = [
+            (rank, f"{score:.5f}", f"{error:.5f}", "best" if rank == found.rank else tie)
+            for rank, score, error in zip(found.ranks, found.scores, found.errors, strict=True)
+            for tie in ["tied" if rank in found.tied else ""]
+        ]
+        show_table(("rank", "score per record", "error of the difference", ""), rows, left=0)
+        click.echo(found.words)
+    if found.interrupted:
+        raise click.exceptions.Exit(ENDED)
+
+
+def draw_curve(found: "Selection", path: str) -> None:
+    """Write the curve as a picture."""
+    from rejoint.plots import rank_curve
+
+    figure = new_figure(7.0, 4.0)
+    rank_curve(found, ax=figure.subplots())
+    save_figure(figure, path)
+
+
+def new_figure(width: float, height: float) -> Any:
+    """A figure without a window."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "Pictures are drawn by matplotlib, which is not installed: "
+            "pip install 'rejoint[plots]'."
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, path: str) -> None:
+    """Write a figure, all of it or nothing."""
+    from pathlib import PurePath
+
+    kind = PurePath(path).suffix.lower().removeprefix(".") or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ValueError(f"'{path}': pictures are .svg, .png or .pdf, not .{kind}.")
+    with opened(path) as file:
+        figure.savefig(file, format=kind, dpi=150)

@@ -1,0 +1,209 @@
+"""``rejoint recommend``: items that somebody with some ratings will like."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rejoint.cli.display import show_table
+from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, split_names
+from rejoint.cli.output import echo_json
+
+if TYPE_CHECKING:
+    from rejoint.pmf import LowRankPMF
+
+EXAMPLES = """\b
+Examples:
+  rejoint fit ratings.csv -o films.rejoint --ratings user,film,stars
+  rejoint recommend films.rejoint --rated "Heat=5" --rated "Ghost=1" -k 3
+  rejoint recommend films.rejoint --data ratings.csv --user u1 --by like --json
+  rejoint recommend films.rejoint --rated "Heat=5" --explain Ronin
+  rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2"""
+
+
+@click.command("recommend", epilog=EXAMPLES)
+@click.argument("model", metavar="MODEL")
+@click.option("--rated", multiple=True, metavar="ITEM=RATING", help="What somebody has rated.")
+@click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")
+@click.option("--user", metavar="ID", help="Whose ratings of DATA.")
+@click.option("-k", "count", type=click.IntRange(min=1), default=10, show_default=True)
+@click.option("--by", type=click.Choice(["expected", "like"]), default="expected", help="Order.")
+@click.option("--threshold", type=float, help="The lowest rating that means liked; the top 30 %.")
+@click.option("--among", metavar="A,B,...", help="Only these items.")
+@click.option("--bundle", is_flag=True, help="The -k items most probably liked all together.")
+@click.option("--explain", metavar="ITEM", help="Which ratings move the one expected of ITEM.")
+@as_json
+@domain_options
+def command(
+    model: str,
+    rated: tuple[str, ...],
+    data: str | None,
+    user: str | None,
+    count: int,
+    by: str,
+    threshold: float | None,
+    among: str | None,
+    bundle: bool,
+    explain: str | None,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Recommend items by a model whose variables are items and whose levels are ratings.
+
+    `rejoint fit --ratings` makes one from rows of user, item, rating. Somebody new needs no new
+    fit: give what they have rated.
+    """
+    from rejoint.pmf import LowRankPMF
+
+    if (data is None) != (user is None):
+        raise click.UsageError("--data and --user go together.")
+    saved = load_saved(model)
+    pmf = LowRankPMF(*saved[:3])
+    _refuse_labels(pmf)
+    ratings = dict(map(_rated, rated))
+    if data is not None and user is not None:
+        ratings |= _of_user(data, user, saved.notes, reader)
+    if explain is not None:
+        _explain(pmf, ratings, explain, as_json)
+        return
+    items = split_names([among]) if among else None
+    if items is not None:
+        pmf.domain.indices(items)
+    if bundle:
+        _bundle(pmf, ratings, count, threshold, items, as_json)
+        return
+    found = _scored(pmf, ratings, threshold, items)
+    best = sorted(found, key=lambda row: -row[by])[:count]
+    if as_json:
+        echo_json(best)
+        return
+    rows = [(row["item"], f"{row['expected']:.2f}", f"{row['like']:.3f}") for row in best]
+    show_table(("item", "expected", "liked"), rows)
+
+
+def _refuse_labels(pmf: "LowRankPMF") -> None:
+    for variable in pmf.domain:
+        try:
+            _ = variable.numeric
+        except ValueError:
+            raise ValueError(
+                f"This model is not of ratings: {variable.name!r} has levels that are no numbers. "
+                "Make one by rejoint fit --ratings."
+            ) from None
+
+
+def _rated(text: str) -> tuple[str, float]:
+    item, found, rating = text.rpartition("=")
+    try:
+        value = float(rating)
+    except ValueError:
+        found = ""
+    if not found or not item:
+        raise click.UsageError(f"--rated {text}: write ITEM=RATING, such as Heat=5.")
+    return item.strip(), value
+
+
+def _of_user(
+    data: str, user: str, notes: Mapping[str, Any], reader: DataReader
+) -> dict[str, float]:
+    """What a user has rated, from rows of user, item, rating."""
+    from rejoint.cli.raw import read_raw
+
+    raw = read_raw(data, reader)
+    names = notes.get("ratings")
+    if not isinstance(names, list):
+        names = list(raw.names[:3])
+    people, items, stars = (raw.values(name) for name in names)
+    rows = zip(people, items, stars, strict=True)
+    found = {str(item): float(s) for who, item, s in rows if str(who) == user and s is not None}
+    if not found:
+        raise ValueError(f"{data}: user {user!r} has rated nothing (column {names[0]!r}).")
+    return found
+
+
+def _scored(
+    pmf: "LowRankPMF", ratings: dict[str, float], threshold: float | None, among: list[str] | None
+) -> list[dict[str, Any]]:
+    """Expected rating of each item that is not rated, and the probability that it is liked."""
+    known = pmf.condition(ratings) if ratings else pmf
+    chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]
+    found = []
+    for n in chosen:
+        values, shares = known.domain[n].numeric, known.factors[n] @ known.weights
+        found.append(
+            {
+                "item": known.domain.names[n],
+                "expected": float(values @ shares),
+                "like": float(shares[values >= liked(values, threshold)].sum()),
+            }
+        )
+    return found
+
+
+def liked(values: Any, threshold: float | None) -> float:
+    """The lowest rating that means liked: as given, or the lowest in the top 30 % of the scale."""
+    low, high = float(values.min()), float(values.max())
+    if threshold is not None and threshold > high:
+        raise ValueError(f"--threshold {threshold:g} is above the highest rating, {high:g}.")
+    return low + 0.7 * (high - low) - 1e-9 if threshold is None else threshold
+
+
+def _bundle(
+    pmf: "LowRankPMF",
+    ratings: dict[str, float],
+    count: int,
+    threshold: float | None,
+    among: list[str] | None,
+    as_json: bool,
+) -> None:
+    import numpy as np
+
+    from rejoint.estimators.bundles import best_set
+
+    known = pmf.condition(ratings) if ratings else pmf
+    chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]
+    if count > len(chosen):
+        raise ValueError(f"A bundle of {count} items was asked for, but {len(chosen)} are left.")
+    likes = np.array(
+        [
+            known.factors[n][values >= liked(values, threshold)].sum(axis=0)
+            for n in chosen
+            for values in [known.domain[n].numeric]
+        ]
+    )
+    found = best_set(known.weights, likes, count)
+    items = [known.domain.names[chosen[i]] for i in found.items]
+    if as_json:
+        echo_json({"items": items, "probability": found.probability, "exact": found.exact})
+        return
+    sure = "" if found.exact else f" (none is above {found.bound:.4f})"
+    click.echo(f"Liked all together with probability {found.probability:.4f}{sure}:")
+    for item in items:
+        click.echo(f"  {item}")
+
+
+def _explain(pmf: "LowRankPMF", ratings: dict[str, float], item: str, as_json: bool) -> None:
+    pmf.domain.index(item)
+    given = {name: rating for name, rating in ratings.items() if name != item}
+    expected = pmf.expect(item, given)
+    moves = [
+        {
+            "item": name,
+            "rating": rating,
+            "effect": float(expected - pmf.expect(item, _without(given, name))),
+        }
+        for name, rating in given.items()
+    ]
+    moves.sort(key=lambda move: -abs(float(str(move["effect"]))))
+    baseline = float(pmf.expect(item))
+    if as_json:
+        echo_json({"item": item, "expected": expected, "baseline": baseline, "moves": moves})
+        return
+    click.echo(f"{item}: {expected:.2f} expected ({baseline:.2f} knowing nothing)")
+    rows = [(f"{m['effect']:+.2f}", f"{m['item']} rated {m['rating']:g}") for m in moves]
+    for effect, words in rows:
+        click.echo(f"  {effect}  {words}")
+
+
+def _without(given: dict[str, float], name: str) -> dict[str, float]:
+    return {other: rating for other, rating in given.items() if other != name}
