@@ -137,8 +137,7 @@ def fit_data(
     result = estimate(records, rank=rank, random_state=random_state)
     draws = () if result.posterior is None else result.posterior.draws
     story = " ".join(part for part in (result.choice, result.stop) if part)
-    weight = records.sample_weight
-    notes = {"records": float(len(records) if weight is None else weight.sum())}
+    notes = io.fit_notes(result, records=records, seed=random_state)
     if path is not None:
         result.pmf.save(path, notes=notes)
     place = None if path is None else Path(path)

@@ -6,7 +6,7 @@ import { percent, points } from "./format.js";
 import { h, quiet, setFlag, setText } from "./dom.js";
 import { intervals } from "./intervals.js";
 
-export const MANY = 12; // levels that a card shows without being asked
+const MANY = 12; // levels that a card shows without being asked
 const MORE = 100;
 const ROW = matchMedia("(max-width: 640px)").matches ? 39 : 29; // px; a card takes its room before it is built
 const HEAD = 60;

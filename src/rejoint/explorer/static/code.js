@@ -3,7 +3,7 @@
 import { levelText, nameText } from "./words.js";
 
 /** Evidence as the query language has it: "smoke = yes, age in {a, b}". */
-export function givenText(model, evidence) {
+function givenText(model, evidence) {
   return [...evidence].map(([n, piece]) => condition(model.variables[n], piece)).join(", ");
 }
 

@@ -121,17 +121,6 @@ export function contradiction(model, likelihoods) {
   return kept;
 }
 
-/** Log probability of a record (codes, -1 = missing) together with each class. */
-export function recordLogs(model, codes) {
-  const logs = Float64Array.from(model.logWeights);
-  codes.forEach((code, n) => {
-    if (code < 0) return;
-    const row = model.factors[n].subarray(code * model.rank, (code + 1) * model.rank);
-    for (let f = 0; f < logs.length; f++) logs[f] += Math.log(row[f]);
-  });
-  return logs;
-}
-
 export function logSum(logs) {
   const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
   if (top === -Infinity) return top;

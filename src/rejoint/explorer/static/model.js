@@ -1,7 +1,7 @@
 // The model as the page holds it: weights, factors as typed arrays, labels as text.
 
-export const FORMAT = "rejoint.explorer";
-export const SCHEMA = 1;
+const FORMAT = "rejoint.explorer";
+const SCHEMA = 1;
 
 /** An error whose words are meant for the person in front of the page. */
 export class PageError extends Error {}

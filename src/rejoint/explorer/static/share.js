@@ -55,7 +55,7 @@ function save(name, content, type) {
 }
 
 /** Rows as CSV (RFC 4180). A label that a spreadsheet would run as a formula is kept as text. */
-export function csv(rows) {
+function csv(rows) {
   const cell = (value) => {
     if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
     const text = /^[=+\-@\t\r]/.test(value) && !/^[+-]?[\d.]+$/.test(value) ? `'${value}` : value;

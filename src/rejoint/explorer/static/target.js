@@ -60,7 +60,6 @@ export class TargetView {
   }
 
   next(ranked) {
-    const { app } = this;
     const rows = ranked.slice(0, SHOWN);
     const list = h(
       "ol",

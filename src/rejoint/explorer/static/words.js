@@ -3,7 +3,7 @@
 const WORD = /^[\p{L}\p{M}\p{N}_.+-]+$/u;
 const RESERVED = ["in", "not"];
 
-export function isWord(text) {
+function isWord(text) {
   return WORD.test(text);
 }
 
