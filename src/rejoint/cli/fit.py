@@ -53,6 +53,9 @@ Examples:
     is_flag=True,
     help="Keep the mean of posterior draws: better answers, but more classes, without meaning.",
 )
+@click.option(
+    "--smooth", is_flag=True, help="Let neighbouring levels of ordinal and binned columns agree."
+)
 @seed_option
 @click.option("--dry-run", is_flag=True, help="Only tell columns, memory and time.")
 @as_json
@@ -66,6 +69,7 @@ def command(
     target: str | None,
     ratings: str | None,
     average: bool,
+    smooth: bool,
     seed: int,
     dry_run: bool,
     as_json: bool,
@@ -78,8 +82,8 @@ def command(
     """
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
-    if average and target:
-        raise click.UsageError("--average and --target do not go together.")
+    if target and (average or smooth):
+        raise click.UsageError("--target goes without --average and --smooth.")
     if ratings is not None:
         if target or average or dry_run:
             raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
@@ -90,7 +94,7 @@ def command(
         if dry_run:
             _tell(records, rank, solver, starts, as_json)
             return
-        result = _fitted(records, rank, solver, starts, target, seed)
+        result = _fitted(records, rank, solver, starts, target, smooth, seed)
         notes = _notes(result, records, data, seed, target)
     pmf = result.pmf
     if average:
@@ -117,13 +121,14 @@ def _fitted(
     solver: str,
     starts: int | None,
     target: str | None,
+    smooth: bool,
     seed: int,
 ) -> "FitResult":
     classes: Any = "auto" if rank is None else rank
     if target is None:
         from rejoint.estimation import estimate
 
-        return estimate(records, classes, solver, n_init=starts, random_state=seed)
+        return estimate(records, classes, solver, smooth=smooth, n_init=starts, random_state=seed)
     from rejoint.estimators import JointClassifier
 
     records.domain.index(target)  # says which columns there are, if this is none

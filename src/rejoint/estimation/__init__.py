@@ -104,6 +104,7 @@ def estimate(
     wished = wished_variables(records.domain, smooth)
     rng = np.random.default_rng(random_state)
     said: list[str] = []
+    selection = None
     known: list[tuple[Array, Array]] = []
     chosen_rank = rank == "auto"
     if rank == "auto":
@@ -115,7 +116,8 @@ def estimate(
         if selection.interrupted and best is not None and start is None:
             # One Ctrl-C is enough: what was fitted on the way is the best so far.
             weights, factors = np.asarray(best.weights), np.vstack(best.factors)
-            return replace(interrupted_result(problem, weights, factors), choice=said[0])
+            found = interrupted_result(problem, weights, factors)
+            return replace(found, choice=said[0], selection=selection)
         known = given_start(best, problem, rank)
     classes = whole("rank", rank)
     chosen, why = choose(problem, classes, solver)
@@ -143,7 +145,7 @@ def estimate(
         else:
             em = chosen if isinstance(chosen, Em) else Em()
             result = fit_ml(problem, classes, em, search)
-    return replace(result, choice=" ".join(said))
+    return replace(result, choice=" ".join(said), selection=selection)
 
 
 def smooth_words(time: float) -> str:

@@ -84,5 +84,21 @@ def fit_notes(
             "stop": result.stop,
             "interrupted": ended or None,
             "log_likelihood": value if isfinite(value) else None,
+            "rank_curve": _curve(result),
         }
     return {key: value for key, value in (notes | more).items() if value is not None}
+
+
+def _curve(result: "FitResult") -> dict[str, Any] | None:
+    """The ranks that were tried, where one was chosen."""
+    found = result.selection
+    if found is None or not np.isfinite(found.scores).all():
+        return None
+    return {
+        "rank": found.rank,
+        "ranks": list(found.ranks),
+        "scores": found.scores.tolist(),
+        "errors": found.errors.tolist(),
+        "tied": list(found.tied),
+        "criterion": found.criterion,
+    }

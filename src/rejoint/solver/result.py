@@ -10,6 +10,7 @@ from rejoint.solver.loop import Record, Run
 if TYPE_CHECKING:
     from rejoint.estimation.posterior import Posterior
     from rejoint.identifiability import Ambiguity
+    from rejoint.rank import Selection
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class FitResult:
         Posterior draws, where the fit was Bayesian.
     choice : str
         Which estimator and rank were chosen, and why.
+    selection : Selection, optional
+        The curve that the rank was chosen from, where it was.
 
     Examples
     --------
@@ -61,6 +64,7 @@ class FitResult:
     log_likelihood: float = float("nan")
     posterior: "Posterior | None" = field(default=None, repr=False)
     choice: str = ""
+    selection: "Selection | None" = field(default=None, repr=False)
 
     def ambiguity(
         self, names: str | Sequence[str], given: Mapping[str, Any] | None = None
