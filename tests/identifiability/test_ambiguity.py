@@ -86,7 +86,9 @@ def test_an_asked_variable_may_be_given():
 
 def test_a_fit_knows_its_tables():
     truth = random_pmf([3] * 5, 3)
-    pairs = rj.factorize(rj.Marginals.from_pmf(truth, order=2), rank=3, random_state=0, n_init=1)
+    tables = rj.Marginals.from_pmf(truth, order=2)
+    with pytest.warns(rj.Remark, match="at least 3 directions"):
+        pairs = rj.factorize(tables, rank=3, random_state=0, n_init=1)
     assert pairs.ambiguity("x0", given={"x1": 0, "x2": 1}).distance > 0.01
     triples = rj.factorize(rj.Marginals.from_pmf(truth, order=3), rank=3, random_state=0)
     assert triples.ambiguity("x0", given={"x1": 0, "x2": 1}).distance < 1e-6
@@ -99,7 +101,7 @@ def test_errors_in_words():
     with pytest.raises(KeyError, match="No variable 'y'"):
         ambiguity(p, "y", order=2)
     with pytest.raises(ValueError, match="too large to walk along"):
-        ambiguity(random_pmf([6] * 20, 10), "x0", order=3)
+        ambiguity(random_pmf([6] * 20, 10), ["x0", "x1", "x2", "x3"], order=3)
     records = truth_records()
     with pytest.raises(ValueError, match="fitted to records, not to tables"):
         rj.estimate(records, 2, "ml", random_state=0).ambiguity("x0")

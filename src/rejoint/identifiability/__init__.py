@@ -1,7 +1,26 @@
 """What can be known from which tables: the rank that they determine, and what stays open.
 
-reporting    every bound on the rank, which are proved, and the best (``Report``, ``Bound``)
-goodman      whether classes and joint are locally unique (``Local``)
+reporting     report: every bound on the rank, which are proved, the best (Report, Bound)
+goodman       jacobian: whether classes and joint are locally unique (Local)
+certificate   certify: whether one model is the only one with its tables (Certificate)
+planning      plan: few tables that suffice for a rank (Plan)
+ambiguous     ambiguity: two models with the same tables and other answers (Ambiguity)
+direct        from_1d, from_pairs: joints that follow under an assumption
+concerns      what a fit says of its own tables
+
+layout        which variables and tables there are
+lemmas        the paper's lemmas as formulas
+printed       its theorems as printed
+corrected     the lemmas with the sides put right, all tables of an order
+groupings     the same for given tables
+hanging       variables that follow from others by overlap
+partitions    all partitions into groups, by their sums
+grams         closed-form Gram matrices of the Jacobian
+modular       exact ranks modulo a prime
+spectrum      smallest singular values
+independence  Kruskal ranks and compound matrices of factors
+model_groups  stacked factors of one model
+walking       walks through models with the same tables
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
 what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the same tables.

@@ -156,10 +156,14 @@ def ambiguity(
         raise TypeError(f"ambiguity takes a LowRankPMF, got {type(pmf).__name__}.")
     asked = tuple(pmf.domain.names[n] for n in positions(pmf.domain, names))
     tables = layout(order=order, subsets=subsets, domain=pmf.domain)
+    first = pmf.marginal(asked, given)
+    told = likelihoods(pmf.domain, given)
+    places = positions(pmf.domain, names)
+    if in_a_table(tables, {*places, *told}):
+        return Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0)
     check_size(tables, pmf)
     fibre = Fibre(tables, pmf)
-    first = pmf.marginal(asked, given)
-    answer = question_of(fibre, positions(pmf.domain, names), likelihoods(pmf.domain, given))
+    answer = question_of(fibre, places, told)
     ends = both_ends(fibre, answer, steps)
     if ends is None:
         return Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0)
@@ -167,6 +171,13 @@ def ambiguity(
     answers = models[0].marginal(asked, given), models[1].marginal(asked, given)
     gap = float(np.abs(fibre.values(ends[0]) - fibre.values(ends[1])).max())
     return Ambiguity(asked, given, models, answers, gap)
+
+
+def in_a_table(tables: Layout, variables: set[int]) -> bool:
+    """Whether one table holds all of some variables: it has the answer itself."""
+    if tables.order is not None:
+        return len(variables) <= tables.order
+    return any(variables <= set(subset) for subset in tables.subsets)
 
 
 def question_of(
