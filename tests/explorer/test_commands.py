@@ -60,7 +60,7 @@ def test_export_of_the_open_format(model, tmp_path, asia):
     [
         (["export", "{model}", "-o", "page.pdf"], "should end in .html"),
         (["export", "{data}", "-o", "page.html"], "is not a rejoint model"),
-        (["export", "nowhere.rejoint", "-o", "page.html"], "does not exist"),
+        (["export", "nowhere.rejoint", "-o", "page.html"], "No model file"),
         (["explore", "{data}", "--data", "{data}"], "--data goes with a MODEL"),
     ],
 )
@@ -99,6 +99,7 @@ def test_explore_serves_until_ctrl_c(request, source):
         if source == "data":
             assert plain["records"]["total"] == 2000
             assert len(plain["draws"]) > 10
+            assert open_model(path.with_suffix(".rejoint")).notes["fit"] == plain["fit"]
     finally:
         os.kill(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=30)

@@ -1,16 +1,16 @@
 """``rejoint explore``: the explorer on this machine, for a model or for data."""
 
 import webbrowser
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from rejoint.cli.options import DataReader, data_options, seed_option
+
 if TYPE_CHECKING:
     from rejoint.explorer.opening import Opened
-
-FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
-
 
 EXAMPLES = """\b
 Examples:
@@ -20,26 +20,23 @@ Examples:
 
 
 @click.command("explore", epilog=EXAMPLES)
-@click.argument("source", metavar="MODEL|DATA", type=FILE)
-@click.option("--data", type=FILE, help="Records to count and step through beside a MODEL.")
-@click.option("--rank", type=int, help="Number of classes when DATA is fitted; chosen without it.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the fit.")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="Where to save the model that DATA is fitted with.",
-)
-@click.option("--port", type=int, default=0, help="Port; a free one by default.")
+@click.argument("source", metavar="MODEL|DATA")
+@click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
+@click.option("--rank", type=click.IntRange(min=1), help="Classes when DATA is fitted.")
+@seed_option
+@click.option("-o", "--output", metavar="FILE", help="Keep the model that DATA is fitted with.")
+@click.option("--port", type=click.IntRange(0, 65_535), default=0, help="A free one by default.")
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
+@data_options
 def command(
-    source: Path,
-    data: Path | None,
+    source: str,
+    data: str | None,
     rank: int | None,
     seed: int,
-    output: Path | None,
+    output: str | None,
     port: int,
     browser: bool,
+    reader: DataReader,
 ) -> None:
     """Open a model in the browser: click a value, watch every other answer move.
 
@@ -47,8 +44,14 @@ def command(
     only, at an address that holds a secret; Ctrl-C ends it.
     """
     from rejoint.explorer import serve
+    from rejoint.explorer.opening import is_model
 
-    opened = opened_source(source, data, rank, seed, output)
+    if is_model(source):
+        opened = opened_model(source, data, reader)
+    elif data is not None:
+        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
+    else:
+        opened = _fitted(source, rank, seed, output, reader)
 
     def ready(address: str) -> None:
         click.echo(address)
@@ -58,31 +61,28 @@ def command(
     keep = None if opened.path is None else opened.keep_names
     try:
         serve(opened.document(), port=port, keep=keep, ready=ready)
-    except (ImportError, OSError) as error:
-        raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:
         click.echo("Ended.", err=True)
 
 
-def opened_source(
-    source: Path, data: Path | None, rank: int | None, seed: int, output: Path | None
-) -> "Opened":
-    """The model that a file holds, or that its data are fitted with."""
-    from rejoint.explorer.opening import fit_data, is_model, open_model
-    from rejoint.records import read
+def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":
+    """A model, and the records to show with it if a file of them is named."""
+    from rejoint.explorer.opening import open_model
 
-    try:
-        if is_model(source):
-            return open_model(source, data)
-        if data is not None:
-            raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
-        click.echo(f"Fitting {source} ...", err=True)
-        return fit_data(
-            read(source),
-            title=source.stem,
-            rank="auto" if rank is None else rank,
-            random_state=seed,
-            path=output,
-        )
-    except (ValueError, OSError) as error:
-        raise click.ClickException(str(error)) from error
+    opened = open_model(path)
+    return opened if data is None else replace(opened, records=reader.read(data, opened.pmf.domain))
+
+
+def _fitted(
+    source: str, rank: int | None, seed: int, output: str | None, reader: DataReader
+) -> "Opened":
+    from rejoint.explorer.opening import fit_data
+
+    click.echo(f"Fitting {source} ...", err=True)
+    return fit_data(
+        reader.read(source),
+        source=Path(source),
+        rank="auto" if rank is None else rank,
+        random_state=seed,
+        path=output,
+    )

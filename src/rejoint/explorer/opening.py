@@ -10,7 +10,7 @@ from rejoint import io
 from rejoint.explorer.document import document
 from rejoint.explorer.trust import pair_fit, verdict
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records, read
+from rejoint.records import Records
 
 __all__ = ["Opened", "fit_data", "is_model", "open_model"]
 
@@ -93,8 +93,8 @@ def is_model(path: str | PathLike[str]) -> bool:
     return Path(path).suffix.lower() in (".rejoint", ".json")
 
 
-def open_model(path: str | PathLike[str], data: str | PathLike[str] | None = None) -> Opened:
-    """Read a model, and the file of records to show with it.
+def open_model(path: str | PathLike[str]) -> Opened:
+    """Read a model and what its file says of it.
 
     Examples
     --------
@@ -107,21 +107,30 @@ def open_model(path: str | PathLike[str], data: str | PathLike[str] | None = Non
     """
     saved = io.read_saved(path)
     pmf = LowRankPMF(*saved[:3])
-    records = None if data is None else read(data, domain=pmf.domain)
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
-    return Opened(pmf, Path(path), Path(path).stem, saved.notes, records, story=story)
+    return Opened(pmf, Path(path), Path(path).stem, saved.notes, story=story)
 
 
 def fit_data(
     data: Any,
     *,
-    title: str = "Data",
+    source: Path | None = None,
     rank: int | Literal["auto"] = "auto",
     random_state: int | None = None,
     path: str | PathLike[str] | None = None,
 ) -> Opened:
-    """Estimate a model from records; ``path`` is where to save it.
+    """Estimate a model from records.
+
+    Parameters
+    ----------
+    data : Records or anything that ``Records.of`` takes
+    source : Path, optional
+        Their file, which gives the page its title.
+    rank, random_state
+        As :func:`rejoint.estimate` takes them.
+    path : path, optional
+        Where to save the model.
 
     Examples
     --------
@@ -137,7 +146,10 @@ def fit_data(
     result = estimate(records, rank=rank, random_state=random_state)
     draws = () if result.posterior is None else result.posterior.draws
     story = " ".join(part for part in (result.choice, result.stop) if part)
-    notes = io.fit_notes(result, records=records, seed=random_state)
+    title = "Data" if source is None else source.name.split(".")[0]
+    fit = pair_fit(result.pmf, records)
+    named = None if source is None else source.name
+    notes = io.fit_notes(result, records=records, source=named, seed=random_state, fit=fit)
     if path is not None:
         result.pmf.save(path, notes=notes)
     place = None if path is None else Path(path)
