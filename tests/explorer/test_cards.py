@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from page_models import level
+from page_models import level, random_model
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -178,3 +178,38 @@ def test_search_sort_and_groups(tab, asia_page, asia):
     assert names.all_inner_texts() == ["xray", *rest]
     tab.get_by_label("Group").select_option("given")
     expect(tab.locator(".group-name")).to_have_text(["Given", "Not given"])
+
+
+def test_hundreds_of_variables_come_as_the_page_is_scrolled(opened):
+    rng = np.random.default_rng(0)
+    pmf = random_model(rng, 300, 4)
+    page = opened(document(pmf))
+    cards = page.locator(".card")
+    first = cards.count()
+    assert first < 300  # the others wait
+    given = page.locator(".level").first
+    given.click()
+    for _ in range(12):
+        page.evaluate("scrollTo(0, document.body.scrollHeight)")
+        page.wait_for_timeout(60)
+    expect(cards).to_have_count(300)
+    last = page.get_by_role("group", name="x299", exact=True)
+    last.scroll_into_view_if_needed()
+    wanted = pmf.marginal("x299", given={"x0": 0})
+    np.testing.assert_allclose(list(shares(page, "x299").values()), 100 * wanted, atol=0.051)
+    tops = page.evaluate(
+        "[...document.querySelectorAll('.card')].map((c) => c.getBoundingClientRect())"
+        ".map((b) => [b.left, b.top, b.bottom])"
+    )
+    for left, top, bottom in tops:  # no card lies upon another
+        below = [other for other in tops if other[0] == left and top < other[1] < bottom]
+        assert below == []
+
+
+def test_a_link_opened_in_the_page_changes_its_choices(tab, asia_page):
+    tab.goto(asia_page)
+    tab.evaluate("location.hash = '#is.smoke=no&sort=name'")
+    expect(tab.locator(".chip")).to_have_count(1)
+    expect(tab.get_by_label("Sort")).to_have_value("name")
+    expect(tab.locator(".card h3").first).to_have_text("asia")
+    expect(tab.locator(".card h3").nth(1)).to_have_text("bronc")

@@ -74,7 +74,7 @@ export class App {
     const { evidence, unknown } = fromParams(this.model, params);
     this.options = new URLSearchParams([...params].filter(([key]) => !/^(is|not|soft)\./.test(key)));
     if (this.link !== hash) this.history.push(evidence);
-    this.#changed("evidence");
+    this.#changed("link"); // evidence and choices
     return unknown;
   }
 
@@ -90,7 +90,7 @@ export class App {
   }
 
   #changed(what) {
-    if (what === "evidence") this.#compute();
+    if (what !== "options") this.#compute();
     for (const listener of this.listeners) listener(what);
   }
 }

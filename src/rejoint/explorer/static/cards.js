@@ -52,7 +52,8 @@ export class CardsView {
     this.limit = CHUNK;
     this.end = h("div", { class: "end" });
     this.found = h("p", { class: "found", role: "status" });
-    this.element = h("div", {}, this.toolbar(), this.found, this.list, this.end, shareBar(app, this));
+    this.bar = this.toolbar();
+    this.element = h("div", {}, this.bar, this.found, this.list, this.end, shareBar(app, this));
     for (const card of this.cards) this.observer.observe(card.element);
     this.observer.observe(this.end);
     this.width = document.documentElement.clientWidth - 48;
@@ -88,6 +89,19 @@ export class CardsView {
         },
       ),
     );
+  }
+
+  /** A link that was opened in this page may have changed what is chosen. */
+  showChoices() {
+    for (const [id, option, usual] of [
+      ["sort", "sort", ""],
+      ["group", "group", ""],
+      ["click-means", "click", "set"],
+    ]) {
+      const box = this.bar.querySelector(`#${id}`);
+      const value = this.app.get(option, usual);
+      if (box.value !== value) box.value = value;
+    }
   }
 
   find(text) {
@@ -286,6 +300,7 @@ export class CardsView {
   }
 
   update(what) {
+    this.showChoices();
     if (what !== "evidence" || this.moves) this.arrange();
     for (const card of this.cards) {
       if (!card.list) continue;

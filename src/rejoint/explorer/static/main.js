@@ -39,7 +39,7 @@ function start(doc) {
     VIEWS.filter((View) => View.fits?.(model) ?? true),
   );
   app.onChange((what) => {
-    if (what === "evidence") strip.update();
+    if (what !== "options") strip.update();
     tabs.update(what);
     keepLink(app);
   });
