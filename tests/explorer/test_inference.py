@@ -53,7 +53,7 @@ def test_posteriors_equal_those_of_python_on_100_models(ask):
         many = k % 10 == 0
         pmf = random_model(
             rng,
-            600 if many else int(rng.integers(1, 12)),
+            200 if many else int(rng.integers(1, 12)),
             int(rng.integers(1, 9)),
             zeros=k % 3 == 0,
         )
