@@ -6,6 +6,7 @@ options   options that several commands share, and what they make of files
 output    rows and models written to a file or to stdout, whole or not at all
 display   tables and numbers for people
 forecast  what a fit will take
+sections  what the HTML report says; page and pictures make it
 raw       data files as they are written, beside what a model makes of them
 """
 
@@ -18,7 +19,7 @@ COMMANDS = {
     "Learn a model": ["fit", "fit-tables", "tables", "rank"],
     "Ask it": ["ask", "sample", "inspect", "compare", "identify"],
     "Use it on data": ["predict", "impute", "score", "recommend", "population", "rake"],
-    "Show it": ["explore", "export", "demo"],
+    "Show it": ["report", "explore", "export", "demo"],
 }
 
 EPILOG = """\b

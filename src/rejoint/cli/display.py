@@ -103,7 +103,7 @@ def duration(seconds: float) -> str:
     if seconds < 1:
         return "less than a second"
     if seconds < 120:
-        return f"{seconds:.0f} seconds"
+        return f"{max(seconds, 1.5):.0f} seconds"
     if seconds < 7200:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"

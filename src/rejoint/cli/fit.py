@@ -92,7 +92,7 @@ def command(
         records = reader.read(data)
         show_columns(records, data)
         if dry_run:
-            _tell(records, rank, solver, starts, as_json)
+            _tell(records, rank, solver, as_json)
             return
         result = _fitted(records, rank, solver, starts, target, smooth, seed)
         notes = _notes(result, records, data, seed, target)
@@ -175,12 +175,10 @@ def _notes(
     )
 
 
-def _tell(
-    records: "Records", rank: int | None, solver: str, starts: int | None, as_json: bool
-) -> None:
+def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> None:
     from rejoint.cli.forecast import forecast
 
-    found = forecast(records, rank, solver, starts)
+    found = forecast(records, rank, solver)
     if as_json:
         echo_json(
             {
@@ -196,5 +194,5 @@ def _tell(
     )
     click.echo(
         f"A fit of {classes} takes about {size(found.memory)} of memory and {duration(found.low)} "
-        f"to {duration(found.high)}. {found.words} Nothing was fitted."
+        f"to {duration(found.high)} of computing. {in_options(found.words)} Nothing was fitted."
     )

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rejoint.estimation import affordable, choose
+from rejoint.estimation import choose
 from rejoint.estimation.problem import RecordProblem
 from rejoint.records import Records
 
@@ -14,15 +14,19 @@ __all__ = ["Forecast", "forecast"]
 #: Records that the measured passes go over.
 SOME = 20_000
 
-#: Passes of one start while it is explored, and of the last run to its end: few and many, as
-#: seen on Adult, Mushroom, Nursery, Votes and MovieLens at ranks 2 to 40.
-EXPLORED, FINISHED = (20, 120), (30, 1500)
+#: Passes that a fit comes to, few and many, all starts and what is not passes included; as seen
+#: on Adult (5,000 records), Mushroom, Votes and Asia (400) at ranks 3 and 12. The larger the data,
+#: the fewer the starts.
+PASSES = (1_500, 8_000)
 
-#: Passes of the chains of Bayes, warm-up included.
-CHAINS = (600, 2500)
+#: How many times more, where the posterior is drawn from.
+BAYES = 1.6
 
-#: What choosing the rank costs, in fits of the rank chosen.
-CHOOSING = (4, 20)
+#: Passes, at the typical rank, of choosing the rank and the fit that follows.
+CHOOSING = (6_000, 50_000)
+
+#: Seconds that even the smallest fit takes.
+LEAST = 0.3
 
 #: A rank to measure with where none is given.
 TYPICAL = 8
@@ -38,13 +42,13 @@ class Forecast(NamedTuple):
     words: str
 
 
-def forecast(records: Records, rank: int | None, solver: str, n_init: int | None) -> Forecast:
+def forecast(records: Records, rank: int | None, solver: str) -> Forecast:
     """Measure some passes and count the rest.
 
     Examples
     --------
     >>> import rejoint as rj
-    >>> found = forecast(rj.datasets.asia().sample(500, random_state=0), 3, "ml", None)
+    >>> found = forecast(rj.datasets.asia().sample(500, random_state=0), 3, "ml")
     >>> found.rank, 0 < found.low <= found.high
     (3, True)
     """
@@ -52,16 +56,13 @@ def forecast(records: Records, rank: int | None, solver: str, n_init: int | None
     problem = RecordProblem.of(records)
     chosen, why = choose(problem, classes, solver)
     seconds = measured_pass(problem, classes)
-    starts = affordable(problem, classes) if n_init is None else n_init
-    passes = [starts * a + b for a, b in zip(EXPLORED, FINISHED, strict=True)]
+    low, high = (LEAST + seconds * passes for passes in (PASSES if rank else CHOOSING))
     if chosen not in ("ml", "map"):
-        passes = [p + more for p, more in zip(passes, CHAINS, strict=True)]
-    if rank is None:
-        passes = [p * times for p, times in zip(passes, CHOOSING, strict=True)]
+        low, high = BAYES * low, BAYES * high
     cells = sum(records.domain.shape) * classes
     # Codes twice (as read, merged), weights, posteriors in blocks, statistics of each thread.
     memory = 2.0 * records.codes.nbytes + 16.0 * len(records) + 8.0 * 40 * cells + 6.4e7
-    return Forecast(memory, passes[0] * seconds, passes[1] * seconds, classes, why)
+    return Forecast(memory, low, high, classes, why)
 
 
 def measured_pass(problem: RecordProblem, rank: int) -> float:

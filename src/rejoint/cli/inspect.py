@@ -13,6 +13,7 @@ from rejoint.cli.wording import in_options
 
 if TYPE_CHECKING:
     from rejoint.pmf import LowRankPMF
+    from rejoint.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -51,7 +52,8 @@ def command(
     pmf = LowRankPMF(*saved[:3])
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
-    fit = fit_of(pmf, saved.notes, data, tables, reader)
+    records = None if data is None else reader.read(data, pmf.domain)
+    fit = fit_of(pmf, saved.notes, records, tables)
     if plot:
         _draw(pmf, shown, plot)
     if as_json:
@@ -65,17 +67,16 @@ def command(
 def fit_of(
     pmf: "LowRankPMF",
     notes: Mapping[str, Any],
-    data: str | None,
+    records: "Records | None",
     tables: str | None,
-    reader: DataReader,
 ) -> dict[str, Any] | None:
     """Tables that a model meets worst: of records, of tables, or as its file has them."""
-    if data is not None and tables is not None:
+    if records is not None and tables is not None:
         raise click.UsageError("Give --data or --tables, not both.")
-    if data is not None:
+    if records is not None:
         from rejoint.explorer.trust import pair_fit
 
-        return pair_fit(pmf, reader.read(data, pmf.domain))
+        return pair_fit(pmf, records)
     if tables is not None:
         from rejoint.cli.fit_tables import fit_note, read_tables
 
