@@ -28,7 +28,10 @@ table{border-collapse:collapse;font-size:.92rem;width:100%}
 th{text-align:left;font-weight:600;color:var(--soft);border-bottom:1px solid var(--line)}
 th,td{padding:.28rem .9rem .28rem 0;vertical-align:top}td.n,th.n{text-align:right;
 font-variant-numeric:tabular-nums}tr+tr td{border-top:1px solid var(--line)}
-td{overflow-wrap:anywhere}td svg{display:block}
+td{overflow-wrap:break-word}td svg{display:block}
+td table{table-layout:fixed;width:24rem}td table td{padding:.05rem .6rem .05rem 0;
+border:0!important;overflow-wrap:anywhere}td table td:nth-child(2){width:8.2rem;padding-top:.35rem}
+td table td:nth-child(3){width:4rem}
 svg{max-width:none;overflow:visible}svg text{font:12px system-ui,-apple-system,"Segoe UI",Roboto,
 sans-serif;fill:var(--ink)}svg .number{fill:var(--soft);font-size:11px}
 svg .light{fill:var(--on)}svg .faint{fill:var(--faint)}

@@ -83,17 +83,23 @@ def _levels(pmf: LowRankPMF, n: int, records: Records | None) -> str:
     seen: Any = [None] * len(variable)
     if records is not None and (records.codes[:, n] >= 0).any():
         seen = records.marginal([variable.name])
-    order = range(len(variable))
-    if len(variable) > LEVELS and variable.kind == "nominal":
-        order = np.argsort(-shares, kind="stable")[:LEVELS]  # type: ignore[assignment]
     lines = [
         f"<tr><td>{escape(clean(variable.levels[i], 32))}</td><td>{bar(shares[i], 120, seen[i])}"
         f"</td><td class='n'>{shares[i]:.1%}</td></tr>"
-        for i in list(order)[:LEVELS]
+        for i in _shown_levels(pmf, n)
     ]
     more = len(variable) - LEVELS
     tail = f"<tr><td>and {more:,} more</td></tr>" if more > 0 else ""
     return f"<table>{''.join(lines)}{tail}</table>"
+
+
+def _shown_levels(pmf: LowRankPMF, n: int) -> list[int]:
+    """The levels that there is room for: the most probable, or the first where order matters."""
+    size = len(pmf.domain[n])
+    if size <= LEVELS or pmf.domain[n].kind != "nominal":
+        return list(range(min(size, LEVELS)))
+    shares = pmf.marginal([pmf.domain.names[n]])
+    return [int(i) for i in np.argsort(-shares, kind="stable")[:LEVELS]]
 
 
 def _empty(pmf: LowRankPMF, notes: Notes, records: Records | None) -> str:
@@ -191,8 +197,9 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> str:
     breaks: list[int] = []
     for n in shown:
         breaks.append(len(labels))
-        for i, level in enumerate(pmf.domain[n].levels[:LEVELS]):
-            labels.append(f"{clean(pmf.domain.names[n], 20)} = {clean(level, 20)}")
+        for i in _shown_levels(pmf, n):
+            level = clean(pmf.domain[n].levels[i], 20)
+            labels.append(f"{clean(pmf.domain.names[n], 20)} = {level}")
             cells.append([float(pmf.factors[n][i, f]) for f in order])
     body += paragraph("Percent of each class that has a level:", "note")
     label = "Class profiles"
@@ -255,7 +262,8 @@ def _strongest(names: list[str], shares: NDArray[np.float64]) -> Iterator[str]:
 def _ask(pmf: LowRankPMF, file: str) -> str:
     from rejoint.language.query import Label, Name
 
-    first, last = pmf.domain[0], pmf.domain[len(pmf.domain) - 1]
+    varied = [v for v in pmf.domain if len(v) > 1] or list(pmf.domain)
+    first, last = varied[0], varied[-1]
     level = first.levels[0]
     given = f"{Name(first.name)} = {Label(str(level), isinstance(level, int | float))}"
     lines = [
