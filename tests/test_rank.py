@@ -11,7 +11,7 @@ from matplotlib import pyplot
 import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation.problem import RecordProblem
-from rejoint.rank import criteria, folds, growth, selection, vanishing
+from rejoint.rank import choosing, criteria, folds, growth, selection, vanishing
 from rejoint.rank.choosing import largest_rank
 from rejoint.solver import Limits
 
@@ -334,6 +334,17 @@ def test_gaps_are_closed():
         tried.append(middle)
         scores[middle] = 2.0
     assert sorted(tried) == [7, 9]
+
+
+@pytest.mark.parametrize("weight", [None, 1.5])
+def test_of_very_many_rows_some_are_drawn(monkeypatch, records, weight):
+    monkeypatch.setattr(choosing, "MANY", 1000)
+    weights = None if weight is None else np.full(len(records), weight)
+    data = rj.Records(records.domain, records.codes, weights)
+    found = rj.rank.select(data, [1, 3], random_state=0)
+    assert found.rank == 3
+    assert found.words.endswith("1,000 of the 3,000 rows, drawn at random, were looked at.")
+    assert len(choosing.drawn(data, np.random.default_rng(0))) == 1000
 
 
 # --- classes that vanish ----------------------------------------------------------------------

@@ -257,10 +257,12 @@ def test_refused(data, error, words):
         Records.of(data)
 
 
-def test_sparse_matrices_are_ambiguous():
+@pytest.mark.parametrize("kind", ["csr_array", "csr_matrix", "dok_array", "dok_matrix"])
+def test_sparse_matrices_are_ambiguous(kind):
     sparse = pytest.importorskip("scipy.sparse")
-    with pytest.raises(TypeError, match=r"zero or missing: pass data\.toarray\(\) if zero"):
-        Records.of(sparse.csr_array(np.eye(2)))
+    words = rf"A {kind} does not say .* zero or missing: pass data\.toarray\(\) if zero"
+    with pytest.raises(TypeError, match=words):
+        Records.of(getattr(sparse, kind)(np.eye(2)))
 
 
 def test_arrow_streams_without_pyarrow(monkeypatch):

@@ -85,7 +85,7 @@ def test_finds_the_rank(frame):
     assert model.result_.choice.startswith("Rank 2 of 1, 2")
 
 
-@pytest.mark.parametrize("solver", ["algebraic", "admm", "newton", Admm()])
+@pytest.mark.parametrize("solver", ["algebraic", "admm", "newton", "kl", Admm()])
 def test_from_tables(frame, solver):
     model = rj.JointPMF(rank=2, solver=solver, n_init=2, random_state=0).fit(frame)
     # Least squares on tables is about a quarter worse than likelihood.
@@ -337,6 +337,7 @@ def test_params():
         "order": "auto",
         "n_init": 5,
         "random_state": None,
+        "smooth": False,
     }
     assert repr(clone(model)) == "JointPMF(rank=3, solver='ml')"
 

@@ -1,11 +1,13 @@
 """The paper's algorithm from random starts: what it recovers, and that it never climbs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_models import all_subsets, cyclic, random_model, random_pmf, random_problem
 
 import rejoint as rj
-from rejoint.factorization import Admm, Limits, Newton
+from rejoint.factorization import Admm, Limits, Newton, admm
 from rejoint.metrics import factor_error, tensor_error
 from rejoint.solver import run
 
@@ -84,6 +86,24 @@ def test_accuracy_of_a_minimum_that_is_no_perfect_fit():
         start[1][:] = 0.95 * start[1] + 0.05 * random_model(seed, problem.levels, 2)[1]
         ends.append(run(Admm(limits=limits), problem, *start).objective)
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
+
+
+def test_sweeps_that_all_fail_are_told(monkeypatch):
+    real = admm.sweep
+
+    def worse(problem, state, inner):
+        swept = real(problem, state, inner)
+        return replace(swept, factors=swept.factors[::-1].copy())  # columns still sum to one
+
+    truth = random_pmf(3, [3] * 4, 2, least=0.2)
+    tables = rj.Marginals.from_pmf(truth, order=3)
+    start = rj.factorize(tables, 2, random_state=0).pmf
+    start = rj.LowRankPMF(start.weights, [0.99 * a + 0.01 / 3 for a in start.factors])
+    monkeypatch.setattr(admm, "sweep", worse)
+    result = rj.factorize(tables, 2, solver=Admm(), start=start)
+    assert "sweeps no longer lower the objective: raise inner" in result.stop
+    assert result.starts[0].reason == "stalled"
+    assert len(result.history) == admm.PATIENCE
 
 
 def test_partial_sets_of_triples():

@@ -16,7 +16,11 @@ from rejoint.factorization.moments import factor_pull, weights_pull
 from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
 from rejoint.factorization.updates import factor_update, weights_update
 from rejoint.kernels import project_columns
-from rejoint.solver import Limits, relative_error
+from rejoint.solver import Limits, Stalled, relative_error
+
+#: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
+#: rounding that they fail by.
+PATIENCE, SETTLED = 20, 1e-6
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,7 @@ class AdmmState:
     residual: float
     before: tuple[Array, ...] = ()
     after: tuple[Array, ...] = ()
+    rejected: int = 0
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,8 @@ class Admm:
         left = relative_error(problem, state.objective)
         residual = float(moved / left) if left > 0 else 0.0
         if value > state.objective:
+            if state.rejected + 1 >= PATIENCE and residual > SETTLED:
+                raise Stalled
             # Inexact inner steps are not monotone: keep the model, but also the new duals,
             # from which the same update comes out better next time.
             return replace(
@@ -85,6 +92,7 @@ class Admm:
                 residual=residual,
                 before=(),
                 after=(),
+                rejected=state.rejected + 1,
             )
         kept = slice(-self.memory - 1, None) if self.memory else slice(0, 0)
         state = replace(

@@ -14,6 +14,7 @@ _REASONS = {
     "exact": "the fit is exact",
     "optimal": "no step lowers the objective any more",
     "progress": "the objective has stopped falling",
+    "stalled": "sweeps no longer lower the objective: raise inner, or try solver='newton'",
     "steps": "the limit of steps was reached while it was still falling: raise max_steps",
     "interrupted": "interrupted; this is the best model so far",
 }

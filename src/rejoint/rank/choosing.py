@@ -1,6 +1,7 @@
 """Choosing the rank: the criterion, the search, the sentence."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,8 @@ from rejoint.solver import Progress
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 
-#: Records beyond which not every fold is used: differences are then seen in two.
+#: Rows beyond which as many are drawn for the search, and copies beyond which not every fold is
+#: used: differences are then seen in two.
 MANY, FEW_FOLDS = 1_000_000, 2
 
 
@@ -74,7 +76,8 @@ def select(
 
     Notes
     -----
-    Ctrl-C ends the search and returns the best rank so far.
+    Ctrl-C ends the search and returns the best rank so far. Of more than a million rows a million
+    are drawn for the search, which ``words`` then say.
 
     Examples
     --------
@@ -90,14 +93,29 @@ def select(
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     records = Records.of(data, domain=domain, sample_weight=sample_weight)
     rng = np.random.default_rng(random_state)
+    rows = len(records)
+    if rows > MANY:
+        records = drawn(records, rng)
     cap = largest_rank(records)
     if given is None and cap == 1:
         return only_one(records, criterion)
     with Progress(progress) as report:
         if criterion == "variational":
-            return left_over(records, given, cap, n_init, rng, report)
-        judge = make_criterion(records, criterion, solver, folds, n_init, rng, report)
-        return search(judge, criterion, given, cap)
+            found = left_over(records, given, cap, n_init, rng, report)
+        else:
+            judge = make_criterion(records, criterion, solver, folds, n_init, rng, report)
+            found = search(judge, criterion, given, cap)
+    if rows > MANY:
+        words = f"{found.words} {MANY:,} of the {rows:,} rows, drawn at random, were looked at."
+        found = replace(found, words=words)
+    return found
+
+
+def drawn(records: Records, rng: np.random.Generator) -> Records:
+    """As many rows as the search looks at, at random."""
+    rows = np.sort(rng.choice(len(records), size=MANY, replace=False))
+    weight = records.sample_weight
+    return Records(records.domain, records.codes[rows], None if weight is None else weight[rows])
 
 
 def make_criterion(

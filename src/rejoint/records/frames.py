@@ -42,16 +42,16 @@ def take_apart(data: Any) -> Frame:
         return data
     if isinstance(data, np.ndarray):
         return _of_array(data)
+    if hasattr(data, "toarray"):  # before mappings: a dok_matrix is one of cells
+        raise TypeError(
+            f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
+            "missing: pass data.toarray() if zero, a list of dicts if missing."
+        )
     if isinstance(data, Mapping):
         return _of_columns(data)
     if isinstance(data, (str, bytes, PathLike)):
         raise TypeError(
             f"Records are made of {_TAKEN}, not of {data!r}: read the file first, by rejoint.read."
-        )
-    if hasattr(data, "toarray"):
-        raise TypeError(
-            f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
-            "missing: pass data.toarray() if zero, a list of dicts if missing."
         )
     frame = _of_frame(data)
     if frame is not None:

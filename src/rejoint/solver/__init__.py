@@ -5,7 +5,7 @@ the residual of the optimality conditions, says in words why, and survives Ctrl-
 """
 
 from rejoint.solver.arguments import whole
-from rejoint.solver.loop import Record, Run, relative_error, run, why_stop
+from rejoint.solver.loop import Record, Run, Stalled, relative_error, run, why_stop
 from rejoint.solver.progress import Progress
 from rejoint.solver.protocols import Array, Limits, Sized, Solver, State
 from rejoint.solver.result import FitResult
@@ -19,6 +19,7 @@ __all__ = [
     "Run",
     "Sized",
     "Solver",
+    "Stalled",
     "State",
     "relative_error",
     "run",

@@ -10,6 +10,10 @@ import numpy as np
 from rejoint.solver.protocols import Array, Limits, Sized, Solver
 
 
+class Stalled(Exception):
+    """Raised by a step that finds no way on, though the model is not known to be optimal."""
+
+
 @dataclass(frozen=True)
 class Record:
     """One line of the history.
@@ -53,7 +57,7 @@ class Run:
         The best model reached.
     objective, residual, error : float
         Its objective, residual, and relative error of the tables.
-    reason : {"exact", "optimal", "progress", "steps", "interrupted"}
+    reason : {"exact", "optimal", "progress", "stalled", "steps", "interrupted"}
         Why it stopped.
     records : tuple of Record
         The history.
@@ -129,6 +133,8 @@ def run(
                 reason = "optimal"
                 break
             note(len(records))
+    except Stalled:
+        reason = "stalled"
     except KeyboardInterrupt:
         reason = "interrupted"
     return Run(
