@@ -32,15 +32,14 @@ _PAIRS = 500  # of variables that are compared
 @seed_option
 @as_json
 def command(model: str, other: str, within: float | None, seed: int, as_json: bool) -> None:
-    """Compare two models of the same variables: distances of the joints, and of their tables.
+    """Compare two models, on the variables they share: distances of the joints and of tables.
 
     Total variation is the largest difference in the probability of any event. Joints of more than
     a million cells are compared by drawing records, with a standard error.
     """
     from rejoint import metrics
 
-    first, second = load(model), load(other)
-    second = second.align(first.domain)
+    first, second = _shared(load(model), load(other))
     found: dict[str, Any] = {
         "total_variation": metrics.total_variation(first, second, random_state=seed),
         "kl": metrics.kl(first, second, random_state=seed),
@@ -63,6 +62,18 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
     if within is not None and found["total_variation"] > within:
         click.echo(f"Total variation is above {within:g} (--within).", err=True)
         raise click.exceptions.Exit(FAR)
+
+
+def _shared(first: "LowRankPMF", second: "LowRankPMF") -> "tuple[LowRankPMF, LowRankPMF]":
+    """Both models, of the variables that they share, with the same levels in the same order."""
+    shared = [name for name in first.domain.names if name in second.domain]
+    if not shared:
+        raise ValueError("The models have no variable in common: there is nothing to compare.")
+    left = len(first.domain) + len(second.domain) - 2 * len(shared)
+    if left:
+        click.echo(f"{left} variables are in one model only, and left out.", err=True)
+    first = first.project(shared)
+    return first, second.project(shared).align(first.domain)
 
 
 def _worst(first: "LowRankPMF", second: "LowRankPMF", most: int = 10) -> list[dict[str, Any]]:

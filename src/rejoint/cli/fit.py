@@ -27,7 +27,7 @@ Examples:
   rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
   rejoint fit patients.csv -o lung.rejoint --rank 3 --target lung
   rejoint fit patients.csv -o patients.rejoint --dry-run
-  rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > patients.rejoint"""
+  rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > some.rejoint"""
 
 
 @click.command("fit", epilog=EXAMPLES)

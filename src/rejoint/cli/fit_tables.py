@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 EXAMPLES = """\b
 Examples:
   rejoint fit-tables triples -o model.rejoint --rank 4
-  rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o model.rejoint --rank 2 --within 0.05
-  rejoint fit-tables published -o model.rejoint --rank 2 --suppressed x --solver kl"""
+  rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
+  rejoint fit-tables published -o three.rejoint --rank 2 --suppressed x --solver kl"""
 
 
 def read_options(callback: Any) -> Any:

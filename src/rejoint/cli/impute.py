@@ -61,7 +61,7 @@ def command(
     import numpy as np
 
     from rejoint.cli.raw import read_raw
-    from rejoint.estimators.filling import fill
+    from rejoint.estimators.imputation.filling import fill
 
     pmf = load(model)
     raw = read_raw(data, reader, pmf.domain)

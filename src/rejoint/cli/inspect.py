@@ -81,7 +81,8 @@ def fit_of(
         from rejoint.cli.fit_tables import fit_note, read_tables
 
         marginals = read_tables((tables,))
-        return fit_note(marginals, marginals.compare(pmf.align(marginals.domain)))
+        own = pmf.project(marginals.domain.names).align(marginals.domain)
+        return fit_note(marginals, marginals.compare(own))
     fit: dict[str, Any] | None = notes.get("fit")
     return fit
 

@@ -44,6 +44,9 @@ def command(
     pmf = load(model)
     known = read_tables((tables,)) if tables else None
     if known is not None:
+        absent = [name for name in known.domain.names if name not in pmf.domain]
+        if absent:
+            raise ValueError(f"The tables speak of {', '.join(absent)}: the model has no such.")
         held = [name for name in known.domain.names if name in pmf.domain]
         pmf = pmf.project([*held, *(name for name in pmf.domain.names if name not in held)])
         pmf = pmf.align(_joined(known.domain, pmf.domain))

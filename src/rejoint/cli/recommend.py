@@ -158,7 +158,7 @@ def _bundle(
 ) -> None:
     import numpy as np
 
-    from rejoint.estimators.bundles import best_set
+    from rejoint.estimators.recommendation.bundles import best_set
 
     known = pmf.condition(ratings) if ratings else pmf
     chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]

@@ -1,0 +1,195 @@
+"""Every command as it is typed, in a process of its own, on files."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import rejoint as rj
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def good(done):
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return done.stdout.decode()
+
+
+def test_fit_writes_a_model_with_notes(spawn, world):
+    out = good(spawn("fit", "patients.csv", "-o", "new.rejoint", "--rank", 2, "--json"))
+    told = json.loads(out)
+    saved = rj.io.read_saved(world / "new.rejoint")
+    assert told["rank"] == len(saved.weights) == 2
+    assert saved.notes["records"] == 150
+    assert saved.notes["source"] == "patients.csv"
+    assert set(saved.notes["missing"]) == set(saved.domain.names)
+    assert {"choice", "stop", "seed", "fit"} <= set(saved.notes)
+    worst = saved.notes["fit"]["tables"]
+    assert len(worst) == 28
+    assert worst[0]["distance"] - worst[0]["chance"] >= worst[-1]["distance"] - worst[-1]["chance"]
+
+
+def test_fit_shows_columns_on_stderr_and_nothing_on_stdout(spawn):
+    done = spawn("fit", "patients.csv", "-o", "new.json", "--rank", 1, "--solver", "ml")
+    assert good(done) == ""
+    said = done.stderr.decode()
+    assert "patients.csv: 150 records, 8 columns" in said
+    assert "smoke   nominal  no, yes" in said
+    assert said.index("smoke   nominal") < said.index("Log-likelihood")
+
+
+def test_models_and_data_pass_through_pipes(spawn, world):
+    data = (world / "patients.csv").read_bytes()
+    words = ["fit", "-", "-o", "-", "--rank", 2, "--solver", "ml", "--starts", 1]
+    model = spawn(*words, input=data)
+    assert model.returncode == 0, model.stderr
+    answer = good(spawn("ask", "-", "P(lung = yes)", "--json", input=model.stdout))
+    assert json.loads(answer)["kind"] == "probability"
+
+
+def test_tables_then_fit_tables(spawn, world):
+    good(spawn("tables", "patients.csv", "-o", "counted", "--order", 3))
+    assert len(rj.Marginals.read(world / "counted")) == 56
+    out = good(spawn("fit-tables", "counted", "-o", "t.rejoint", "--rank", 2, "--json"))
+    told = json.loads(out)
+    distances = [fit["distance"] for fit in told["fits"]]
+    assert distances == sorted(distances, reverse=True)
+    assert len(told["tables"]) == 56
+    assert told["disagreements"][0]["distance"] > 0
+    assert rj.io.read_saved(world / "t.rejoint").notes["fit"]["checked"] == 56
+
+
+def test_ask(spawn, world):
+    out = good(spawn("ask", "patients.rejoint", "P(lung | smoke)", "--json"))
+    p = rj.load(world / "patients.rejoint")
+    assert json.loads(out)["value"] == p.ask("P(lung | smoke)").value.tolist()
+
+
+def test_sample(spawn, world):
+    out = good(spawn("sample", "patients.rejoint", "-n", 20, "--seed", 5, "--given", "smoke = yes"))
+    p = rj.load(world / "patients.rejoint")
+    drawn = p.sample(20, {"smoke": "yes"}, random_state=5)
+    assert rows(out) == [{name: str(x) for name, x in row.items()} for row in drawn.rows()]
+
+
+def test_inspect_draws(spawn, world):
+    out = good(spawn("inspect", "patients.rejoint", "--data", "patients.csv", "--plot", "c.svg"))
+    assert "2 classes, 8 variables; fitted to 150 records of patients.csv" in out
+    assert "Tables met worst, of 28" in out
+    assert b"<svg" in (world / "c.svg").read_bytes()
+
+
+def test_compare(spawn, world):
+    asia = rj.datasets.asia()
+    p = rj.load(world / "patients.rejoint").align(asia.domain)
+    asia.save(world / "true.rejoint")
+    done = spawn("compare", "true.rejoint", "patients.rejoint", "--json", "--within", "0.001")
+    assert done.returncode == 4
+    told = json.loads(done.stdout)
+    assert told["total_variation"] == pytest.approx(rj.metrics.total_variation(asia, p))
+    assert told["pairs"][0]["distance"] <= told["total_variation"]
+
+
+def test_identify(spawn):
+    out = good(spawn("identify", "--levels", "3,3,3,3,3,3", "--rank", 5, "--json"))
+    report = rj.identifiability.report([3] * 6, order=3, rank=5)
+    assert json.loads(out)["proved"] == report.best.rank
+
+
+def test_rank(spawn):
+    words = ["rank", "patients.csv", "--ranks", "1,2", "--criterion", "bic", "--json"]
+    told = json.loads(good(spawn(*words)))
+    assert told["rank"] == 2
+    assert told["ranks"] == [1, 2]
+
+
+def test_predict(spawn, world):
+    done = spawn("predict", "patients.rejoint", "patients.csv", "--target", "lung", "--all")
+    found = rows(good(done))
+    p = rj.load(world / "patients.rejoint")
+    first = next(rj.read(world / "patients.csv", domain=p.domain).rows())
+    seen = {n: x for n, x in first.items() if x is not None and n != "lung"}
+    share = p.prob({"lung": "yes"}, given=seen)
+    assert float(found[0]["lung=yes"]) == pytest.approx(share, abs=1e-6)  # written to six digits
+    assert len(found) == 150
+    assert "right of" in done.stderr.decode()
+
+
+def test_impute_changes_empty_cells_only(spawn, world):
+    out = good(spawn("impute", "patients.rejoint", "patients.csv", "--probabilities", "sure.csv"))
+    before, after = rows((world / "patients.csv").read_text()), rows(out)
+    sure = rows((world / "sure.csv").read_text())
+    holes = 0
+    for old, new, p in zip(before, after, sure, strict=True):
+        for name, cell in old.items():
+            if cell:
+                assert new[name] == cell
+                assert float(p[name]) == 1.0
+            else:
+                holes += 1
+                assert new[name] in ("yes", "no")
+    assert holes > 50
+
+
+def test_score(spawn, world):
+    told = json.loads(good(spawn("score", "patients.rejoint", "patients.csv", "--json")))
+    p = rj.load(world / "patients.rejoint")
+    logs = p.log_prob(rj.read(world / "patients.csv", domain=p.domain))
+    assert told["mean_log_prob"] == pytest.approx(logs.mean())
+
+
+def test_recommend(spawn):
+    out = good(
+        spawn("recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2", "--json")
+    )
+    assert json.loads(out)[0]["item"] == "Ronin"
+
+
+def test_population_and_rake(spawn, world):
+    done = spawn("population", "patients.rejoint", "-n", 150, "--tables", "pairs", "-o", "p.csv")
+    good(done)
+    real = rj.Marginals.read(world / "pairs")
+    made = rj.read(world / "p.csv", domain=real.domain)
+    assert len(made) == 150
+    assert "all rounded tables are met exactly" in done.stderr.decode()
+    assert real.compare(made)[0].distance == pytest.approx(0.0, abs=1e-12)  # whole numbers
+    good(spawn("rake", "p.csv", "pairs", "--total", 1000, "-o", "w.csv"))
+    weights = [float(row["weight"]) for row in rows((world / "w.csv").read_text())]
+    assert sum(weights) == pytest.approx(1000)
+
+
+def test_report(spawn, world):
+    good(spawn("report", "patients.rejoint", "--data", "patients.csv", "-o", "report.html"))
+    text = (world / "report.html").read_text()
+    for place in ("data", "empty", "rank", "identifiability", "fit", "classes", "dependence"):
+        assert f'<section id="{place}">' in text
+
+
+def test_export(spawn, world):
+    good(spawn("export", "patients.rejoint", "-o", "open.json"))
+    assert rj.load(world / "open.json") == rj.load(world / "patients.rejoint")
+
+
+def test_help_is_light():
+    heavy = ["numpy", "scipy", "sklearn", "pandas", "pyarrow", "matplotlib", "rich"]
+    code = (
+        "import sys\nfrom rejoint.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "fit-tables" in done.stdout
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_completion_knows_the_commands(spawn):
+    asked = {"_REJOINT_COMPLETE": "bash_complete", "COMP_WORDS": "rejoint fi", "COMP_CWORD": "1"}
+    done = spawn(env=os.environ | asked)
+    assert done.stdout.decode().split() == ["plain,fit", "plain,fit-tables"]
