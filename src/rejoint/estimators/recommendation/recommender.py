@@ -10,14 +10,21 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rejoint.estimators.advice import Advice
-from rejoint.estimators.fold_in import Evidence
-from rejoint.estimators.rating_fits import evidence_of, fit_ratings, predictive
-from rejoint.estimators.rating_levels import adjusted, find_levels
-from rejoint.estimators.rating_model import RatingModel
-from rejoint.estimators.rating_scores import judge_rows, judge_table
-from rejoint.estimators.ratings import Cells, Ids, by_rows, is_frame, read_cells, read_pairs
 from rejoint.estimators.reading import generator
+from rejoint.estimators.recommendation.advice import Advice
+from rejoint.estimators.recommendation.fits import evidence_of, fit_ratings, predictive
+from rejoint.estimators.recommendation.fold_in import Evidence
+from rejoint.estimators.recommendation.levels import adjusted, find_levels
+from rejoint.estimators.recommendation.model import RatingModel
+from rejoint.estimators.recommendation.ratings import (
+    Cells,
+    Ids,
+    by_rows,
+    is_frame,
+    read_cells,
+    read_pairs,
+)
+from rejoint.estimators.recommendation.scores import judge_rows, judge_table
 from rejoint.solver import FitResult
 
 __all__ = ["JointRecommender"]

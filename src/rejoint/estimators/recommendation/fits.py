@@ -9,10 +9,10 @@ from scipy import sparse
 from rejoint.domain import Domain, Variable
 from rejoint.domain.labels import plural
 from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimators.fold_in import Evidence
-from rejoint.estimators.rating_levels import RatingLevels
-from rejoint.estimators.ratings import Cells
-from rejoint.estimators.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.estimators.recommendation.fold_in import Evidence
+from rejoint.estimators.recommendation.levels import RatingLevels
+from rejoint.estimators.recommendation.ratings import Cells
+from rejoint.estimators.recommendation.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
 from rejoint.remarks import remark

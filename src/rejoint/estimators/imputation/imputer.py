@@ -9,10 +9,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain.labels import plural
 from rejoint.estimation import estimate
-from rejoint.estimators.cells import Cells, read_cells
-from rejoint.estimators.completing import Patch, complete, has_categories, numbers_like
-from rejoint.estimators.donors import donors, has_mean, labels_of
-from rejoint.estimators.filling import Filled, fill, level_probabilities
+from rejoint.estimators.imputation.cells import Cells, read_cells
+from rejoint.estimators.imputation.completing import Patch, complete, has_categories, numbers_like
+from rejoint.estimators.imputation.donors import donors, has_mean, labels_of
+from rejoint.estimators.imputation.filling import Filled, fill, level_probabilities
 from rejoint.estimators.joint_pmf import from_records
 from rejoint.estimators.predictive import predictive, spread
 from rejoint.estimators.reading import generator, read

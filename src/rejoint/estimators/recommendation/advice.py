@@ -10,11 +10,11 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain.labels import is_missing, show
-from rejoint.estimators.bundles import best_set
-from rejoint.estimators.fold_in import Evidence
-from rejoint.estimators.rating_levels import RatingLevels
-from rejoint.estimators.rating_model import RatingModel
-from rejoint.estimators.ratings import Ids, plain
+from rejoint.estimators.recommendation.bundles import best_set
+from rejoint.estimators.recommendation.fold_in import Evidence
+from rejoint.estimators.recommendation.levels import RatingLevels
+from rejoint.estimators.recommendation.model import RatingModel
+from rejoint.estimators.recommendation.ratings import Ids, plain
 from rejoint.solver import whole
 
 __all__ = ["Advice", "Bundle", "Explanation", "Move", "Recommendation"]

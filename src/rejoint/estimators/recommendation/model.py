@@ -7,7 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.estimators.fold_in import Evidence, leave_one_out, normalised, posterior_blocks
+from rejoint.estimators.recommendation.fold_in import (
+    Evidence,
+    leave_one_out,
+    normalised,
+    posterior_blocks,
+)
 from rejoint.pmf import LowRankPMF
 
 __all__ = ["RatingModel"]

@@ -25,8 +25,8 @@ import numpy as np
 from scipy.special import ndtri
 from scipy.stats import qmc
 
-from rejoint.estimators.fold_in import Evidence, posterior_blocks
-from rejoint.estimators.trait_steps import Array, item_blocks, newton_step
+from rejoint.estimators.recommendation.fold_in import Evidence, posterior_blocks
+from rejoint.estimators.recommendation.trait_steps import Array, item_blocks, newton_step
 from rejoint.solver import whole
 
 __all__ = ["TraitFit", "Traits", "columns_at", "fit_traits", "polynomials"]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from rejoint.domain import Variable
 from rejoint.domain.labels import is_number
 from rejoint.domain.levels import label_array
-from rejoint.estimators.cells import numbers_of
+from rejoint.estimators.imputation.cells import numbers_of
 from rejoint.records import Records
 from rejoint.records.frames import take_apart
 

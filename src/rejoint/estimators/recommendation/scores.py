@@ -4,9 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoint.estimators.fold_in import Evidence
-from rejoint.estimators.rating_model import RatingModel
-from rejoint.estimators.ratings import Cells
+from rejoint.estimators.recommendation.fold_in import Evidence
+from rejoint.estimators.recommendation.model import RatingModel
+from rejoint.estimators.recommendation.ratings import Cells
 
 __all__ = ["judge_rows", "judge_table"]
 
