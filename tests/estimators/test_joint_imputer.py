@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators import filling
+from rejoint.estimators.imputation import filling
 from rejoint.estimators.imputation.filling import fill, level_probabilities
 
 # Every check passes: there is no exemption to give a reason for.
