@@ -15,12 +15,12 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from sklearn.metrics import log_loss
-
-import rejoint as rj
 from benchmarks.classify.rivals import RIVALS, predict
 from benchmarks.classify.sets import PRINTED_BEST, PRINTED_CP, SETS, load, split
 from benchmarks.classify.speed import speed
+from sklearn.metrics import log_loss
+
+import rejoint as rj
 
 OURS = "JointClassifier"
 STORE = Path("benchmarks/results/classify.json")

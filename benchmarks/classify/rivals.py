@@ -47,6 +47,7 @@ def boosting(levels: list[int]) -> Iterator[Any]:
                 learning_rate=rate,
                 max_leaf_nodes=leaves,
                 max_iter=300,
+                early_stopping=False,
                 categorical_features=[n < 255 for n in levels],
                 random_state=0,
             )

@@ -6,7 +6,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.estimators.discriminative import Conditional, LabelledProblem, normalised, objective
+from rejoint.estimators.discriminative import (
+    Conditional,
+    LabelledProblem,
+    normalised,
+    objective,
+    penalty,
+)
 from rejoint.estimators.label_starts import label_combinations, label_start, shared_out
 from rejoint.estimators.tuning import HeldOut, Setting, search
 from rejoint.solver import run
@@ -15,7 +21,13 @@ from rejoint.solver import run
 def problem(seed=0, targets=1, rows=40):
     """Few records with holes, in features and labels; one weighs more."""
     rng = np.random.default_rng(seed)
-    domain = rj.Domain.of({"a": 3, "b": 2, "c": 4, "y": 3})
+    shape = {"a": 3, "b": 2, "c": 4, "y": 3}
+    domain = rj.Domain(
+        tuple(
+            rj.Variable(name, tuple(range(k)), "ordinal" if name == "c" else "nominal")
+            for name, k in shape.items()
+        )
+    )
     codes = np.stack([rng.integers(-1, k, size=rows) for k in domain.shape], axis=1)
     weight = np.ones(rows)
     weight[0] = 2.5
@@ -41,11 +53,21 @@ def test_value_by_brute_force(targets):
         both, rest = table[tuple(cells)].sum(), table[tuple(blind)].sum()
         expected -= weight * (1.5 * np.log(both) - np.log(rest))
     value, _ = objective(labelled, logits, 0.5, 0.0)
-    free = objective(labelled, logits * 0, 0.0, 0.0)  # only the penalties of weights and labels
-    assert np.isfinite(free[0])
-    away = logits - labelled.anchor
-    penalty = 0.5 * np.sum(labelled.pull(0.0) * away**2)
-    assert value == pytest.approx(expected + penalty, rel=1e-12)
+    price, _ = penalty(labelled, logits, 0.0)  # tiny pulls on weights and labels are always there
+    assert value == pytest.approx(expected + price, rel=1e-12)
+
+
+def test_prior_by_brute_force():
+    """Nominal levels to the shares one by one; ordered ones a tenth of that, and to each other."""
+    labelled = problem()
+    logits = logits_for(labelled, 2)
+    price, _ = penalty(labelled, logits, 3.0)
+    away = logits[1:] - np.log(labelled.known.centre)[:, None]
+    expected = 0.5 * 3.0 * np.sum(away[:5] ** 2)
+    expected += 0.5 * 0.3 * np.sum(away[5:9] ** 2)
+    expected += 0.5 * 3.0 * 4 / 12 * np.sum(np.diff(away[5:9], axis=0) ** 2)
+    expected += 0.5 * 0.01 * np.sum(logits[10:] ** 2) + 0.5 * 1e-3 * np.sum(logits[0] ** 2)
+    assert price == pytest.approx(expected, rel=1e-12)
 
 
 @settings(max_examples=15, deadline=None)
@@ -163,9 +185,19 @@ def test_search_walks_to_the_best():
         tried.append(s)
         return 1 + np.log(s.strength / 3) ** 2 + abs(s.rank - 6) + s.joint
 
-    axes = [(2, 4, 6, 8, 10), (0.1, 0.3, 1.0, 3.0, 10.0), (0.0, 0.1)]
-    assert search(loss, Setting(2, 0.3, 0.1), axes) == Setting(6, 3.0, 0.0)
-    assert len(set(tried)) < 20  # of 50
+    ranks, strengths = (2, 4, 6, 8, 10), (0.1, 0.3, 1.0, 3.0, 10.0)
+    assert search(loss, Setting(2, 0.3, 0.1), ranks, strengths) == Setting(6, 3.0, 0.1)
+    assert len(set(tried)) < 12  # of 25
+
+
+def test_weights_go_to_what_tells_held_out_labels():
+    records = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
+    loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    good, poor = Setting(2, 0.1, 0.0), Setting(1, 0.1, 0.0)
+    assert loss(good) < loss(poor)
+    shares = loss.shares([good, poor])
+    assert shares.sum() == pytest.approx(1.0)
+    assert shares[0] > 0.99
 
 
 def test_unlabelled_records_are_never_judged():

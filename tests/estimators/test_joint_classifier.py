@@ -132,13 +132,26 @@ def test_rank_is_chosen_among_multiples_of_labels():
     assert model.rank_ == model.pmf_.rank
 
 
-def test_settings_that_are_near_are_averaged():
+def test_settings_are_averaged():
+    """One setting for each weight of the joint likelihood that is worth something."""
     X, y = world(300, seed=4)
-    model = rj.JointClassifier(
-        rank=4, solver=replace(QUICK, strength="auto"), n_init=2, random_state=0
-    ).fit(X, y)
-    named = model.result_.choice.count("classes, strength")
-    assert len(model.models_) == 2 * named
+    solver = replace(QUICK, joint="auto", strength=1.0)
+    model = rj.JointClassifier(rank=4, solver=solver, n_init=2, random_state=0).fit(X, y)
+    named = model.result_.choice.count("(weight ")
+    assert named > 1
+    assert len(model.models_) == len(model.model_weights_) == 2 * named
+    assert model.model_weights_.sum() == pytest.approx(1.0)
+    row = {"a": "low", "b": "low", "c": "mid", "d": "high"}
+    each = [conditional(m, row) for m in model.models_]
+    assert np.allclose(model.predict_proba([row])[0], model.model_weights_ @ each)
+
+
+def test_light_classes_stay():
+    """Trained for labels alone, a class may have hardly any weight and still decide rows."""
+    X, y = world(400)
+    solver = Conditional(joint=0.0, strength=1e-3)
+    model = rj.JointClassifier(rank=12, solver=solver, n_init=2, random_state=0).fit(X, y)
+    assert [m.rank for m in model.models_] == [12, 12]
 
 
 # --- what it says of rows --------------------------------------------------------------------
@@ -176,7 +189,7 @@ def test_unforeseen_holes_are_judged_by_the_joint():
     X["c"] = X["c"].mask(np.arange(400) % 3 == 0)
     solver = replace(QUICK, joint=0.0)
     model = rj.JointClassifier(rank=6, solver=solver, n_init=2, random_state=0).fit(X, y)
-    assert "For the joint, and for rows with holes" in model.result_.choice
+    assert model.result_.choice.endswith("For the joint: 6 classes, strength 1, joint 1.")
     assert all(model.pmf_ != m for m in model.models_)
     whole, foreseen, odd = rows = [
         {"a": "low", "b": "low", "c": "mid", "d": "high"},

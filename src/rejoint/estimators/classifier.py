@@ -34,9 +34,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     """Labels from features, some of which may be missing, now and later.
 
     A model of features and labels together, trained to tell the labels: it maximises their
-    conditional likelihood (and, as far as that helps, the joint one), with a prior on the rest.
-    Rank, prior and mixture of both likelihoods are chosen by what is held out; several models
-    are averaged.
+    conditional likelihood, the joint one beside it, and a prior. For several weights of the joint
+    likelihood, rank and strength of the prior are chosen by what is held out; models of all
+    are averaged, with the weights under which they tell held-out labels best.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         it sets. ``"ml"``, ``"map"``, ``"bayes"`` estimate the joint and nothing else (see
         :func:`rejoint.estimate`).
     n_init : int
-        Starts of each setting that is averaged.
+        Starts of each setting; their models are averaged.
     bins : "auto", int, dict or None
         How columns of numbers are cut. By default those with more than 15 different values into
         quantile bins, ``2 n^(1/3)`` for n records (4 to 20); an int is another number of bins;
@@ -63,6 +63,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         One model of all features and targets, which can be asked anything.
     models_ : tuple of LowRankPMF
         The models whose conditional probabilities of the labels are averaged.
+    model_weights_ : array
+        Their weights in that average.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
@@ -79,9 +81,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     Rows without their label (None, NaN) may be among those to learn from: they help as far as the
     joint likelihood does. A level that the fit has not seen is missing.
 
-    Models trained for labels of complete rows alone may be poor judges of rows with holes. Where
-    those were best, a row that lacks a column which was never missing at the fit is judged by
-    ``pmf_`` instead, whose joint likelihood counts as much as the conditional one.
+    Models trained for the labels alone may be poor judges of rows with holes. Where there are such
+    among ``models_``, a row that lacks a column which was (nearly) never missing at the fit is
+    judged by ``pmf_`` instead.
 
     Examples
     --------
@@ -152,6 +154,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
         self.target_names_ = tuple(v.name for v in targets.variables)
         self.models_ = fitted.models
+        self.model_weights_ = fitted.shares
         self.result_ = fitted.result
         self.pmf_ = fitted.result.pmf
         self.rank_ = self.pmf_.rank
@@ -267,7 +270,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         codes = read_rows(self, X, features).codes
         missed = codes[:, [] if self._unforeseen is None else self._unforeseen] < 0
         astray: NDArray[np.bool_] = np.asarray(missed.any(axis=1))
-        return average_shares(self.models_, self.pmf_, codes, astray, tables)
+        return average_shares(self.models_, self.model_weights_, self.pmf_, codes, astray, tables)
 
     @property
     def _classes(self) -> list[NDArray[Any]]:

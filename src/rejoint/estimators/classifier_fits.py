@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.labels import plural
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.fitting import as_pmf
-from rejoint.estimation.tidy import tidy
 from rejoint.estimators.discriminative import Conditional, LabelledProblem
 from rejoint.estimators.label_starts import label_combinations
 from rejoint.estimators.tuning import CLASSES, JOINTS, STRENGTHS, HeldOut, Setting, fit, search
@@ -20,19 +20,23 @@ from rejoint.solver import FitResult, Run, whole
 
 __all__ = ["Fitted", "fit_classifier"]
 
-#: Settings that are averaged, if their losses are this near to the least one.
-BEST, NEAR = 3, 1.1
+Array = NDArray[np.float64]
 
-#: Weight of the joint likelihood from which on a model is fit to be asked anything, and that of
-#: the model for all else where those for the labels have less.
+#: Loss, relative to the least, from which on still more of the joint likelihood is not tried.
+HOPELESS = 1.25
+
+#: Weight below which a setting is left out of the average.
+LIGHT = 0.05
+
+#: Weight of the joint likelihood from which on a model is fit to be asked anything,
+#: and that of the model for everything where the user wants less for the labels.
 ENOUGH_JOINT, JOINT = 0.1, 1.0
 
 #: More labels than this share their classes.
 MOST_LABELS = 20
 
-#: Records that are too few to hold any out, and where the search begins: places in the grids of
-#: classes, strengths, weights of the joint likelihood.
-FEW, FIRST = 20, (2, 5, 0)
+#: Records that are too few to hold any out.
+FEW = 20
 
 REASONS = {
     "optimal": "no move is left",
@@ -53,13 +57,16 @@ class Fitted:
     ----------
     models : tuple of LowRankPMF
         Whose conditional probabilities are averaged.
+    shares : array
+        Weight of each of them.
     result : FitResult
         How the one for everything came about.
     sharp : bool
-        Whether the models know the labels of rows without unforeseen holes only.
+        Whether some of the models know the labels of rows without unforeseen holes only.
     """
 
     models: tuple[LowRankPMF, ...]
+    shares: Array
     result: FitResult
     sharp: bool
 
@@ -79,7 +86,7 @@ def fit_classifier(
     if isinstance(solver, Em | Bayes) or solver in ("ml", "map", "bayes"):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
         mean = result.pmf if result.posterior is None else result.posterior.mean
-        return Fitted((mean,), result, sharp=False)
+        return Fitted((mean,), np.ones(1), result, sharp=False)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):
@@ -100,18 +107,30 @@ def fit_conditional(
 ) -> Fitted:
     """Choose settings, train models for the labels, and one for the joint if they are none."""
     problem = LabelledProblem.of(records, targets, threads=1)
-    settings, words = choose(problem, records, rank, solver, rng)
-    runs: list[list[Run]] = [train(problem, s, solver, starts, rng) for s in settings]
-    models = tuple(as_model(problem, run) for group in runs for run in group)
-    best, label_runs = settings[0], [run for group in runs for run in group]
-    sharp = best.joint < ENOUGH_JOINT
-    if not sharp:
-        top = min(runs[0], key=lambda run: run.objective)
-        return Fitted(models, as_result(problem, top, label_runs, words), sharp)
-    setting, more = choose_whole(problem, records, rank, best, solver, rng)
-    whole_runs = train(problem, setting, solver, starts, rng)
-    top = min(whole_runs, key=lambda run: run.objective)
-    return Fitted(models, as_result(problem, top, [*label_runs, *whole_runs], words + more), sharp)
+    choice = choose(problem, records, rank, solver, rng)
+    groups = {s: train(problem, s, solver, starts, rng) for s in choice.shares}
+    whole = choice.whole
+    if whole not in groups:
+        groups[whole] = train(problem, whole, solver, starts, rng)
+    top = min(groups[whole], key=lambda run: run.objective)
+    runs = [run for group in groups.values() for run in group]
+    models = {s: [as_model(problem, run) for run in groups[s]] for s in choice.shares}
+    return Fitted(
+        tuple(model for group in models.values() for model in group),
+        np.concatenate(
+            [np.full(len(models[s]), v / len(models[s])) for s, v in choice.shares.items()]
+        ),
+        as_result(problem, top, runs, choice.words),
+        sharp=any(s.joint < ENOUGH_JOINT for s in choice.shares),
+    )
+
+
+class Choice(NamedTuple):
+    """Settings to average with their weights, the setting of the joint, and what to say of it."""
+
+    shares: dict[Setting, float]
+    whole: Setting
+    words: str
 
 
 def choose(
@@ -120,56 +139,63 @@ def choose(
     rank: int | Literal["auto"],
     solver: Conditional,
     rng: np.random.Generator,
-) -> tuple[list[Setting], str]:
-    """The settings to average, best first, and why."""
+) -> Choice:
+    """Choose by what is held out.
+
+    For each weight of the joint likelihood the rank and strength of least log-loss are averaged.
+    The joint is left to that of them which is best at records with holes.
+    """
     base = base_rank(problem)
-    axes = (
-        [base * m for m in CLASSES] if rank == "auto" else [rank],
-        STRENGTHS if solver.strength == "auto" else [number("strength", solver.strength)],
-        JOINTS if solver.joint == "auto" else [number("joint", solver.joint)],
-    )
-    places = (min(place, len(grid) - 1) for place, grid in zip(FIRST, axes, strict=True))
-    ranks, strengths, joints = axes
-    at = [*places]
-    first = Setting(ranks[at[0]], strengths[at[1]], joints[at[2]])
-    if all(len(grid) == 1 for grid in axes):
-        return [first], f"As asked: {first.words}."
+    ranks = [base * m for m in CLASSES] if rank == "auto" else [rank]
+    strengths = STRENGTHS if solver.strength == "auto" else [number("strength", solver.strength)]
+    joints = JOINTS if solver.joint == "auto" else [number("joint", solver.joint)]
+    first = Setting(middle(ranks, 2), middle(strengths, 5), joints[0])
+    if len(ranks) == len(strengths) == len(joints) == 1:
+        return only(first, "As asked")
     if problem.known.total < FEW:
-        return [first], f"Too few records to choose by what is held out: {first.words}."
+        first = first._replace(joint=joints[-1])
+        return only(first, "Too few records to choose by what is held out")
     loss = HeldOut(records, problem.targets, solver, rng)
-    search(loss, first, axes)
-    losses = loss.losses
-    best = sorted(losses, key=lambda s: losses[s])[:BEST]
-    best = [s for s in best if losses[s] <= NEAR * losses[best[0]]]
-    others = "".join(f"; {s.words} ({losses[s]:.4g})" for s in best[1:])
-    words = (
-        f"Least log-loss of held-out labels, of {plural(len(losses), 'setting')} tried: "
-        f"{best[0].words} ({losses[best[0]]:.4g}){others}."
-    )
-    return best, words
+    found: list[Setting] = []
+    for joint in joints:
+        first = search(loss, first._replace(joint=joint), ranks, strengths)
+        found.append(first)
+        if joint >= ENOUGH_JOINT and loss(first) > HOPELESS * min(map(loss, found)):
+            break
+    shares, words = averaged(loss, found)
+    wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
+    if len(wide) > 1:
+        wide.sort(key=HeldOut(records, problem.targets, solver, rng, holes=True))
+    return Choice(shares, wide[0], f"{words} For the joint: {wide[0].words}.")
 
 
-def choose_whole(
-    problem: LabelledProblem,
-    records: Records,
-    rank: int | Literal["auto"],
-    best: Setting,
-    solver: Conditional,
-    rng: np.random.Generator,
-) -> tuple[Setting, str]:
-    """The setting of the model for the joint, and why: labels of records with holes."""
-    first = best._replace(joint=JOINT)
-    if rank == "auto" and problem.known.total >= FEW:
-        loss = HeldOut(records, problem.targets, solver, rng, holes=True)
-        base = base_rank(problem)
-        strengths = STRENGTHS if solver.strength == "auto" else [first.strength]
-        first = search(loss, first, ([base * m for m in CLASSES], strengths, [JOINT]))
-    return first, f" For the joint, and for rows with holes: {first.words}."
+def only(setting: Setting, why: str) -> Choice:
+    """One setting, and the same for the joint if it has enough of that."""
+    wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=JOINT)
+    more = "" if wide == setting else f" For the joint: {wide.words}."
+    return Choice({setting: 1.0}, wide, f"{why}: {setting.words}.{more}")
+
+
+def averaged(loss: HeldOut, found: Sequence[Setting]) -> tuple[dict[Setting, float], str]:
+    """Settings that carry weight, heaviest first, and what is to be said about them."""
+    shares = loss.shares(found)
+    kept = {s: float(v) for s, v in zip(found, shares, strict=True) if v >= LIGHT}
+    total = sum(kept.values())
+    order = sorted(kept, key=lambda s: -kept[s])
+    words = "; ".join(f"{s.words} (weight {kept[s] / total:.2f}, {loss(s):.4g})" for s in order)
+    tried = plural(len(loss.told), "setting")
+    said = f"Least log-loss of held-out labels, of {tried} tried, on average of {words}."
+    return {s: kept[s] / total for s in order}, said
 
 
 def base_rank(problem: LabelledProblem) -> int:
     """One class for each label of the target that has most."""
     return min(max(problem.domain.shape[-problem.targets :]), MOST_LABELS)
+
+
+def middle(grid: Sequence[Any], place: int) -> Any:
+    """Where a search begins."""
+    return grid[min(place, len(grid) - 1)]
 
 
 def number(name: str, value: float | str) -> float:
@@ -197,22 +223,23 @@ def train(
 
 
 def as_model(problem: LabelledProblem, run: Run) -> LowRankPMF:
-    """A run as a model."""
-    weights, factors, _ = tidy(run.weights, run.factors)
-    return as_pmf(problem.known, weights, factors)
+    """A run as a model, its classes by falling weight.
+
+    Light classes stay: their columns may make up for the weight, and decide rows of their own.
+    """
+    return as_pmf(problem.known, run.weights, run.factors).sorted()
 
 
 def as_result(problem: LabelledProblem, top: Run, runs: Sequence[Run], words: str) -> FitResult:
     """The model for everything, with what is to be said about it."""
-    weights, factors, gone = tidy(top.weights, top.factors)
-    value = problem.known.expect(weights, factors).log_likelihood
-    blind = problem.blind.expect(weights, factors).log_likelihood
+    value = problem.known.expect(top.weights, top.factors).log_likelihood
+    blind = problem.blind.expect(top.weights, top.factors).log_likelihood
     return FitResult(
-        pmf=as_pmf(problem.known, weights, factors),
+        pmf=as_model(problem, top),
         stop=(
             f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g}; "
             f"{plural(len(runs), 'fit')}, {REASONS[top.reason]} "
-            f"(residual {top.residual:.1e}).{gone}"
+            f"(residual {top.residual:.1e})."
         ),
         history=tuple(record for run in runs for record in run.records),
         error=float("nan"),

@@ -6,6 +6,8 @@ objective is minus
 
 ``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - centre||^2``
 
+(neighbouring levels of ordered variables are pulled together instead),
+
 in the logits of weights and columns. A softmax of scores that add up over the variables is such a
 model, whatever the scores: logistic regression has one class for each label, and more classes bend
 its boundaries. What comes out is a :class:`LowRankPMF` like any other.
@@ -27,6 +29,9 @@ __all__ = ["Conditional", "LabelledProblem", "objective"]
 #: Pull on the logits of the labels' columns, which must be free to become sharp, and on those of
 #: the weights, of which one is redundant.
 LABELS, WEIGHTS = 0.01, 1e-3
+
+#: Pull on each level of an ordered variable, relative to one that is not.
+LOOSE = 0.1
 
 #: Largest move of a logit in one step.
 LARGEST = 5.0
@@ -91,10 +96,24 @@ class LabelledProblem:
 
     def pull(self, strength: float) -> Array:
         """Strength of the penalty on each logit, (1 + L, 1)."""
-        pull = np.full((1 + int(self.known.offsets[-1]), 1), strength)
-        pull[1:][self.labels] = LABELS
-        pull[0] = WEIGHTS
-        return pull
+        ordered = np.repeat([v.kind != "nominal" for v in self.domain], self.known.levels)
+        pull = np.where(ordered, LOOSE * strength, strength)
+        pull[self.labels] = LABELS
+        return np.concatenate([[WEIGHTS], pull])[:, None]
+
+    @cached_property
+    def links(self) -> Array:
+        """How much more neighbouring levels of ordered variables are pulled together, (L - 1, 1).
+
+        The number of levels over 12: the price of a straight line is then that of its slope over
+        one standard deviation, however many levels there are.
+        """
+        links = np.zeros(int(self.known.offsets[-1]))
+        for n, variable in enumerate(self.domain.variables[: -self.targets]):
+            if variable.kind != "nominal":
+                rows = self.known.rows(n)
+                links[rows.start + 1 : rows.stop] = len(variable) / 12.0
+        return links[1:, None]
 
 
 def without_labels(records: Records, targets: int) -> Records:
@@ -126,9 +145,27 @@ def objective(
     slope = -counts
     slope[0] += counts[0].sum() * model[0]
     slope[1:] += np.repeat(totals, known.levels, axis=0) * model[1:]
+    price, pushed = penalty(problem, logits, strength)
+    return value + price, slope + pushed
+
+
+def penalty(problem: LabelledProblem, logits: Array, strength: float) -> tuple[float, Array]:
+    """Minus the log-density of the prior, up to a constant, and its slope.
+
+    Levels of nominal variables are pulled to the variable's own shares one by one; those of ordered
+    ones mostly towards each other, so that neighbours inform each other.
+    """
     away = logits - problem.anchor
-    pull = problem.pull(strength)
-    return value + 0.5 * float(np.sum(pull * away**2)), slope + pull * away
+    pushed = problem.pull(strength) * away
+    price = 0.5 * float(np.vdot(pushed, away))
+    links = strength * problem.links
+    if links.any():
+        apart = np.diff(away[1:], axis=0)
+        force = links * apart
+        price += 0.5 * float(np.vdot(force, apart))
+        pushed[2:] += force
+        pushed[1:-1] -= force
+    return price, pushed
 
 
 def normalised(problem: LabelledProblem, logits: Array) -> Array:

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
 from rejoint.domain import Domain
+from rejoint.domain.bins import quantile_edges
 from rejoint.domain.columns import Numbers
 from rejoint.domain.series import read_column
 from rejoint.estimators.reading import (
@@ -49,7 +50,7 @@ def read_features(
     table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
     bins = estimator.bins
     if bins == "auto" or isinstance(bins, int | np.integer):
-        bins = cuts(table, bins, float(weight.sum()))
+        bins = cuts(table, bins, weight[weight > 0])
     mass = None if sample_weight is None else weight[weight > 0]
     return Records.of(table, bins=bins, sample_weight=mass), weight
 
@@ -66,22 +67,27 @@ def read_rows(estimator: Any, X: Any, domain: Domain) -> Records:
     return Records.of(X, domain=domain)
 
 
-def cuts(table: dict[str, Any], wanted: Any, mass: float) -> dict[str, int | None]:
-    """Number of bins for each column with many different numbers.
+def cuts(
+    table: dict[str, Any], wanted: Any, weight: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Edges of quantile bins for each column with many different numbers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> cuts({"a": np.arange(100) / 7, "b": ["x"] * 100}, "auto", 100.0)
-    {'a': 9}
+    >>> cuts({"a": np.arange(100) / 7, "b": ["x"] * 100}, 4, np.ones(100))
+    {'a': array([-inf,  3.5,  7.1, 10.7,  inf])}
     """
-    count = int(np.clip(2.0 * np.cbrt(mass), LEAST, MOST)) if wanted == "auto" else int(wanted)
-    return {
-        name: count
-        for name, column in table.items()
-        if isinstance(cells := read_column(column, name), Numbers)
-        and len(np.unique(cells.present())) > FEW
-    }
+    total = float(weight.sum())
+    count = int(np.clip(2.0 * np.cbrt(total), LEAST, MOST)) if wanted == "auto" else int(wanted)
+    edges = {}
+    for name, column in table.items():
+        cells = read_column(column, name)
+        if isinstance(cells, Numbers) and len(np.unique(cells.present())) > FEW:
+            values = cells.floats()
+            there = np.isfinite(values)
+            edges[name] = quantile_edges(values[there], count, weight[there])
+    return edges
 
 
 def names_in(estimator: Any, names: Any) -> None:

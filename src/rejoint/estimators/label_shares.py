@@ -20,6 +20,7 @@ BLOCK = 16_384
 
 def average_shares(
     models: Sequence[LowRankPMF],
+    weights: Array,
     whole: LowRankPMF,
     codes: Codes,
     astray: NDArray[np.bool_],
@@ -31,6 +32,8 @@ def average_shares(
     ----------
     models : sequence of LowRankPMF
         Of the features, then the targets.
+    weights : array
+        Weight of each model; they sum to one.
     whole : LowRankPMF
         Judges alone the rows that are ``astray``.
     codes : array (rows, features)
@@ -51,7 +54,7 @@ def average_shares(
     --------
     >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
     >>> codes = np.array([[0]], dtype=np.int16)
-    >>> [(_, shares)] = average_shares([model], model, codes, np.array([False]), list)
+    >>> [(_, shares)] = average_shares([model], np.ones(1), model, codes, np.array([False]), list)
     >>> shares[0].round(3)
     array([[0.818, 0.182]])
     """
@@ -61,12 +64,10 @@ def average_shares(
         if odd.all():
             yield rows, shares_of(whole, part, tables)
             continue
-        found = shares_of(models[0], part, tables)
-        for model in models[1:]:
+        found = [weights[0] * share for share in shares_of(models[0], part, tables)]
+        for model, weight in zip(models[1:], weights[1:], strict=True):
             for total, share in zip(found, shares_of(model, part, tables), strict=True):
-                total += share
-        for total in found:
-            total /= len(models)
+                total += weight * share
         if odd.any():
             for total, share in zip(found, shares_of(whole, part[odd], tables), strict=True):
                 total[odd] = share

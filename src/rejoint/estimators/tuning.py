@@ -31,11 +31,14 @@ HOLES = 0.3
 #: A label cannot cost more than it would at this probability: one outlier is one outlier.
 DOUBT = 1e-3
 
+#: Steps towards the best weights of models: enough to tell good from bad, too few to overfit.
+STEPS = 100
+
 #: Relative fall of the loss that is worth another setting.
-NOTICEABLE = 2e-3
+NOTICEABLE = 1e-3
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-JOINTS = (0.0, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0)
+JOINTS = (0.0, 0.1, 1.0, 10.0)
 #: Classes for each combination of labels.
 CLASSES = (1, 2, 3, 6, 12, 24)
 
@@ -104,18 +107,17 @@ class HeldOut:
         self.targets = targets
         self.solver = solver
         self.parts = list(parts(records, targets, rng, holes))
-        self.losses: dict[Setting, float] = {}
+        self.weight = np.concatenate([p.weight for p in self.parts])
+        self.told: dict[Setting, Array] = {}
 
     def __call__(self, setting: Setting) -> float:
         """Mean log-loss of the labels held out."""
-        if setting not in self.losses:
-            lost = [self.lost(p, setting) for p in self.parts]
-            mass = sum(float(p.weight.sum()) for p in self.parts)
-            self.losses[setting] = float(np.sum(lost)) / mass
-        return self.losses[setting]
+        if setting not in self.told:
+            self.told[setting] = np.concatenate([self.tell(p, setting) for p in self.parts])
+        return float(-self.weight @ np.log(self.told[setting]) / self.weight.sum())
 
-    def lost(self, p: Part, setting: Setting) -> float:
-        """Sum of log-losses of one fold."""
+    def tell(self, p: Part, setting: Setting) -> Array:
+        """Probability of each label that one fold holds out."""
         found = fit(p.learn, setting, self.solver, np.random.default_rng(p.seed))
         blind = p.codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
@@ -123,7 +125,17 @@ class HeldOut:
             kernels.class_log_prob(codes, found.weights, found.factors, p.learn.known.levels)
             for codes in (p.codes, blind)
         )
-        return float(-p.weight @ np.log((1 - DOUBT) * np.exp(known - hidden) + DOUBT))
+        return np.asarray((1 - DOUBT) * np.exp(known - hidden) + DOUBT)
+
+    def shares(self, settings: Sequence[Setting]) -> Array:
+        """Weights of settings under which their average tells the labels held out best, by EM."""
+        told = np.stack([self.told[setting] for setting in settings])
+        shares = np.full(len(settings), 1.0 / len(settings))
+        for _ in range(STEPS):
+            parts = shares[:, None] * told
+            shares = parts / parts.sum(axis=0) @ self.weight
+            shares /= shares.sum()
+        return shares
 
 
 def fit(
@@ -169,35 +181,32 @@ def sampled(records: Records, rng: np.random.Generator) -> Records:
 
 
 def search(
-    loss: Callable[[Setting], float], first: Setting, axes: Sequence[Sequence[float]]
+    loss: Callable[[Setting], float],
+    best: Setting,
+    ranks: Sequence[int],
+    strengths: Sequence[float],
 ) -> Setting:
-    """The setting of least loss, by steps along one axis (rank, strength, joint) at a time.
+    """The rank and strength of least loss, by steps along one of them at a time.
 
     Examples
     --------
-    >>> axes = [(2, 4, 6), (0.1, 1.0), (0.0,)]
-    >>> search(lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), axes)
+    >>> search(lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), (2, 4, 6), (0.1, 1.0))
     Setting(rank=6, strength=0.1, joint=0.0)
     """
-    best = first
     while True:
         before = best
-        for axis in (1, 0, 2):
-            best = along(loss, best, axis, axes[axis])
+        best = walk(loss, best, [best._replace(strength=s) for s in strengths])
+        best = walk(loss, best, [best._replace(rank=r) for r in ranks])
         if best == before:
             return best
 
 
-def along(
-    loss: Callable[[Setting], float], best: Setting, axis: int, grid: Sequence[float]
-) -> Setting:
-    """Walk along one axis, first up, then down, while the loss falls noticeably."""
-    place = list(grid).index(best[axis])
+def walk(loss: Callable[[Setting], float], best: Setting, settings: Sequence[Setting]) -> Setting:
+    """Walk along settings in a row, first up, then down, while the loss falls noticeably."""
+    place = settings.index(best)
     for ahead in (1, -1):
-        while 0 <= place + ahead < len(grid):
-            values = [*best]
-            values[axis] = grid[place + ahead]
-            there = Setting(int(values[0]), values[1], values[2])
+        while 0 <= place + ahead < len(settings):
+            there = settings[place + ahead]
             if not loss(there) < (1.0 - NOTICEABLE) * loss(best):
                 break
             best, place = there, place + ahead
