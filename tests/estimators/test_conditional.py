@@ -6,15 +6,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.estimators.discriminative import (
+from rejoint.estimators.classification.conditional import (
     Conditional,
     LabelledProblem,
     normalised,
     objective,
     penalty,
 )
-from rejoint.estimators.label_starts import label_combinations, label_start, shared_out
-from rejoint.estimators.tuning import HeldOut, Setting, search
+from rejoint.estimators.classification.starts import label_combinations, label_start, shared_out
+from rejoint.estimators.classification.tuning import HeldOut, Setting, search
 from rejoint.solver import run
 
 

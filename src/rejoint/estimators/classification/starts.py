@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.estimators.discriminative import LabelledProblem
+from rejoint.estimators.classification.conditional import LabelledProblem
 
 __all__ = ["label_combinations", "label_start"]
 

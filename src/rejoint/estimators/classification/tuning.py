@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.estimation.problem import Array
-from rejoint.estimators.discriminative import Conditional, LabelledProblem
-from rejoint.estimators.label_starts import label_start
+from rejoint.estimators.classification.conditional import Conditional, LabelledProblem
+from rejoint.estimators.classification.starts import label_start
 from rejoint.estimators.streaming import weights_of
 from rejoint.rank.folds import part, take
 from rejoint.records import Records

@@ -9,12 +9,12 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain import Domain, Variable
-from rejoint.estimators.classifier_fits import fit_classifier
-from rejoint.estimators.features import read_features, read_rows
-from rejoint.estimators.label_shares import average_shares, products
+from rejoint.estimators.classification.features import read_features, read_rows
+from rejoint.estimators.classification.fits import fit_classifier
+from rejoint.estimators.classification.shares import average_shares, products
+from rejoint.estimators.classification.targets import named_targets, read_targets
 from rejoint.estimators.reading import generator
 from rejoint.estimators.streaming import weights_of
-from rejoint.estimators.targets import named_targets, read_targets
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
 from rejoint.solver import FitResult

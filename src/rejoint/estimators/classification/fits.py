@@ -11,9 +11,17 @@ from rejoint import kernels
 from rejoint.domain.labels import plural
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.fitting import as_pmf
-from rejoint.estimators.discriminative import Conditional, LabelledProblem
-from rejoint.estimators.label_starts import label_combinations
-from rejoint.estimators.tuning import CLASSES, JOINTS, STRENGTHS, HeldOut, Setting, fit, search
+from rejoint.estimators.classification.conditional import Conditional, LabelledProblem
+from rejoint.estimators.classification.starts import label_combinations
+from rejoint.estimators.classification.tuning import (
+    CLASSES,
+    JOINTS,
+    STRENGTHS,
+    HeldOut,
+    Setting,
+    fit,
+    search,
+)
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
 from rejoint.solver import FitResult, Run, whole
