@@ -292,7 +292,8 @@ def test_beyond_exact_ranks_singular_values_decide(monkeypatch):
     [
         (lambda: jacobian([3] * 4), "Say the rank"),
         (lambda: jacobian([3] * 4, 2, at=random_pmf([3] * 4, 3)), "has rank 3"),
-        (lambda: jacobian([2] * 4, at=random_pmf([3] * 4, 3)), "same variables"),
+        (lambda: jacobian([2] * 4, at=random_pmf([3] * 4, 3)), "has different levels"),
+        (lambda: jacobian([2] * 3, at=random_pmf([3] * 4, 3)), "same variables"),
         (lambda: jacobian([3] * 4, at="model"), "must be a LowRankPMF"),
         (lambda: jacobian([50] * 50, 50), "more than 2.0 GiB"),
     ],
@@ -300,3 +301,13 @@ def test_beyond_exact_ranks_singular_values_decide(monkeypatch):
 def test_errors_in_words(call, words):
     with pytest.raises((ValueError, TypeError), match=words):
         call()
+
+
+def test_a_model_is_aligned_with_the_tables_by_name():
+    p = random_pmf([2, 3, 4, 3], 2)
+    turned = p.align(p.domain.project(["x3", "x1", "x0", "x2"]))
+    subsets = [("x0", "x1", "x2"), ("x1", "x2", "x3")]
+    one, other = (jacobian(p.domain, subsets=subsets, at=model) for model in (p, turned))
+    # The same matrix, from the same numbers.
+    assert one.smallest == pytest.approx(other.smallest, rel=1e-9)
+    assert list(one.variables) == list(other.variables)

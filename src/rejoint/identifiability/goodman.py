@@ -98,10 +98,10 @@ def jacobian(
 
     Notes
     -----
-    Up to 3,000 parameters the generic verdict is exact: True is certain, False is wrong with
-    probability below 1e-5. Beyond, and at a given model, a singular value below 1e-7 of the
-    largest is undecided, unless the generic rank, counting, or the structure of the model
-    (a class without weight, two equal ones) says that it is zero.
+    Up to 3,000 parameters the generic verdict is exact: that the parameters are unique is certain
+    then, any other verdict is wrong with probability below 1e-5. Beyond, and at a given model, a
+    singular value below 1e-7 of the largest is undecided, unless the generic rank, counting, or
+    the structure of the model (a class without weight, two equal ones) says that it is zero.
 
     Examples
     --------
@@ -113,7 +113,8 @@ def jacobian(
     if at is not None and levels is None and domain is None:
         domain = at.domain
     tables = layout(levels, order, subsets, domain)
-    rank = model_rank(tables, rank, at)
+    rank = model_rank(rank, at)
+    at = None if at is None else aligned(tables, at)
     check_size(tables, rank)
     rng = np.random.default_rng(random_state)
     exact = generic_ranks(tables, rank, rng)
@@ -249,7 +250,7 @@ def shares(
     return ordered, tuple(float(part) for part in squares.sum(axis=0) / total)
 
 
-def model_rank(tables: Layout, rank: int | None, at: LowRankPMF | None) -> int:
+def model_rank(rank: int | None, at: LowRankPMF | None) -> int:
     """The rank asked about, which a given model must have."""
     if at is None:
         if rank is None:
@@ -259,12 +260,19 @@ def model_rank(tables: Layout, rank: int | None, at: LowRankPMF | None) -> int:
         raise TypeError(f"at must be a LowRankPMF, got {type(at).__name__}.")
     if rank is not None and rank != at.rank:
         raise ValueError(f"The model has rank {at.rank}, but rank={rank} was asked about.")
+    return at.rank
+
+
+def aligned(tables: Layout, at: LowRankPMF) -> LowRankPMF:
+    """The model with its variables in the order of the tables."""
+    if {*at.domain.names} == {*tables.domain.names}:
+        return at.align(tables.domain)
     if at.domain.shape != tables.levels:
         raise ValueError(
             f"The model's variables have levels {at.domain.shape}, the tables' {tables.levels}: "
             "they must be the same variables."
         )
-    return at.rank
+    return at
 
 
 def check_size(tables: Layout, rank: int) -> None:
