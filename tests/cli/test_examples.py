@@ -39,7 +39,7 @@ def test_example_runs(line, run, world):
 def test_every_command_has_help_with_examples(name, run):
     result = run(name, "--help")
     assert result.exit_code == 0
-    assert "Examples:" in result.stdout or name == "demo"
+    assert "Examples:" in result.stdout
     assert len(result.stdout.splitlines()) < 75
 
 

@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rejoint.cli.options import as_json
+from rejoint.cli.output import echo_json
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rich.console import Console
     from rich.table import Table
 
@@ -28,7 +33,12 @@ QUESTIONS = (
 )
 
 
-@click.command("demo")
+EXAMPLES = """\b
+Examples:
+  rejoint demo --seed 1 --output pictures --json"""
+
+
+@click.command("demo", epilog=EXAMPLES)
 @click.option("--seed", default=0, show_default=True, help="Seed of the records and of the fit.")
 @click.option(
     "--output",
@@ -37,7 +47,8 @@ QUESTIONS = (
     show_default=True,
     help="Folder for the plot; made if need be.",
 )
-def command(seed: int, output: Path) -> None:
+@as_json
+def command(seed: int, output: Path, as_json: bool) -> None:
     """Recover the Asia network from records with holes.
 
     Samples records of eight variables from a network whose joint is known, removes cells, and
@@ -53,9 +64,12 @@ def command(seed: int, output: Path) -> None:
     records = datasets.remove_cells(complete, MISSING, random_state=seed)
     err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
     estimate = _recover(records, seed, err)
+    picture = _draw(truth, estimate, output)
+    if as_json:
+        _write_json(truth, estimate, records, complete, picture)
+        return
     out.print(_answers(truth, estimate, records))
     out.print(_errors(truth, estimate, records, complete))
-    picture = _draw(truth, estimate, output)
     if picture is None:
         err.print("No plot: it needs matplotlib (pip install 'rejoint\\[plots]').")
     else:
@@ -78,6 +92,29 @@ def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
     return result.pmf
 
 
+def _write_json(
+    truth: "LowRankPMF",
+    estimate: "LowRankPMF",
+    records: "Records",
+    complete: "Records",
+    picture: Path | None,
+) -> None:
+    from rejoint.plots import describe
+
+    answers = {
+        describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
+        for event, given in QUESTIONS
+    }
+    errors = dict(_distances(truth, estimate, records, complete))
+    echo_json(
+        {
+            "true and recovered": answers,
+            "total variation and relative error": errors,
+            "plot": picture,
+        }
+    )
+
+
 def _answers(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") -> "Table":
     """Posteriors of the network beside the recovered ones."""
     from rejoint.plots import describe
@@ -97,20 +134,27 @@ def _errors(
     truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
 ) -> "Table":
     """Distance from the true joint, with simpler ways to put it in proportion."""
+    table = _table("Error of the joint (256 cells)", "total variation", "relative")
+    for name, distances in _distances(truth, estimate, records, complete):
+        table.add_row(name, *(f"{distance:.3f}" for distance in distances))
+    return table
+
+
+def _distances(
+    truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
+) -> "Iterator[tuple[str, tuple[float, float]]]":
+    """Total variation and relative error of each way."""
     from rejoint import metrics
     from rejoint.records import Records
 
     whole = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
-    table = _table("Error of the joint (256 cells)", "total variation", "relative")
     for name, pmf in {
         "rejoint": estimate,
         f"counting the {len(whole)} records without a hole": _counted(whole),
         "taking the variables as independent": _independent(records),
         f"counting all {RECORDS:,} before cells were removed": _counted(complete),
     }.items():
-        distance = metrics.total_variation(truth, pmf)
-        table.add_row(name, f"{distance:.3f}", f"{metrics.tensor_error(truth, pmf):.3f}")
-    return table
+        yield name, (metrics.total_variation(truth, pmf), metrics.tensor_error(truth, pmf))
 
 
 def _counted(records: "Records") -> "LowRankPMF":

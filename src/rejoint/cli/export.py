@@ -5,7 +5,8 @@ from pathlib import Path
 import click
 
 from rejoint.cli.explore import opened_model
-from rejoint.cli.options import DataReader, domain_options
+from rejoint.cli.options import DataReader, as_json, domain_options
+from rejoint.cli.output import echo_json
 
 EXAMPLES = """\b
 Examples:
@@ -24,8 +25,9 @@ Examples:
     help="page.html for the explorer, model.json for the open format.",
 )
 @click.option("--data", metavar="FILE", help="Records to count and step through, in the page.")
+@as_json
 @domain_options
-def command(model: str, output: str, data: str | None, reader: DataReader) -> None:
+def command(model: str, output: str, data: str | None, as_json: bool, reader: DataReader) -> None:
     """Write the explorer of a model as one page that works offline, or the model as JSON.
 
     The page holds the model, not the records it was fitted to, unless --data names them.
@@ -40,4 +42,7 @@ def command(model: str, output: str, data: str | None, reader: DataReader) -> No
         opened.pmf.save(output, notes=opened.notes)
     else:
         write_page(output, opened.document())
-    click.echo(output)
+    if as_json:
+        echo_json({"file": output})
+    else:
+        click.echo(output)

@@ -1,0 +1,205 @@
+"""Options of files and columns, forms of output, and what else commands take."""
+
+import csv
+import gzip
+import io
+import json
+from dataclasses import replace
+
+import pytest
+
+import rejoint as rj
+
+AGES = "age;grade;town\n" + "".join(
+    f"{20 + 3 * k % 50};{('low', 'mid', 'high')[k % 3]};{('Köln', 'Ulm')[k % 2]}\n"
+    for k in range(40)
+)
+
+
+def rows(text):
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def fitted(run, *words, data="ages.csv"):
+    result = run("fit", data, "-o", "o.rejoint", "--rank", 1, "--solver", "ml", *words)
+    assert result.exit_code == 0, result.output
+    return rj.load("o.rejoint").domain
+
+
+@pytest.fixture(scope="module")
+def ages(world):
+    (world / "ages.csv").write_text(AGES, encoding="utf-8")
+    return world
+
+
+def test_columns_and_their_kinds(run, ages):
+    domain = fitted(run, "--levels", "grade=low,mid,high", "--ordinal", "grade", "--bins", "age=4")
+    assert domain["grade"].levels == ("low", "mid", "high")
+    assert domain["grade"].kind == "ordinal"
+    assert len(domain["age"]) == 4
+    assert fitted(run, "--columns", "town,grade").names == ("grade", "town")
+    assert fitted(run, "--without", "age").names == ("grade", "town")
+    assert len(fitted(run, "--bins", "age=0,30,99")["age"]) == 2
+    assert fitted(run, "--bins", "age=none")["age"].kind == "nominal"
+
+
+def test_missing_markers(run, ages):
+    assert fitted(run, "--missing", "mid")["grade"].levels == ("high", "low")
+    (ages / "na.csv").write_text("a,b\nNA,x\nno,-\nNA,x\n")
+    assert fitted(run, data="na.csv")["a"].levels == ("no",)
+    kept = fitted(run, "--only-missing", "--missing", "-", data="na.csv")
+    assert kept["a"].levels == ("NA", "no")
+    assert kept["b"].levels == ("x",)
+
+
+def test_names_delimiter_encoding_weights(run, ages):
+    (ages / "bare.txt").write_bytes("Köln:1:2\nUlm:2:3\n".encode("latin-1"))
+    words = ["--names", "town,n,w", "--delimiter", ":", "--encoding", "latin-1", "--weight", "w"]
+    domain = fitted(run, *words, data="bare.txt")
+    assert domain.names == ("town", "n")
+    assert domain["town"].levels == ("Köln", "Ulm")
+    assert rj.io.read_saved("o.rejoint").notes["records"] == 5
+    assert rj.load("o.rejoint").prob({"town": "Ulm"}) == pytest.approx(0.6)
+
+
+@pytest.mark.parametrize("name", ["s.csv", "s.tsv", "s.jsonl", "s.parquet", "s.arrow", "s.csv.gz"])
+def test_what_is_written_is_read_again(name, run, world):
+    assert run("sample", "patients.rejoint", "-n", 30, "-o", name).exit_code == 0
+    p = rj.load(world / "patients.rejoint")
+    again = rj.read(world / name, domain=p.domain)
+    assert (again.codes == p.sample(30, random_state=0).codes).all()
+
+
+def test_packed_output_is_the_same_bytes_each_time(run, world):
+    for name in ("a.csv.gz", "b.csv.gz"):
+        run("sample", "patients.rejoint", "-n", 5, "-o", name)
+    a, b = ((world / name).read_bytes() for name in ("a.csv.gz", "b.csv.gz"))
+    assert gzip.decompress(a) == gzip.decompress(b)
+    assert a == b
+
+
+def test_bins_come_out_as_text_or_as_numbers(run, ages):
+    fitted(run, "--bins", "age=0,30,99")
+    assert rows(run("sample", "o.rejoint", "-n", 3).stdout)[0]["age"] in ("[0, 30)", "[30, 99]")
+    numbers = rows(run("sample", "o.rejoint", "-n", 3, "--numbers").stdout)
+    assert all(0 <= float(row["age"]) <= 99 for row in numbers)
+
+
+def test_impute_writes_numbers_for_bins_and_leaves_what_it_does_not_know(run, ages):
+    fitted(run, "--bins", "age=0,30,99")
+    (ages / "holes.csv").write_text("id,age,grade\n007,,low\n008,25.50,other\n009,?,\n")
+    for method in ("mode", "joint", "draw", "expect"):
+        result = run("impute", "o.rejoint", "holes.csv", "--method", method)
+        assert result.exit_code == 0, result.output
+        found = rows(result.stdout)
+        assert [row["id"] for row in found] == ["007", "008", "009"]
+        assert found[1] == {"id": "008", "age": "25.50", "grade": "other"}
+        assert 0 < float(found[0]["age"]) < 99
+        assert found[2]["grade"] in ("low", "mid", "high")
+    assert "3 cells filled in 2 of 3 rows." in result.stderr
+
+
+def test_impute_keeps_the_types_of_other_formats(run, ages):
+    fitted(run, "--bins", "age=0,30,99")
+    lines = [{"age": None, "grade": "low"}, {"age": 61.5, "grade": None}]
+    (ages / "h.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    found = [
+        json.loads(x)
+        for x in run("impute", "o.rejoint", "h.jsonl", "--json").stdout.split("\n")
+        if x
+    ]
+    assert isinstance(found[0]["age"], int | float)
+    assert found[1]["age"] == 61.5
+    assert found[1]["grade"] in ("low", "mid", "high")
+
+
+def test_predict_keeps_rows_and_knows_its_target(run, world):
+    words = ["fit", "patients.csv", "-o", "t.rejoint", "--rank", 2, "--target", "bronc"]
+    assert run(*words).exit_code == 0
+    result = run("predict", "t.rejoint", "patients.csv", "--keep")
+    found = rows(result.stdout)
+    assert found[0].keys() >= {"smoke", "bronc", "bronc_predicted", "bronc_probability"}
+    p = rj.load(world / "t.rejoint")
+    holes = [row for row in found if not row["smoke"]]
+    assert holes  # empty cells stay empty in what is kept
+    assert set(p.domain.names) == set(rj.load(world / "patients.rejoint").domain.names)
+
+
+def test_fit_averaged_and_smooth(run, ages):
+    run("fit", "ages.csv", "-o", "wide.rejoint", "--rank", 2, "--average", "--bins", "age=4")
+    assert rj.load("wide.rejoint").rank > 2
+    words = ["--bins", "age=4", "--smooth", "--solver", "ml", "--starts", 1]
+    result = run("fit", "ages.csv", "-o", "smooth.rejoint", "--rank", 1, *words)
+    assert "mooth columns" in result.stderr
+
+
+def test_dry_runs_write_nothing(run, ages):
+    before = set(ages.iterdir())
+    told = json.loads(run("fit", "ages.csv", "-o", "x", "--dry-run", "--json").stdout)
+    assert told["records"] == 40
+    assert 0 < told["seconds"][0] < told["seconds"][1]
+    told = json.loads(run("tables", "patients.csv", "-o", "x", "--dry-run", "--json").stdout)
+    assert told["tables"] == 56
+    assert set(ages.iterdir()) == before
+
+
+def test_the_same_seed_is_the_same_file(run, world):
+    for name in ("one.rejoint", "two.rejoint"):
+        run("fit", "patients.csv", "-o", name, "--rank", 2, "--seed", 3)
+    assert (world / "one.rejoint").read_bytes() == (world / "two.rejoint").read_bytes()
+
+
+def test_inspect_and_identify_by_tables(run, world):
+    told = json.loads(run("inspect", "patients.rejoint", "--tables", "pairs", "--json").stdout)
+    p = rj.load(world / "patients.rejoint")
+    worst = rj.Marginals.read(world / "pairs").compare(p)[0]
+    assert told["fit"]["tables"][0]["distance"] == pytest.approx(worst.distance)
+    assert told["weights"] == pytest.approx(list(p.weights))
+    told = json.loads(run("identify", "pairs", "--rank", 2, "--local", "--json").stdout)
+    assert "Tables of two variables" in told["verdict"]
+    assert len(told["details"]) == 1
+
+
+def test_questions_from_stdin(run):
+    result = run("ask", "patients.rejoint", "--json", input="P(lung = yes)\n\nH(smoke)\n")
+    assert [answer["kind"] for answer in json.loads(result.stdout)] == ["probability", "entropy"]
+
+
+def test_a_table_that_is_missed_by_more_than_allowed(run, world):
+    words = ["fit-tables", "triples", "-o", "f.rejoint", "--rank", 1]
+    result = run(*words, "--within", "0.0001")
+    assert result.exit_code == 4
+    assert "--within" in result.stderr
+    assert (world / "f.rejoint").exists()
+
+
+def test_ctrl_c_while_tables_are_fitted(run, world, monkeypatch):
+    done = rj.factorize(rj.Marginals.read(world / "triples"), rank=1, n_init=1, random_state=0)
+    ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
+    monkeypatch.setattr("rejoint.factorization.factorize", lambda *args, **more: ended)
+    result = run("fit-tables", "triples", "-o", "e.rejoint", "--rank", 1)
+    assert result.exit_code == 3
+    assert rj.load(world / "e.rejoint") == done.pmf
+
+
+def test_hostile_labels_do_not_reach_the_terminal(run, world):
+    (world / "evil.csv").write_text("a\x1b[2J,b\nx\x1b[31m,1\ny,2\n")
+    result = run("fit", "evil.csv", "-o", "evil.rejoint", "--rank", 1)
+    assert result.exit_code == 0
+    assert "\x1b" not in result.stderr
+    assert "\x1b" not in run("inspect", "evil.rejoint").output
+
+
+def test_recommend_agrees_with_the_model(run, world):
+    p = rj.load(world / "films.rejoint")
+    given = {"Heat": 5, "Up": 2}
+    words = ["recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2"]
+    for entry in json.loads(run(*words, "--json").stdout):
+        assert entry["expected"] == pytest.approx(p.expect(entry["item"], given))
+    told = json.loads(run(*words, "--explain", "Ronin", "--json").stdout)
+    assert told["expected"] == pytest.approx(p.expect("Ronin", given))
+    moved = {move["item"]: move["effect"] for move in told["moves"]}
+    assert moved["Heat"] == pytest.approx(p.expect("Ronin", given) - p.expect("Ronin", {"Up": 2}))
+    told = json.loads(run(*words, "--bundle", "-k", 2, "--json").stdout)
+    event = {item: [4, 5] if 4 in p.domain[item].levels else [5] for item in told["items"]}
+    assert told["probability"] == pytest.approx(p.prob(event, given))
