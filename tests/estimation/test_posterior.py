@@ -19,6 +19,25 @@ def labelled(seed):
 DRAWS = tuple(labelled(seed) for seed in range(20))
 
 
+def order_quantile(tables, share):
+    """Between the sorted draws, the k-th of n being the quantile k / (n + 1)."""
+    place = np.clip(share * (len(tables) + 1) - 1, 0, len(tables) - 1)
+    below, rest = int(place), place - int(place)
+    ordered = np.sort(tables, axis=0)
+    return ordered[below] + rest * (ordered[min(below + 1, len(tables) - 1)] - ordered[below])
+
+
+def test_few_draws_bound_the_next_one_as_often_as_they_say():
+    rng = np.random.default_rng(0)
+    held = []
+    for _ in range(300):
+        *draws, fresh = (rj.LowRankPMF([1.0], [[[p], [1 - p]]]) for p in rng.random(20))
+        low, high = Posterior(tuple(draws)).interval("x0", level=0.8)
+        held.append(low[0] <= fresh.marginal("x0")[0] <= high[0])
+    # Three standard deviations of a share of 300; NumPy's own quantiles hold 72 %.
+    assert abs(np.mean(held) - 0.8) < 0.07
+
+
 def test_mean_is_the_average_of_the_draws():
     mean = Posterior(DRAWS).mean
     exact = np.mean([draw.to_dense() for draw in DRAWS], axis=0)
@@ -31,15 +50,15 @@ def test_bounds_are_quantiles_cell_by_cell(level):
     low, high = Posterior(DRAWS).interval(["b", "a"], level=level)
     tables = np.array([draw.to_dense().T for draw in DRAWS])
     assert low.shape == (3, 2)
-    np.testing.assert_allclose(low, np.quantile(tables, (1 - level) / 2, axis=0), atol=1e-14)
-    np.testing.assert_allclose(high, np.quantile(tables, (1 + level) / 2, axis=0), atol=1e-14)
+    np.testing.assert_allclose(low, order_quantile(tables, (1 - level) / 2), atol=1e-14)
+    np.testing.assert_allclose(high, order_quantile(tables, (1 + level) / 2), atol=1e-14)
 
 
 def test_bounds_of_conditional_tables():
     low, high = Posterior(DRAWS).interval("b", given={"a": "yes"}, level=0.8)
     tables = np.array([d.to_dense()[1] / d.to_dense()[1].sum() for d in DRAWS])
-    np.testing.assert_allclose(low, np.quantile(tables, 0.1, axis=0), atol=1e-12)
-    np.testing.assert_allclose(high, np.quantile(tables, 0.9, axis=0), atol=1e-12)
+    np.testing.assert_allclose(low, order_quantile(tables, 0.1), atol=1e-12)
+    np.testing.assert_allclose(high, order_quantile(tables, 0.9), atol=1e-12)
 
 
 def test_wider_levels_have_wider_bounds():

@@ -74,10 +74,13 @@ class Posterior:
         >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.2, 0.4)]
         >>> low, high = Posterior(tuple(two)).interval("x0", level=0.5)
         >>> low.round(2), high.round(2)
-        (array([0.25, 0.65]), array([0.35, 0.75]))
+        (array([0.2, 0.6]), array([0.4, 0.8]))
         """
         if not 0 < level < 1:
             raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.9 is usual.")
         tables = np.stack([draw.marginal(names, given=given) for draw in self.draws])
-        low, high = np.quantile(tables, [(1 - level) / 2, (1 + level) / 2], axis=0)
+        # Quantiles of n draws at k / (n + 1): the next draw then falls between them as often as
+        # ``level`` says, where NumPy's own, at (k - 1) / (n - 1), are too narrow for few draws.
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        low, high = np.quantile(tables, tails, axis=0, method="weibull")
         return low, high
