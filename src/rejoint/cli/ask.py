@@ -19,7 +19,7 @@ Examples:
   rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv"""
 
 
-@click.command("ask", epilog=EXAMPLES)
+@click.command("ask", epilog=EXAMPLES, short_help="Answer questions in the query language.")
 @click.argument("model", metavar="MODEL")
 @click.argument("questions", metavar="QUESTION...", nargs=-1)
 @click.option("--bits", is_flag=True, help="Entropy and information in bits; else in nats.")

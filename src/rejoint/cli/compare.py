@@ -21,7 +21,9 @@ Examples:
 _PAIRS = 500  # of variables that are compared
 
 
-@click.command("compare", epilog=EXAMPLES)
+@click.command(
+    "compare", epilog=EXAMPLES, short_help="Say how far apart two models are, and where."
+)
 @click.argument("model", metavar="MODEL")
 @click.argument("other", metavar="OTHER")
 @click.option(

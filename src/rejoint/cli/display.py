@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from rejoint.records import Records
 
-__all__ = ["clean", "duration", "few_levels", "show_columns", "show_table", "size"]
+__all__ = ["classes", "clean", "duration", "few_levels", "show_columns", "show_table", "size"]
 
 _WIDE = 60  # characters of a cell
 
@@ -28,6 +28,17 @@ def clean(value: Any, most: int = _WIDE) -> str:
         for char in str(value)
     )
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def classes(rank: int) -> str:
+    """A number of classes in words.
+
+    Examples
+    --------
+    >>> classes(1), classes(1200)
+    ('1 class', '1,200 classes')
+    """
+    return "1 class" if rank == 1 else f"{rank:,} classes"
 
 
 def show_table(

@@ -19,7 +19,7 @@ Examples:
   rejoint explore patients.csv -o asia.rejoint"""
 
 
-@click.command("explore", epilog=EXAMPLES)
+@click.command("explore", epilog=EXAMPLES, short_help="Open a model in the browser.")
 @click.argument("source", metavar="MODEL|DATA")
 @click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
 @click.option("--rank", type=click.IntRange(min=1), help="Classes when DATA is fitted.")

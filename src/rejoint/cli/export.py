@@ -15,7 +15,9 @@ Examples:
   rejoint export asia.rejoint -o asia.json"""
 
 
-@click.command("export", epilog=EXAMPLES)
+@click.command(
+    "export", epilog=EXAMPLES, short_help="Write the explorer, or the model, as one file."
+)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-o",

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import duration, show_columns, size
+from rejoint.cli.display import classes, duration, show_columns, size
 from rejoint.cli.group import ENDED
 from rejoint.cli.options import (
     DataReader,
@@ -12,6 +12,7 @@ from rejoint.cli.options import (
     data_options,
     output_option,
     seed_option,
+    source_name,
     split_names,
 )
 from rejoint.cli.output import echo_json, write_saved
@@ -108,7 +109,8 @@ def command(
     if notes.get("interrupted"):
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
         raise click.exceptions.Exit(ENDED)
-    click.echo(f"Written: {output} ({pmf.rank} classes).", err=True)
+    place = "to stdout" if output == "-" else output
+    click.echo(f"Written: {place} ({classes(pmf.rank)}).", err=True)
 
 
 def _size(pmf: Any) -> int:
@@ -124,16 +126,16 @@ def _fitted(
     smooth: bool,
     seed: int,
 ) -> "FitResult":
-    classes: Any = "auto" if rank is None else rank
+    wanted: Any = "auto" if rank is None else rank
     if target is None:
         from rejoint.estimation import estimate
 
-        return estimate(records, classes, solver, smooth=smooth, n_init=starts, random_state=seed)
+        return estimate(records, wanted, solver, smooth=smooth, n_init=starts, random_state=seed)
     from rejoint.estimators import JointClassifier
 
     records.domain.index(target)  # says which columns there are, if this is none
     features = records.project([name for name in records.names if name != target])
-    model = JointClassifier(classes, solver, n_init=starts or 3, random_state=seed)
+    model = JointClassifier(wanted, solver, n_init=starts or 3, random_state=seed)
     label = records[target]
     found: FitResult = model.fit(features, {target: label}, records.sample_weight).result_
     return found
@@ -156,7 +158,7 @@ def _fitted_ratings(
     result: FitResult = model.fit(there).result_
     users = len({row[0] for row in there})
     click.echo(f"{data}: {len(there):,} ratings by {users:,} users", err=True)
-    return result, fit_notes(result, source=data, seed=seed, ratings=names, records=None)
+    return result, fit_notes(result, source=source_name(data), seed=seed, ratings=names)
 
 
 def _notes(
@@ -168,7 +170,7 @@ def _notes(
     return fit_notes(
         result,
         records=records,
-        source=None if data == "-" or data.startswith("duckdb:") else data,
+        source=source_name(data),
         seed=seed,
         fit=pair_fit(result.pmf, records),
         target=None if target is None else [target],
@@ -189,10 +191,8 @@ def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> N
             }
         )
         return
-    classes = (
-        f"{found.rank} classes" if rank else f"an unknown number of classes (say {found.rank})"
-    )
+    number = classes(found.rank) if rank else f"an unknown number of classes (say {found.rank})"
     click.echo(
-        f"A fit of {classes} takes about {size(found.memory)} of memory and {duration(found.low)} "
+        f"A fit of {number} takes about {size(found.memory)} of memory and {duration(found.low)} "
         f"to {duration(found.high)} of computing. {in_options(found.words)} Nothing was fitted."
     )

@@ -55,7 +55,7 @@ def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
     return Marginals.read(paths[0] if len(paths) == 1 else list(paths), **options)
 
 
-@click.command("fit-tables", epilog=EXAMPLES)
+@click.command("fit-tables", epilog=EXAMPLES, short_help="Learn a model from published tables.")
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
 @output_option("The model file; .json makes it text.", required=True)
 @click.option("--rank", type=click.IntRange(min=1), required=True, help="Number of classes.")

@@ -19,7 +19,7 @@ Examples:
   rejoint identify triples --rank 3"""
 
 
-@click.command("identify", epilog=EXAMPLES)
+@click.command("identify", epilog=EXAMPLES, short_help="Say which models tables determine.")
 @click.argument("source", metavar="[MODEL|DIR]", required=False)
 @click.option("--levels", metavar="I,J,...", help="Number of levels of each variable.")
 @click.option("--order", type=click.IntRange(min=1), help="All tables of so many; 3 by default.")

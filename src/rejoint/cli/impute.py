@@ -25,7 +25,7 @@ Examples:
   rejoint impute patients.rejoint patients.csv -o filled.csv --probabilities sure.csv"""
 
 
-@click.command("impute", epilog=EXAMPLES)
+@click.command("impute", epilog=EXAMPLES, short_help="Fill empty cells.")
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import clean, show_table
-from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, whole_data
+from rejoint.cli.display import classes, clean, show_table
+from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, origin
 from rejoint.cli.output import echo_json
 from rejoint.cli.rank import new_figure, save_figure
 from rejoint.cli.wording import in_options
@@ -24,7 +24,7 @@ Examples:
 _CLASSES = 12  # shown side by side
 
 
-@click.command("inspect", epilog=EXAMPLES)
+@click.command("inspect", epilog=EXAMPLES, short_help="Show classes, profiles and fit of a model.")
 @click.argument("model", metavar="MODEL")
 @click.option("--data", metavar="DATA", help="Records to hold the model against.")
 @click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
@@ -112,9 +112,9 @@ def _plain(
 def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
     from rejoint.domain.labels import plural
 
-    behind = whole_data(notes)
+    behind = origin(notes)
     click.echo(
-        f"{model}: {plural(pmf.rank, 'class').replace('classs', 'classes')}, "
+        f"{model}: {classes(pmf.rank)}, "
         f"{plural(len(pmf.domain), 'variable')}" + (f"; fitted to {behind}" if behind else "")
     )
     for key in ("choice", "stop"):

@@ -23,10 +23,11 @@ __all__ = [
     "domain_options",
     "load",
     "load_saved",
+    "origin",
     "output_option",
     "seed_option",
+    "source_name",
     "split_names",
-    "whole_data",
 ]
 
 Callback = Callable[..., Any]
@@ -220,7 +221,18 @@ def load_saved(path: str) -> "SavedModel":
     return read_saved(path)
 
 
-def whole_data(notes: Mapping[str, Any]) -> str:
+def source_name(data: str) -> str | None:
+    """What the notes call a data file; None for stdin and queries.
+
+    Examples
+    --------
+    >>> source_name("a.csv"), source_name("-"), source_name("duckdb:SELECT 1")
+    ('a.csv', None, None)
+    """
+    return None if data == "-" or data.startswith("duckdb:") else data
+
+
+def origin(notes: Mapping[str, Any]) -> str:
     """What a model was fitted to, in a few words; empty where its file does not say."""
     parts = []
     if notes.get("records"):

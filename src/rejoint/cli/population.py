@@ -17,7 +17,7 @@ Examples:
   rejoint population model.rejoint -n 100 --seed 3"""
 
 
-@click.command("population", epilog=EXAMPLES)
+@click.command("population", epilog=EXAMPLES, short_help="Make synthetic records that meet tables.")
 @click.argument("model", metavar="MODEL")
 @click.option("-n", "count", type=click.IntRange(min=1), required=True, help="Records.")
 @click.option("--tables", metavar="DIR|FILE", help="Tables to meet in whole numbers.")

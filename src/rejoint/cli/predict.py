@@ -28,7 +28,7 @@ Examples:
   rejoint predict patients.rejoint patients.csv --target lung --keep --json"""
 
 
-@click.command("predict", epilog=EXAMPLES)
+@click.command("predict", epilog=EXAMPLES, short_help="Predict a column from the others.")
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option("--target", metavar="NAME,...", help="What to predict; that of fit --target if any.")

@@ -15,7 +15,7 @@ Examples:
   rejoint rake patients.csv pairs --bounds 0.2,5 --name w -o weighted.csv"""
 
 
-@click.command("rake", epilog=EXAMPLES)
+@click.command("rake", epilog=EXAMPLES, short_help="Weight a survey so that it meets tables.")
 @click.argument("data", metavar="DATA")
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
 @click.option(

@@ -19,7 +19,7 @@ Examples:
   rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg"""
 
 
-@click.command("rank", epilog=EXAMPLES)
+@click.command("rank", epilog=EXAMPLES, short_help="Compare numbers of classes.")
 @click.argument("data", metavar="DATA")
 @click.option("--ranks", metavar="1,2,4,...", help="The ranks to compare; found without it.")
 @click.option(

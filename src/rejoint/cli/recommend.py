@@ -21,7 +21,7 @@ Examples:
   rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2"""
 
 
-@click.command("recommend", epilog=EXAMPLES)
+@click.command("recommend", epilog=EXAMPLES, short_help="Recommend items by a model of ratings.")
 @click.argument("model", metavar="MODEL")
 @click.option("--rated", multiple=True, metavar="ITEM=RATING", help="What somebody has rated.")
 @click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")

@@ -6,7 +6,7 @@ import click
 
 from rejoint import __version__
 from rejoint.cli.inspect import fit_of
-from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, whole_data
+from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, origin
 from rejoint.cli.output import echo_json, opened
 
 EXAMPLES = """\b
@@ -15,7 +15,7 @@ Examples:
   rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html"""
 
 
-@click.command("report", epilog=EXAMPLES)
+@click.command("report", epilog=EXAMPLES, short_help="Write all about a model on one page.")
 @click.argument("model", metavar="MODEL")
 @click.option("--data", metavar="DATA", help="Records to show beside the model.")
 @click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
@@ -47,7 +47,7 @@ def command(
     records = None if data is None else reader.read(data, pmf.domain)
     fit = fit_of(pmf, saved.notes, records, tables)
     found = sections(pmf, saved.notes, records, fit, PurePath(model).name)
-    behind = whole_data(saved.notes)
+    behind = origin(saved.notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (
         f", from {behind}." if behind else "."
     )

@@ -16,7 +16,7 @@ Examples:
   rejoint sample patients.rejoint -n 1000 --given "smoke = yes, dysp in {yes, no}" -o smokers.csv"""
 
 
-@click.command("sample", epilog=EXAMPLES)
+@click.command("sample", epilog=EXAMPLES, short_help="Draw records from a model.")
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-n", "count", type=click.IntRange(min=0), default=10, show_default=True, help="Records."

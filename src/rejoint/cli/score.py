@@ -14,7 +14,7 @@ Examples:
   rejoint score patients.rejoint patients.csv --classes --json"""
 
 
-@click.command("score", epilog=EXAMPLES)
+@click.command("score", epilog=EXAMPLES, short_help="Say how probable records are.")
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option("--rows", is_flag=True, help="The log-probability of each row.")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.cli.display import clean
+from rejoint.cli.display import classes, clean
 from rejoint.cli.page import Section, paragraph, table
 from rejoint.cli.pictures import bar, curve, heat_map, paired_bars
 from rejoint.cli.wording import in_options
@@ -126,7 +126,7 @@ def _empty(pmf: LowRankPMF, notes: Notes, records: Records | None) -> str:
 
 
 def _rank(pmf: LowRankPMF, notes: Notes) -> str:
-    said = paragraph(f"The model has {_classes_words(pmf.rank)}.")
+    said = paragraph(f"The model has {classes(pmf.rank)}.")
     for key in ("choice", "stop"):
         if notes.get(key):
             said += paragraph(in_options(str(notes[key])))
@@ -138,10 +138,6 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> str:
             "note",
         )
     return said
-
-
-def _classes_words(rank: int) -> str:
-    return "1 class" if rank == 1 else f"{rank:,} classes"
 
 
 def _identifiability(pmf: LowRankPMF, notes: Notes) -> str:

@@ -20,7 +20,7 @@ Examples:
   rejoint tables patients.csv -o triples --dry-run"""
 
 
-@click.command("tables", epilog=EXAMPLES)
+@click.command("tables", epilog=EXAMPLES, short_help="Count records into cross-tables.")
 @click.argument("data", metavar="DATA")
 @click.option(
     "-o", "--output", metavar="DIR", required=True, help="The folder; made, or replaced as a whole."
