@@ -56,8 +56,9 @@ docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html
 	@echo "Open docs/_build/html/index.html"
 
-screenshots: $(VENV)/test.stamp browser  ## the pictures of the explorer in README and docs
+screenshots: $(VENV)/test.stamp browser  ## pictures of the explorer and sessions of the command line, for README and docs
 	@$(BIN)/python docs/screenshots.py
+	@$(BIN)/python docs/cli_sessions.py
 
 paper: $(VENV)/test.stamp  ## the scripts that redo the paper's tables and figures
 	@set -- $$(ls paper/[a-z]*.py 2>/dev/null); \
