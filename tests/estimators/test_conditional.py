@@ -192,16 +192,18 @@ def test_search_walks_to_the_best():
 
 def test_weights_go_to_what_tells_held_out_labels():
     records = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
     good, poor = Setting(2, 0.1, 0.0), Setting(1, 0.1, 0.0)
-    assert loss(good) < loss(poor)
-    shares = loss.shares([good, poor])
-    assert shares.sum() == pytest.approx(1.0)
-    assert shares[0] > 0.99
+    assert held.loss(good) < held.loss(poor)
+    assert held.loss(good) < held.loss(good, 1) < held.loss(good, 2)
+    assert held.shares([poor, good]) == {good: 1.0}
+    even = held.shares([poor, poor._replace(joint=0.1)])
+    assert sum(even.values()) == pytest.approx(1.0)
+    assert len(even) == 2
 
 
 def test_unlabelled_records_are_never_judged():
     records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
-    loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
-    assert sum(part.weight.sum() for part in loss.parts) == 20
-    assert all(part.learn.known.total == 116 for part in loss.parts)
+    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    assert held.weight.sum() == 20
+    assert all(part.learn.known.total == 116 for part in held.parts)

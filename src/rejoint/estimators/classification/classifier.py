@@ -26,6 +26,9 @@ Array = NDArray[np.float64]
 #: Combinations of labels up to which all are compared.
 MOST_COMBINED = 4096
 
+#: Share of columns lacking from which on holes are many.
+SOME = 1 / 3
+
 #: Share of records up to which a column counts as never missing.
 RARELY = 0.01
 
@@ -63,8 +66,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         One model of all features and targets, which can be asked anything.
     models_ : tuple of LowRankPMF
         The models whose conditional probabilities of the labels are averaged.
-    model_weights_ : array
-        Their weights in that average.
+    model_weights_ : array (3, models)
+        Their weights in that average: for rows with holes as at the fit, for rows that lack up to a
+        third, and for rows that lack more, of the columns that were never missing then.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
@@ -81,9 +85,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     Rows without their label (None, NaN) may be among those to learn from: they help as far as the
     joint likelihood does. A level that the fit has not seen is missing.
 
-    Models trained for the labels alone may be poor judges of rows with holes. Where there are such
-    among ``models_``, a row that lacks a column which was (nearly) never missing at the fit is
-    judged by ``pmf_`` instead.
+    Models trained for the labels alone may be poor judges of rows with holes. Models are therefore
+    also judged by records with cells taken out, and have other weights for rows that lack columns
+    which were (nearly) never missing at the fit.
 
     Examples
     --------
@@ -154,11 +158,11 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
         self.target_names_ = tuple(v.name for v in targets.variables)
         self.models_ = fitted.models
-        self.model_weights_ = fitted.shares
+        self.model_weights_ = fitted.weights
         self.result_ = fitted.result
         self.pmf_ = fitted.result.pmf
         self.rank_ = self.pmf_.rank
-        self._unforeseen = unforeseen(records, len(features.names)) if fitted.sharp else None
+        self._unforeseen = unforeseen(records, len(features.names))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -268,9 +272,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """Averaged probabilities of what is asked of the labels, for blocks of rows."""
         features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
         codes = read_rows(self, X, features).codes
-        missed = codes[:, [] if self._unforeseen is None else self._unforeseen] < 0
-        astray: NDArray[np.bool_] = np.asarray(missed.any(axis=1))
-        return average_shares(self.models_, self.model_weights_, self.pmf_, codes, astray, tables)
+        lacking = (codes[:, self._unforeseen] < 0).sum(axis=1)
+        kind = (lacking > 0).astype(np.intp) + (lacking > SOME * len(self._unforeseen))
+        return average_shares(self.models_, self.model_weights_, codes, kind, tables)
 
     @property
     def _classes(self) -> list[NDArray[Any]]:

@@ -33,15 +33,15 @@ Array = NDArray[np.float64]
 #: Loss, relative to the least, from which on still more of the joint likelihood is not tried.
 HOPELESS = 1.25
 
-#: Weight below which a setting is left out of the average.
-LIGHT = 0.05
-
 #: Weight of the joint likelihood from which on a model is fit to be asked anything,
 #: and that of the model for everything where the user wants less for the labels.
 ENOUGH_JOINT, JOINT = 0.1, 1.0
 
 #: More labels than this share their classes.
 MOST_LABELS = 20
+
+#: Places in ``HOLES``.
+FEW_HOLES, MANY_HOLES = 1, 2
 
 #: Records that are too few to hold any out.
 FEW = 20
@@ -65,18 +65,16 @@ class Fitted:
     ----------
     models : tuple of LowRankPMF
         Whose conditional probabilities are averaged.
-    shares : array
-        Weight of each of them.
+    weights : array (3, models)
+        Weight of each of them, for rows as they were at the fit, and for rows with few and with
+        many other holes.
     result : FitResult
         How the one for everything came about.
-    sharp : bool
-        Whether some of the models know the labels of rows without unforeseen holes only.
     """
 
     models: tuple[LowRankPMF, ...]
-    shares: Array
+    weights: Array
     result: FitResult
-    sharp: bool
 
 
 def fit_classifier(
@@ -94,7 +92,7 @@ def fit_classifier(
     if isinstance(solver, Em | Bayes) or solver in ("ml", "map", "bayes"):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
         mean = result.pmf if result.posterior is None else result.posterior.mean
-        return Fitted((mean,), np.ones(1), result, sharp=False)
+        return Fitted((mean,), np.ones((3, 1)), result)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):
@@ -116,27 +114,24 @@ def fit_conditional(
     """Choose settings, train models for the labels, and one for the joint if they are none."""
     problem = LabelledProblem.of(records, targets, threads=1)
     choice = choose(problem, records, rank, solver, rng)
-    groups = {s: train(problem, s, solver, starts, rng) for s in choice.shares}
-    whole = choice.whole
-    if whole not in groups:
-        groups[whole] = train(problem, whole, solver, starts, rng)
-    top = min(groups[whole], key=lambda run: run.objective)
-    runs = [run for group in groups.values() for run in group]
-    models = {s: [as_model(problem, run) for run in groups[s]] for s in choice.shares}
+    kept = dict.fromkeys(s for shares in choice.shares for s in shares)
+    runs = {s: train(problem, s, solver, starts, rng) for s in {**kept, choice.whole: None}}
+    top = min(runs[choice.whole], key=lambda run: run.objective)
+    weights = [
+        [shares.get(s, 0.0) / len(runs[s]) for s in kept for _ in runs[s]]
+        for shares in choice.shares
+    ]
     return Fitted(
-        tuple(model for group in models.values() for model in group),
-        np.concatenate(
-            [np.full(len(models[s]), v / len(models[s])) for s, v in choice.shares.items()]
-        ),
-        as_result(problem, top, runs, choice.words),
-        sharp=any(s.joint < ENOUGH_JOINT for s in choice.shares),
+        tuple(as_model(problem, run) for s in kept for run in runs[s]),
+        np.array(weights),
+        as_result(problem, top, [run for group in runs.values() for run in group], choice.words),
     )
 
 
 class Choice(NamedTuple):
-    """Settings to average with their weights, the setting of the joint, and what to say of it."""
+    """Settings to average with their weights, for no, few and many holes; and that of the joint."""
 
-    shares: dict[Setting, float]
+    shares: tuple[dict[Setting, float], ...]
     whole: Setting
     words: str
 
@@ -163,37 +158,43 @@ def choose(
     if problem.known.total < FEW:
         first = first._replace(joint=joints[-1])
         return only(first, "Too few records to choose by what is held out")
-    loss = HeldOut(records, problem.targets, solver, rng)
+    held = HeldOut(records, problem.targets, solver, rng)
     found: list[Setting] = []
     for joint in joints:
-        first = search(loss, first._replace(joint=joint), ranks, strengths)
+        first = search(held.loss, first._replace(joint=joint), ranks, strengths)
         found.append(first)
-        if joint >= ENOUGH_JOINT and loss(first) > HOPELESS * min(map(loss, found)):
+        if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS * min(map(held.loss, found)):
             break
-    shares, words = averaged(loss, found)
     wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
-    if len(wide) > 1:
-        wide.sort(key=HeldOut(records, problem.targets, solver, rng, holes=True))
-    return Choice(shares, wide[0], f"{words} For the joint: {wide[0].words}.")
+    wide.sort(key=lambda s: held.loss(s, FEW_HOLES) + held.loss(s, MANY_HOLES))
+    every = list(dict.fromkeys([*found, *wide]))
+    shares = (
+        held.shares(found),
+        held.shares(every, FEW_HOLES),
+        held.shares(every, MANY_HOLES),
+    )
+    return Choice(shares, wide[0], words_for(held, shares, wide[0]))
 
 
 def only(setting: Setting, why: str) -> Choice:
-    """One setting, and the same for the joint if it has enough of that."""
+    """One setting; for the joint, and where there are holes, one with enough of the joint."""
     wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=JOINT)
     more = "" if wide == setting else f" For the joint: {wide.words}."
-    return Choice({setting: 1.0}, wide, f"{why}: {setting.words}.{more}")
+    shares = {setting: 1.0}, {wide: 1.0}, {wide: 1.0}
+    return Choice(shares, wide, f"{why}: {setting.words}.{more}")
 
 
-def averaged(loss: HeldOut, found: Sequence[Setting]) -> tuple[dict[Setting, float], str]:
-    """Settings that carry weight, heaviest first, and what is to be said about them."""
-    shares = loss.shares(found)
-    kept = {s: float(v) for s, v in zip(found, shares, strict=True) if v >= LIGHT}
-    total = sum(kept.values())
-    order = sorted(kept, key=lambda s: -kept[s])
-    words = "; ".join(f"{s.words} (weight {kept[s] / total:.2f}, {loss(s):.4g})" for s in order)
-    tried = plural(len(loss.told), "setting")
-    said = f"Least log-loss of held-out labels, of {tried} tried, on average of {words}."
-    return {s: kept[s] / total for s in order}, said
+def words_for(held: HeldOut, shares: Sequence[dict[Setting, float]], whole: Setting) -> str:
+    """What was chosen, and why."""
+    plain, few, many = (
+        "; ".join(f"{v:.2f} {s.words} ({held.loss(s, holes):.4g})" for s, v in parts.items())
+        for holes, parts in enumerate(shares)
+    )
+    return (
+        f"Least log-loss of held-out labels, of {plural(len(held.tried), 'setting')} tried, by an "
+        f"average of {plain}. With a few holes: {few}. With many: {many}. "
+        f"For the joint: {whole.words}."
+    )
 
 
 def base_rank(problem: LabelledProblem) -> int:

@@ -21,9 +21,8 @@ BLOCK = 16_384
 def average_shares(
     models: Sequence[LowRankPMF],
     weights: Array,
-    whole: LowRankPMF,
     codes: Codes,
-    astray: NDArray[np.bool_],
+    holes: NDArray[np.intp],
     tables: Callable[[Sequence[Array]], Sequence[Array]],
 ) -> Iterator[tuple[slice, list[Array]]]:
     """Averages of ``posterior @ table.T`` over the models, for blocks of rows.
@@ -32,14 +31,12 @@ def average_shares(
     ----------
     models : sequence of LowRankPMF
         Of the features, then the targets.
-    weights : array
-        Weight of each model; they sum to one.
-    whole : LowRankPMF
-        Judges alone the rows that are ``astray``.
+    weights : array (kinds, models)
+        Weight of each model for each kind of row; they sum to one.
     codes : array (rows, features)
         The rows.
-    astray : array of bool (rows,)
-        Rows with holes that the models have not learnt of.
+    holes : array of int (rows,)
+        Kind of each row.
     tables : callable
         From the factors of the targets to the tables (combinations, F) that are asked for.
 
@@ -54,23 +51,19 @@ def average_shares(
     --------
     >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
     >>> codes = np.array([[0]], dtype=np.int16)
-    >>> [(_, shares)] = average_shares([model], np.ones(1), model, codes, np.array([False]), list)
+    >>> [(_, shares)] = average_shares([model], np.ones((1, 1)), codes, np.array([0]), list)
     >>> shares[0].round(3)
     array([[0.818, 0.182]])
     """
     for first in range(0, len(codes), BLOCK):
         rows = slice(first, min(first + BLOCK, len(codes)))
-        part, odd = codes[rows], astray[rows]
-        if odd.all():
-            yield rows, shares_of(whole, part, tables)
-            continue
-        found = [weights[0] * share for share in shares_of(models[0], part, tables)]
-        for model, weight in zip(models[1:], weights[1:], strict=True):
-            for total, share in zip(found, shares_of(model, part, tables), strict=True):
-                total += weight * share
-        if odd.any():
-            for total, share in zip(found, shares_of(whole, part[odd], tables), strict=True):
-                total[odd] = share
+        found: list[Array] = []
+        for model, weight in zip(models, weights.T, strict=True):
+            mine = weight[holes[rows], None]
+            if not mine.any():
+                continue
+            shares = [mine * share for share in shares_of(model, codes[rows], tables)]
+            found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
         yield rows, found
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +25,11 @@ FOLDS, MANY = 5, 100_000
 #: Records that are enough to choose by.
 ENOUGH = 50_000
 
-#: Cells that are removed to judge a model by records with holes.
-HOLES = 0.3
+#: Least and largest share of cells taken out of a record that models are judged by.
+HOLES = ((0.0, 0.0), (0.0, 1 / 3), (1 / 3, 1.0))
+
+#: Weight below which a setting is left out of an average.
+LIGHT = 0.05
 
 #: A label cannot cost more than it would at this probability: one outlier is one outlier.
 DOUBT = 1e-3
@@ -41,6 +44,9 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 JOINTS = (0.0, 0.1, 1.0, 10.0)
 #: Classes for each combination of labels.
 CLASSES = (1, 2, 3, 6, 12, 24)
+
+
+Codes = NDArray[np.signedinteger]
 
 
 class Setting(NamedTuple):
@@ -64,16 +70,16 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """What one fold learns from, and codes and weights of what it is judged by."""
+    """What one fold learns from, and what it is judged by: without, with few, with many holes."""
 
     learn: LabelledProblem
-    codes: NDArray[Any]
+    judged: tuple[Codes, ...]
     weight: Array
     seed: int
 
 
 class HeldOut:
-    """Losses of settings on held-out records; each is computed once.
+    """How well settings tell labels that are held out; each is fitted once.
 
     Parameters
     ----------
@@ -85,57 +91,67 @@ class HeldOut:
         Whose limits count.
     rng : Generator
         Which records are held out.
-    holes : bool
-        Whether to remove cells of the records held out.
 
     Examples
     --------
     >>> records = Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    >>> loss = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
-    >>> loss(Setting(2, 0.1, 0.0)) < 0.1 < loss(Setting(1, 0.1, 0.0))
+    >>> held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    >>> held.loss(Setting(2, 0.1, 0.0)) < 0.1 < held.loss(Setting(1, 0.1, 0.0))
     True
     """
 
     def __init__(
-        self,
-        records: Records,
-        targets: int,
-        solver: Conditional,
-        rng: np.random.Generator,
-        holes: bool = False,
+        self, records: Records, targets: int, solver: Conditional, rng: np.random.Generator
     ) -> None:
         self.targets = targets
         self.solver = solver
-        self.parts = list(parts(records, targets, rng, holes))
+        self.parts = list(parts(records, targets, rng))
         self.weight = np.concatenate([p.weight for p in self.parts])
-        self.told: dict[Setting, Array] = {}
+        self.tried: dict[Setting, tuple[Array, ...]] = {}
 
-    def __call__(self, setting: Setting) -> float:
+    def told(self, setting: Setting, holes: int = 0) -> Array:
+        """Probability given to each label held out; ``holes`` is a place in ``HOLES``."""
+        if setting not in self.tried:
+            fits = [fit(p.learn, setting, self.solver, rng_of(p)) for p in self.parts]
+            each = [
+                [self.tell(p, found, codes) for codes in p.judged]
+                for p, found in zip(self.parts, fits, strict=True)
+            ]
+            self.tried[setting] = tuple(np.concatenate(told) for told in zip(*each, strict=True))
+        return self.tried[setting][holes]
+
+    def loss(self, setting: Setting, holes: int = 0) -> float:
         """Mean log-loss of the labels held out."""
-        if setting not in self.told:
-            self.told[setting] = np.concatenate([self.tell(p, setting) for p in self.parts])
-        return float(-self.weight @ np.log(self.told[setting]) / self.weight.sum())
+        return float(-self.weight @ np.log(self.told(setting, holes)) / self.weight.sum())
 
-    def tell(self, p: Part, setting: Setting) -> Array:
-        """Probability of each label that one fold holds out."""
-        found = fit(p.learn, setting, self.solver, np.random.default_rng(p.seed))
-        blind = p.codes.copy()
+    def tell(self, p: Part, found: Run, codes: Codes) -> Array:
+        """Probability of the labels of one fold."""
+        blind = codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
         known, hidden = (
-            kernels.class_log_prob(codes, found.weights, found.factors, p.learn.known.levels)
-            for codes in (p.codes, blind)
+            kernels.class_log_prob(c, found.weights, found.factors, p.learn.known.levels)
+            for c in (codes, blind)
         )
         return np.asarray((1 - DOUBT) * np.exp(known - hidden) + DOUBT)
 
-    def shares(self, settings: Sequence[Setting]) -> Array:
-        """Weights of settings under which their average tells the labels held out best, by EM."""
-        told = np.stack([self.told[setting] for setting in settings])
+    def shares(self, settings: Sequence[Setting], holes: int = 0) -> dict[Setting, float]:
+        """Weights under which the average of some settings tells the labels best, by EM.
+
+        Light ones are left out; the heaviest is first.
+        """
+        told = np.stack([self.told(setting, holes) for setting in settings])
         shares = np.full(len(settings), 1.0 / len(settings))
         for _ in range(STEPS):
             parts = shares[:, None] * told
             shares = parts / parts.sum(axis=0) @ self.weight
             shares /= shares.sum()
-        return shares
+        kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LIGHT]
+        return {settings[k]: float(shares[k] / shares[kept].sum()) for k in kept}
+
+
+def rng_of(p: Part) -> np.random.Generator:
+    """The same randomness for every setting."""
+    return np.random.default_rng(p.seed)
 
 
 def fit(
@@ -150,7 +166,7 @@ def fit(
     return run(solver, problem, *label_start(problem, setting.rank, rng), start=start)
 
 
-def parts(records: Records, targets: int, rng: np.random.Generator, holes: bool) -> Iterator[Part]:
+def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[Part]:
     """Records to learn from and to be judged by; those without any label only teach."""
     records = sampled(records, rng)
     labels = records.codes[:, records.codes.shape[1] - targets :]
@@ -160,16 +176,25 @@ def parts(records: Records, targets: int, rng: np.random.Generator, holes: bool)
     folds = part(told, FOLDS, rng)
     for fold in folds if records.codes.size <= MANY else islice(folds, 1):
         codes = np.array(fold.judge.codes)
-        if holes:
-            features = codes[:, : codes.shape[1] - targets]
-            features[rng.random(features.shape) < HOLES] = -1
+        judged = tuple(with_holes(codes, targets, *share, rng) for share in HOLES)
         learn = Records(
             records.domain,
             np.vstack([fold.learn.codes, others.codes]),
             np.concatenate([weights_of(fold.learn), weights_of(others)]),
         )
         seed = int(rng.integers(2**32))
-        yield Part(LabelledProblem.of(learn, targets, threads=1), codes, fold.mass, seed)
+        yield Part(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
+
+
+def with_holes(
+    codes: Codes, targets: int, least: float, largest: float, rng: np.random.Generator
+) -> Codes:
+    """Records with cells of their features taken out, of each its own share."""
+    codes = codes.copy()
+    features = codes[:, : codes.shape[1] - targets]
+    share = least + (largest - least) * rng.random((len(codes), 1))
+    features[rng.random(features.shape) < share] = -1
+    return codes
 
 
 def sampled(records: Records, rng: np.random.Generator) -> Records:
