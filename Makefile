@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint browser bench bench-accuracy docs screenshots paper clean help
+.PHONY: demo test lint browser bench bench-accuracy bench-classify docs screenshots paper clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -51,6 +51,10 @@ bench: $(VENV)/bench.stamp  ## benchmarks: each script prints its own table
 bench-accuracy: $(VENV)/bench.stamp  ## errors of estimates from records, against peers and bounds
 	@$(BIN)/python -m benchmarks.accuracy
 	@$(BIN)/python -m benchmarks.accuracy --intervals
+
+bench-classify: $(VENV)/bench.stamp  ## the paper's seven sets against scikit-learn (hours; resumes); speed
+	@$(BIN)/python -m benchmarks.classify
+	@$(BIN)/python -m benchmarks.classify --speed
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -322,6 +322,8 @@ def test_names_of_targets():
     assert model.fit(X.assign(verdict=y), "verdict").target_names_ == ("verdict",)
     assert list(model.feature_names_in_) == list("abcd")
     assert model.predict(X).shape == (60,)
+    records = rj.Records.of(X.assign(verdict=y))
+    assert clone(model).fit(records, "verdict").pmf_.equals(model.pmf_)
     two = model.fit(X.assign(verdict=y), ["verdict", "d"])
     assert two.target_names_ == ("verdict", "d")
     assert two.n_features_in_ == 3

@@ -12,6 +12,7 @@ from rejoint.domain import Variable
 from rejoint.domain.columns import Coded
 from rejoint.domain.labels import nearest, plural, show
 from rejoint.domain.series import read_column
+from rejoint.records import Records
 from rejoint.records.frames import take_apart
 
 __all__ = ["Targets", "read_targets"]
@@ -150,8 +151,11 @@ def named_targets(X: Any, y: Any) -> tuple[Any, Any]:
         return X, y
     if isinstance(X, list | tuple | np.ndarray) and not (len(X) and isinstance(X[0], dict)):
         return X, y  # a table without names
-    names, columns, rows = take_apart(X)
-    table = dict(zip(names or (), columns, strict=False))
+    if isinstance(X, Records):
+        table, rows = {name: X[name] for name in X.names}, len(X)
+    else:
+        names, columns, rows = take_apart(X)
+        table = dict(zip(names or (), columns, strict=False))
     wanted = [y] if one else list(y)
     if not one and (len(wanted) == rows or not any(name in table for name in wanted)):
         return X, y  # labels, not names
@@ -162,4 +166,4 @@ def named_targets(X: Any, y: Any) -> tuple[Any, Any]:
                 f"{show(tuple(table))}.{nearest(name, tuple(table))}"
             )
     labels = {name: table.pop(name) for name in wanted}
-    return table, labels
+    return X.project(list(table)) if isinstance(X, Records) else table, labels
