@@ -27,7 +27,7 @@ y = y.map({0: "malignant", 1: "benign"})
 X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.4, random_state=0)
 
 # %%
-# Ours as it comes, and two that take numbers as they are, uncut. Training data are complete for all.
+# Ours as it comes, and two that take numbers uncut. Training data are complete for all.
 ours = rj.JointClassifier(random_state=0).fit(X_train, y_train)
 rivals = {
     "logistic regression, mean filled in": make_pipeline(
@@ -65,8 +65,8 @@ for share in lost:
         losses[name].append(log_loss(y_test, shares, labels=model.classes_))
 
 # %%
-# Complete rows are told a little better by those who see the numbers uncut. As cells go missing, the
-# joint loses least, and above all it knows what it does not know: its log-loss, which punishes
+# Complete rows are told a little better by those who see the numbers uncut. As most cells go
+# missing, the joint loses least, and it knows what it does not know: its log-loss, which punishes
 # being sure and wrong, stays below that of guessing by the shares of the labels (grey).
 import matplotlib.pyplot as plt
 
