@@ -429,3 +429,19 @@ def test_moments_survive_addition():
     both = one + one
     assert both.moments == one.moments
     np.testing.assert_array_equal(both["a"], [2, 2, 2])
+
+
+def test_a_model_is_compared_by_labels_whatever_the_order_of_its_levels():
+    domain = rj.Domain.of({"a": ["x", "y"], "b": ["u", "v", "w"]})
+    turned = rj.Domain.of({"b": ["w", "u", "v"], "a": ["y", "x"]})
+    shares = np.array([[0.1, 0.2, 0.3], [0.2, 0.15, 0.05]])
+    model = rj.LowRankPMF.from_dense(shares[::-1][:, [2, 0, 1]].T, domain=turned)
+    tables = rj.Marginals.from_tables({("a", "b"): shares * 1000}, domain=domain)
+    assert tables.compare(model)[0].distance == pytest.approx(0.0, abs=1e-12)
+
+
+def test_what_a_model_has_at_levels_unknown_to_the_table_counts_as_wrong():
+    wider = rj.Domain.of({"a": ["x", "y", "z"]})
+    model = rj.LowRankPMF.from_dense(np.array([0.5, 0.25, 0.25]), domain=wider)
+    tables = rj.Marginals.from_tables({("a",): [50, 50]}, domain=rj.Domain.of({"a": ["x", "y"]}))
+    assert tables.compare(model)[0].distance == pytest.approx(0.25)

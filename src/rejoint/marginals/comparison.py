@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Level
+from rejoint.domain import Domain, Level
 from rejoint.marginals.store import TableStore
 
 __all__ = ["Fits", "TableFit", "compare"]
@@ -77,7 +77,7 @@ def compare(store: TableStore, model: Any) -> Fits:
 
 def _fit(store: TableStore, i: int, model: Any) -> TableFit:
     names = store.subsets[i]
-    given, found = store.shares(i), np.asarray(model.marginal(list(names)))
+    given, found = store.shares(i), aligned(model, store.domain.project(names))
     gap = np.abs(given - found)
     cells = store.unknown_of(i)
     if cells is not None:
@@ -87,8 +87,30 @@ def _fit(store: TableStore, i: int, model: Any) -> TableFit:
         name: store.domain[name].levels[int(code)] for name, code in zip(names, at, strict=True)
     }
     chance = expected_distance(found, float(store.totals[i])) if store.counted[i] else np.nan
-    half = 0.5 * float(gap.sum())
+    strange = max(0.0, 1.0 - float(found.sum()))  # at levels that the table does not have
+    half = 0.5 * (float(gap.sum()) + strange)
     return TableFit(names, half, chance, labels, float(given[at]), float(found[at]))
+
+
+def aligned(model: Any, domain: Domain) -> Array:
+    """A model's table with the levels of a domain, in its order; zero where it lacks one.
+
+    Examples
+    --------
+    >>> other = TableStore(Domain.of({"a": ["y", "x"]}), ((0,),), [1, 3])
+    >>> aligned(other, Domain.of({"a": ["x", "y", "z"]}))
+    array([0.75, 0.25, 0.  ])
+    """
+    found = np.asarray(model.marginal(list(domain.names)))
+    for axis, variable in enumerate(domain):
+        levels = model.domain[variable.name].levels
+        if levels == variable.levels:
+            continue
+        places = {level: code for code, level in enumerate(levels)}
+        nothing = np.zeros_like(found.take([0], axis=axis))
+        found = np.concatenate([found, nothing], axis=axis)
+        found = found.take([places.get(level, len(levels)) for level in variable.levels], axis=axis)
+    return found
 
 
 def expected_distance(shares: Array, records: float) -> float:
