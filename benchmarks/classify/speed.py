@@ -1,6 +1,7 @@
 """Predictions a second on a million rows, beside StepMix with as many classes."""
 
 import time
+import warnings
 
 import numpy as np
 
@@ -19,6 +20,7 @@ def world(rng: np.random.Generator) -> rj.LowRankPMF:
 def speed() -> None:
     from stepmix.stepmix import StepMix
 
+    warnings.simplefilter("ignore")  # it need not converge here
     records = world(np.random.default_rng(0)).sample(ROWS, random_state=1)
     codes = np.array(records.codes, dtype=np.int64)
     X, y = codes[:, :COLUMNS], codes[:, COLUMNS]
@@ -44,9 +46,12 @@ def speed() -> None:
         ("JointClassifier, one model", lambda: one.predict(X)),
         (f"JointClassifier, {len(ours.models_)} models averaged", lambda: ours.predict(X)),
     ):
-        begun = time.perf_counter()
-        rows = len(call())
-        seconds = time.perf_counter() - begun
+        times = []
+        for _ in range(3):  # the best of three: other work on the machine is not theirs or ours
+            begun = time.perf_counter()
+            rows = len(call())
+            times.append(time.perf_counter() - begun)
+        seconds = min(times)
         rates[name] = rows / seconds
         print(f"{name:45} {seconds:8.2f} s {rows / seconds:14,.0f} rows/s")
     first, *others = rates.values()

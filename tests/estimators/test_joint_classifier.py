@@ -417,3 +417,21 @@ def test_too_few_to_hold_out():
     model = rj.JointClassifier(random_state=0).fit([["a"], ["b"]] * 3, [0, 1] * 3)
     assert model.result_.choice.startswith("Too few records")
     assert model.predict([["a"], ["b"]]).tolist() == [0, 1]
+
+
+def test_integers_are_read_as_any_labels():
+    """Arrays of integers take a shorter way; levels that are not known still the long one."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(-3, 2, size=(300, 3))
+    model = rj.JointClassifier(rank=3, solver=QUICK, n_init=1, random_state=0)
+    model.fit(X, X[:, 0] > X[:, 1])
+    expected = model.predict_proba(X.astype(object))
+    assert np.array_equal(model.predict_proba(X), expected)
+    assert np.array_equal(model.predict_proba(X.astype(np.int8)), expected)
+    odd = X[:2].copy()
+    odd[0, 0], odd[1, 2] = 2, -4
+    with pytest.warns(rj.Remark, match="'x0': 1 cell"):
+        shares = model.predict_proba(odd)
+    holes = odd.astype(float)
+    holes[0, 0] = holes[1, 2] = np.nan
+    assert np.array_equal(shares, model.predict_proba(holes))

@@ -1,6 +1,6 @@
 """JointClassifier: labels from any of the features, by the joint of both."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from rejoint.domain import Domain, Variable
 from rejoint.estimators.classification.features import read_features, read_rows
 from rejoint.estimators.classification.fits import fit_classifier
-from rejoint.estimators.classification.shares import average_shares, products
+from rejoint.estimators.classification.shares import Ask, average_shares, products
 from rejoint.estimators.classification.targets import named_targets, read_targets
 from rejoint.estimators.reading import generator
 from rejoint.estimators.streaming import weights_of
@@ -185,9 +185,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array(['yes', 'no'], dtype='<U3')
         """
         check_is_fitted(self)
-        found = [
-            [np.argmax(share, axis=1) for share in shares] for _, shares in self._blocks(X, list)
-        ]
+        found = self._judge(X, list, lambda shares: [np.argmax(s, axis=1) for s in shares])
         places = [np.concatenate(target) for target in zip(*found, strict=True)]
         labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
         return labels[0] if len(labels) == 1 else side_by_side(labels)
@@ -239,10 +237,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
                 f"{np.prod(sizes, dtype=float):,.0f} combinations of labels are too many to be "
                 "compared for each row: ask pmf_.mode(target_names_, given=...) row by row."
             )
-        found = [
-            np.argmax(shares[0], axis=1)
-            for _, shares in self._blocks(X, lambda factors: [products(factors)])
-        ]
+        found = self._judge(
+            X, lambda factors: [products(factors)], lambda shares: np.argmax(shares[0], axis=1)
+        )
         places = np.unravel_index(np.concatenate(found), sizes)
         labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
         return side_by_side(labels)
@@ -263,18 +260,21 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     def _shares(self, X: Any) -> list[Array]:
         check_is_fitted(self)
-        found = [shares for _, shares in self._blocks(X, list)]
+        found = self._judge(X, list, list)
         return [np.concatenate(target) for target in zip(*found, strict=True)]
 
-    def _blocks(
-        self, X: Any, tables: Callable[[Sequence[Array]], Sequence[Array]]
-    ) -> Iterator[tuple[slice, list[Array]]]:
-        """Averaged probabilities of what is asked of the labels, for blocks of rows."""
+    def _judge(self, X: Any, ask: Ask, answer: Callable[[list[Array]], Any]) -> list[Any]:
+        """What is made of the averaged probabilities of the labels, block by block."""
         features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
-        codes = read_rows(self, X, features).codes
+        codes = read_rows(self, X, features)
+        return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
+
+    def _kinds(self, codes: NDArray[np.signedinteger]) -> NDArray[np.intp]:
+        """Whether rows have holes as at the fit (0), a few others (1), or many (2)."""
+        if codes.min(initial=0) >= 0:
+            return np.zeros(len(codes), dtype=np.intp)
         lacking = (codes[:, self._unforeseen] < 0).sum(axis=1)
-        kind = (lacking > 0).astype(np.intp) + (lacking > SOME * len(self._unforeseen))
-        return average_shares(self.models_, self.model_weights_, codes, kind, tables)
+        return np.asarray((lacking > 0).astype(np.intp) + (lacking > SOME * len(self._unforeseen)))
 
     @property
     def _classes(self) -> list[NDArray[Any]]:

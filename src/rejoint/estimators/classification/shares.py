@@ -1,11 +1,14 @@
 """Probabilities of labels for many rows, averaged over models, block by block."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint import kernels
 from rejoint.pmf import LowRankPMF
 from rejoint.queries import posteriors
 
@@ -13,6 +16,8 @@ __all__ = ["average_shares", "products"]
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.signedinteger]
+Ask = Callable[[Sequence[Array]], Sequence[Array]]
+T = TypeVar("T")
 
 #: Rows that are judged at a time: few enough for the cache, many enough for the threads.
 BLOCK = 16_384
@@ -22,10 +27,11 @@ def average_shares(
     models: Sequence[LowRankPMF],
     weights: Array,
     codes: Codes,
-    holes: NDArray[np.intp],
-    tables: Callable[[Sequence[Array]], Sequence[Array]],
-) -> Iterator[tuple[slice, list[Array]]]:
-    """Averages of ``posterior @ table.T`` over the models, for blocks of rows.
+    kinds: Callable[[Codes], NDArray[np.intp]],
+    ask: Ask,
+    answer: Callable[[list[Array]], T],
+) -> list[T]:
+    """Averages of ``posterior @ table.T`` over the models, block by block, threads side by side.
 
     Parameters
     ----------
@@ -35,47 +41,53 @@ def average_shares(
         Weight of each model for each kind of row; they sum to one.
     codes : array (rows, features)
         The rows.
-    holes : array of int (rows,)
-        Kind of each row.
-    tables : callable
+    kinds : callable
+        From rows to the kind of each.
+    ask : callable
         From the factors of the targets to the tables (combinations, F) that are asked for.
+    answer : callable
+        What is made of the averages (rows, combinations) of each block, one for each table.
 
-    Yields
-    ------
-    rows : slice
-        Which rows.
-    shares : list of arrays (rows, combinations)
-        One for each table.
+    Returns
+    -------
+    list
+        What came of each block, in order.
 
     Examples
     --------
     >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
-    >>> codes = np.array([[0]], dtype=np.int16)
-    >>> [(_, shares)] = average_shares([model], np.ones((1, 1)), codes, np.array([0]), list)
-    >>> shares[0].round(3)
+    >>> codes, alike = np.array([[0]], dtype=np.int16), lambda rows: np.zeros(len(rows), int)
+    >>> [[shares]] = average_shares([model], np.ones((1, 1)), codes, alike, list, list)
+    >>> shares.round(3)
     array([[0.818, 0.182]])
     """
-    for first in range(0, len(codes), BLOCK):
-        rows = slice(first, min(first + BLOCK, len(codes)))
+
+    def judged(first: int) -> T:
+        rows = codes[first : first + BLOCK]
+        kind = kinds(rows)
         found: list[Array] = []
         for model, weight in zip(models, weights.T, strict=True):
-            mine = weight[holes[rows], None]
+            mine = weight[kind, None]
             if not mine.any():
                 continue
-            shares = [mine * share for share in shares_of(model, codes[rows], tables)]
+            shares = [mine * share for share in shares_of(model, rows, ask)]
             found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
-        yield rows, found
+        return answer(found)
+
+    starts = range(0, len(codes), BLOCK)
+    if len(starts) < 2:
+        return [judged(first) for first in starts]
+    with ThreadPoolExecutor(kernels.available_threads()) as threads:
+        return list(threads.map(judged, starts))
 
 
-def shares_of(
-    model: LowRankPMF, codes: Codes, tables: Callable[[Sequence[Array]], Sequence[Array]]
-) -> list[Array]:
+def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
     """Probabilities of labels under one model; rows sum to one."""
     features = codes.shape[1]
-    asked = tables(model.factors[features:])
+    asked = ask(model.factors[features:])
     found = [np.empty((len(codes), len(table))) for table in asked]
     codes = np.ascontiguousarray(codes)
-    for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes):
+    for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes, 1):
         for share, table in zip(found, asked, strict=True):
             np.matmul(posterior, table.T, out=share[rows])
     for share in found:
