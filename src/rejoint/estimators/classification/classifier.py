@@ -110,7 +110,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self,
         rank: int | Literal["auto"] = "auto",
         solver: Any = "auto",
-        n_init: int = 3,
+        n_init: int = 5,
         bins: Any = "auto",
         random_state: Any = None,
     ) -> None:
