@@ -1,11 +1,13 @@
 """Features of a classifier: X read into records, its columns of numbers cut into bins."""
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
+from rejoint import kernels
 from rejoint.domain import Domain, Variable
 from rejoint.domain.bins import quantile_edges
 from rejoint.domain.columns import Codes, Numbers
@@ -91,12 +93,15 @@ def codes_of_integers(X: Any, domain: Domain) -> Codes | None:
     lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
     sizes = np.array(domain.shape, dtype=np.uint64)
     codes = np.empty(X.shape, dtype=code_dtype(max(domain.shape)))
-    for first in range(0, len(X), BLOCK):
+
+    def encode(first: int) -> bool:
         block = X[first : first + BLOCK] - lows
-        if not (block.view(np.uint64) < sizes).all():  # negative ones are huge without a sign
-            return None
         codes[first : first + BLOCK] = block
-    return codes
+        return bool((block.view(np.uint64) < sizes).all())  # negative ones are huge without a sign
+
+    with ThreadPoolExecutor(kernels.available_threads()) as threads:
+        known = all(threads.map(encode, range(0, len(X), BLOCK)))
+    return codes if known else None
 
 
 def in_a_row(variable: Variable) -> bool:
