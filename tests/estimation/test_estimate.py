@@ -203,7 +203,7 @@ def test_auto_takes_likelihood_where_records_are_plenty():
     weight = np.full(len(RECORDS), 4 * PLENTY / len(RECORDS))
     result = estimate(RECORDS, 1, sample_weight=weight)
     assert result.choice == (
-        "Maximum likelihood: 4,000 records for 4 parameters, so that a prior would add nothing."
+        "Maximum likelihood: 8,000 records for 4 parameters, so that a prior would add nothing."
     )
     assert result.posterior is None
 

@@ -68,9 +68,11 @@ def explore(
             ended.set()
         return found
 
-    others = [executor.submit(follow, number) for number in range(1, len(starts))]
+    others: list[Future[Run | None]] = []
     runs: list[Run | None] = []
     try:
+        for number in range(1, len(starts)):
+            others.append(executor.submit(follow, number))
         # The first one here: a start from tables has loops of its own, which Ctrl-C must reach.
         runs.append(follow(0))
         wait(others)

@@ -27,6 +27,9 @@ from rejoint.solver import FitResult, Limits, Run, run
 #: Modes that are less probable than the best by this much (log) count for nothing.
 POORER = 10.0
 
+#: Records per parameter from which chains move so little that they must start at a finished mode.
+MANY = 100
+
 #: How often zeros are tried to be lifted again, and the largest pass (cells x F) to do so.
 LIFTS, QUICK = 5, 4_000_000
 
@@ -131,12 +134,15 @@ def fit_bayes(
     wide = runs
     if spare and not interrupted(runs):
         wide = search.widened(problem, rank + spare).explore(problem, rank + spare, em)
+    top = best_start(wide)
+    if not interrupted(wide) and problem.total > MANY * problem.parameters(rank):
+        wide[top] = finish(problem, em, wide[top], top, search.report)
     if interrupted(runs) or interrupted(wide):
         runs[best] = replace(runs[best], reason="interrupted")
         return as_result(problem, runs, runs[best])
     # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-    top, *others = sorted(wide, key=lambda r: r.objective)
-    good = [top, *(r for r in others if r.objective <= top.objective + POORER)]
+    first = wide[top]
+    good = [first, *(r for r in wide if r is not first and r.objective <= first.objective + POORER)]
     begun = [good[k % len(good)] for k in range(bayes.chains)]
     models = [(r.weights, r.factors) for r in begun]
     draws, ended = bayes.sample(problem, models, search.rng, search.report)
