@@ -151,6 +151,8 @@ def run_child(name: str, file: str) -> None:
     Of a whole fit: CPU seconds and log-likelihood.
     """
     if name in FITS:
+        if hasattr(os, "sched_setaffinity"):  # one processor, so that ours takes one thread
+            os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         print(json.dumps(FITS[name](make_records())))
         return
     if name == "stepmix":
