@@ -91,13 +91,18 @@ def codes_of_integers(X: Any, domain: Domain) -> Codes | None:
     if not all(in_a_row(variable) for variable in domain):
         return None
     lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
-    sizes = np.array(domain.shape, dtype=np.uint64)
+    # Many rows in one: loops over a row of a few cells would cost more than the cells.
+    sizes = np.tile(np.array(domain.shape, dtype=np.uint64), min(BLOCK, len(X)))
     codes = np.empty(X.shape, dtype=code_dtype(max(domain.shape)))
 
     def encode(first: int) -> bool:
-        block = X[first : first + BLOCK] - lows
-        codes[first : first + BLOCK] = block
-        return bool((block.view(np.uint64) < sizes).all())  # negative ones are huge without a sign
+        block = X[first : first + BLOCK]
+        if lows.any() or block.dtype != np.int64:
+            block = block - lows
+        cells = block.reshape(-1)
+        codes[first : first + BLOCK].reshape(-1)[:] = cells
+        # Negative ones are huge without a sign.
+        return bool((cells.view(np.uint64) < sizes[: len(cells)]).all())
 
     with ThreadPoolExecutor(kernels.available_threads()) as threads:
         known = all(threads.map(encode, range(0, len(X), BLOCK)))

@@ -82,7 +82,7 @@ def average_shares(
 
 
 def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
-    """Probabilities of labels under one model; rows sum to one."""
+    """Probabilities of labels under one model; rows sum to one, as posteriors and columns do."""
     features = codes.shape[1]
     asked = ask(model.factors[features:])
     found = [np.empty((len(codes), len(table))) for table in asked]
@@ -90,8 +90,6 @@ def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
     for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes, 1):
         for share, table in zip(found, asked, strict=True):
             np.matmul(posterior, table.T, out=share[rows])
-    for share in found:
-        share /= share.sum(axis=1, keepdims=True)
     return found
 
 
