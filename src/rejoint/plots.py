@@ -161,7 +161,7 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
     Examples
     --------
     >>> import rejoint as rj
-    >>> tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    >>> tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=3)
     >>> ax = rj.plots.history(rj.factorize(tables, rank=2, n_init=1, random_state=0))
     >>> ax.get_xlabel(), ax.get_yscale()
     ('step', 'log')
