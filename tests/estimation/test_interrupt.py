@@ -144,13 +144,14 @@ def test_the_signal_itself_ends_what_runs_side_by_side(monkeypatch):
     import _thread
     import threading
 
-    real, steps = Em.step, count()  # one tick at a time, whichever thread
+    real, steps, begun = Em.step, count(), threading.Event()
 
     def step(self, problem, state):
-        beside = threading.current_thread() is not threading.main_thread()
-        # A start is being followed, not only made.
-        if beside and self.limits is limits and next(steps) == 50:
-            _thread.interrupt_main()
+        if self.limits is limits:  # a start is being followed, not only made
+            if threading.current_thread() is threading.main_thread():
+                begun.set()
+            elif begun.wait(60) and next(steps) == 50:
+                _thread.interrupt_main()
         return real(self, problem, state)
 
     monkeypatch.setattr(Em, "step", step)
