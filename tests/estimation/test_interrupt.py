@@ -1,5 +1,6 @@
 """Ctrl-C in the middle of a fit returns the best model so far, and says so."""
 
+import signal
 from dataclasses import replace
 from itertools import count
 
@@ -157,7 +158,12 @@ def test_the_signal_itself_ends_what_runs_side_by_side(monkeypatch):
     monkeypatch.setattr(Em, "step", step)
     limits = Limits(max_steps=10**6, progress=0.0, window=10**6, exact=-1.0, residual=0.0)
     monkeypatch.setattr(exploring, "EXPLORE", limits)  # no start ends by itself
-    result = estimate(RECORDS, 3, "ml", n_init=4, random_state=0)
+    # A process in the background may have been started deaf to Ctrl-C.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        result = estimate(RECORDS, 3, "ml", n_init=4, random_state=0)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert WORDS in result.stop
 
 
