@@ -206,6 +206,19 @@ def test_hundreds_of_variables_come_as_the_page_is_scrolled(opened):
         assert below == []
 
 
+def test_a_link_set_while_the_address_is_still_to_follow_is_not_lost(tab, asia_page):
+    # What the page does a moment later is done here between the new link and the event of it.
+    tab.add_init_script(
+        "const due = []; const later = setTimeout;"
+        "globalThis.setTimeout = (f, t) => (t ? due.push(f) : later(f, t));"
+        "globalThis.runDue = () => due.forEach((f) => f());"
+    )
+    tab.goto(asia_page)
+    tab.wait_for_function("globalThis.rejoint")
+    tab.evaluate("() => { location.hash = '#is.smoke=no'; runDue(); }")
+    expect(tab.locator(".chip")).to_have_count(1)
+
+
 def test_a_link_opened_in_the_page_changes_its_choices(tab, asia_page):
     tab.goto(asia_page)
     tab.evaluate("location.hash = '#is.smoke=no&sort=name'")

@@ -54,11 +54,15 @@ function start(doc) {
 
 let linkTimer = 0;
 
-/** The address follows the state, a moment later: a slider that moves must not flood the browser. */
+/**
+ * The address follows the state, a moment later: a slider that moves must not flood the browser.
+ * An address typed in that moment is the newer wish: the event that tells of it is on its way.
+ */
 function keepLink(app) {
   clearTimeout(linkTimer);
+  const before = location.hash;
   linkTimer = setTimeout(() => {
-    if (location.hash !== app.link)
+    if (location.hash === before && before !== app.link)
       history.replaceState(null, "", app.link || location.pathname + location.search);
   }, 120);
 }
