@@ -51,6 +51,7 @@ bench: $(VENV)/bench.stamp  ## benchmarks: each script prints its own table
 bench-accuracy: $(VENV)/bench.stamp  ## errors of estimates from records, against peers and bounds
 	@$(BIN)/python -m benchmarks.accuracy
 	@$(BIN)/python -m benchmarks.accuracy --intervals
+	@$(BIN)/python -m benchmarks.accuracy --ranks
 
 bench-classify: $(VENV)/bench.stamp  ## the paper's seven sets against scikit-learn (hours; resumes); speed
 	@$(BIN)/python -m benchmarks.classify

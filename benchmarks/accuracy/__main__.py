@@ -4,7 +4,8 @@
 share of missing cells: RMS relative error of our default, of maximum likelihood started at the
 truth, of oracle MLE (which sees the hidden class), of empirical MLE (complete records counted), of
 independence, of StepMix where it is installed (its column up to 10,000 records), and the Cramer-Rao
-bound. ``--quick`` takes few seeds; ``--intervals`` checks the coverage of 90 % intervals instead.
+bound. ``--quick`` takes few seeds; ``--intervals`` checks the coverage of 90 % intervals instead,
+``--ranks`` the rank that is found by itself.
 Finished cells are kept in a file, so that a run resumes.
 """
 
@@ -17,7 +18,7 @@ from itertools import product
 from pathlib import Path
 
 import numpy as np
-from benchmarks.accuracy import intervals, rivals
+from benchmarks.accuracy import intervals, ranks, rivals
 from benchmarks.accuracy.rivals import Array
 from benchmarks.models import cramer_rao, random_pmf
 
@@ -109,11 +110,15 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="three seeds, up to 100,000 records")
     parser.add_argument("--intervals", action="store_true", help="coverage of 90 %% intervals")
+    parser.add_argument("--ranks", action="store_true", help="the rank that is found by itself")
     parser.add_argument("--store", type=Path, default=STORE, help="where finished cells are kept")
     parser.add_argument("--show", action="store_true", help="only print what is in the store")
     options = parser.parse_args()
     if options.intervals:
         intervals.coverage(models=6 if options.quick else 30)
+        return
+    if options.ranks:
+        ranks.found_ranks(models=3 if options.quick else 20)
         return
     seeds = 3 if options.quick else options.seeds
     sizes = SIZES[:3] if options.quick else SIZES
