@@ -13,9 +13,11 @@ import numpy as np
 from rejoint.kernels import _numpy
 from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
+from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
 
 __all__ = [
+    "Cells",
     "admm_steps",
     "available_threads",
     "backend",

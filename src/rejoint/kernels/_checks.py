@@ -41,10 +41,9 @@ def check_subsets(
 
 
 def check_model(
-    codes: Codes, weights: Array, factors: Array, levels: Sequence[int]
-) -> tuple[Codes, Array, Array, NDArray[np.int64]]:
-    """Refuse what does not fit together (but not yet the codes), as arrays the kernels take."""
-    check_shape(codes, levels)
+    weights: Array, factors: Array, levels: Sequence[int]
+) -> tuple[Array, Array, NDArray[np.int64]]:
+    """Refuse a model whose parts do not fit together, as arrays the kernels take."""
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     factors = np.ascontiguousarray(factors, dtype=np.float64)
     if weights.ndim != 1 or not len(weights):
@@ -54,8 +53,7 @@ def check_model(
         raise ValueError(f"factors have shape {factors.shape}; levels and weights need {shape}.")
     for name, array in (("weights", weights), ("factors", factors)):
         _check_not_negative(name, array)
-    shape_of_cells = np.asarray(levels, dtype=np.int64)
-    return np.ascontiguousarray(codes), weights, factors, shape_of_cells
+    return weights, factors, np.asarray(levels, dtype=np.int64)
 
 
 def check_weight(weight: Array | None, records: int) -> Array | None:

@@ -9,8 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-BLOCK = 1 << 18  # entries of the largest array that a pass makes
+from rejoint.kernels import _numpy_cells
+from rejoint.kernels._checks import Array
+from rejoint.kernels._numpy_cells import BLOCK
+from rejoint.kernels.cells import Cells
+
 CELLS = 1 << 11  # of the tables that variables are gathered into
 
 
@@ -98,8 +101,24 @@ def blocks(
         yield rows, cells, top + np.log(np.where(possible, sums, 1.0)), joint
 
 
+def any_blocks(
+    codes: NDArray[Any] | Cells, weights: Array, factors: Array, levels: Sequence[int]
+) -> Iterator[tuple[slice, Any, Array, Array]]:
+    """The blocks of records in either form.
+
+    Examples
+    --------
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> [len(block[2]) for block in any_blocks(codes, np.ones(1), np.ones((2, 1)), [2])]
+    [2]
+    """
+    if isinstance(codes, Cells):
+        return _numpy_cells.blocks(codes, weights, factors)
+    return blocks(codes, weights, Grouped(factors, levels, len(codes)))
+
+
 def sum_records(
-    codes: NDArray[Any],
+    codes: NDArray[Any] | Cells,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -120,6 +139,8 @@ def sum_records(
     array([[1., 0.],
            [0., 0.]])
     """
+    if isinstance(codes, Cells):
+        return _numpy_cells.sum_records(codes, weight, weights, factors, assign)
     rank = len(weights)
     groups = Grouped(factors, levels, len(codes))
     total, class_counts, level_counts = 0.0, np.zeros(rank), np.zeros(factors.shape)
@@ -137,7 +158,7 @@ def sum_records(
 
 
 def class_pass(
-    codes: NDArray[Any],
+    codes: NDArray[Any] | Cells,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -161,7 +182,7 @@ def class_pass(
 
 
 def class_posterior(
-    codes: NDArray[Any], weights: Array, factors: Array, levels: Sequence[int]
+    codes: NDArray[Any] | Cells, weights: Array, factors: Array, levels: Sequence[int]
 ) -> tuple[Array, Array]:
     """Give each record's posterior; see :func:`rejoint.kernels.class_posterior`.
 
@@ -174,14 +195,13 @@ def class_posterior(
            [0.5  , 0.5  ]])
     """
     log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
-    groups = Grouped(factors, levels, len(codes))
-    for rows, _, logs, block in blocks(codes, weights, groups):
+    for rows, _, logs, block in any_blocks(codes, weights, factors, levels):
         log_prob[rows], posterior[rows] = logs, block
     return log_prob, posterior
 
 
 def class_log_prob(
-    codes: NDArray[Any], weights: Array, factors: Array, levels: Sequence[int]
+    codes: NDArray[Any] | Cells, weights: Array, factors: Array, levels: Sequence[int]
 ) -> Array:
     """Give each record's log-probability; see :func:`rejoint.kernels.class_log_prob`.
 
@@ -192,6 +212,6 @@ def class_log_prob(
     >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
     array([0.55, 1.  ])
     """
-    groups = Grouped(factors, levels, len(codes))
-    parts = [log_prob for _, _, log_prob, _ in blocks(codes, weights, groups)]
+    found = any_blocks(codes, weights, factors, levels)
+    parts = [log_prob for _, _, log_prob, _ in found]
     return np.concatenate([np.empty(0), *parts])

@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.kernels._numpy_classes import BLOCK, sum_records
+from rejoint.kernels._checks import Array
+from rejoint.kernels._numpy_cells import BLOCK
+from rejoint.kernels._numpy_classes import sum_records
+from rejoint.kernels.cells import Cells
 
-Array = NDArray[np.float64]
 Words = NDArray[np.uint64]
 HEAVY = 256  # more draws of one record than this many go class by class
 STEP = np.uint64(0x9E3779B97F4A7C15)
@@ -167,7 +169,7 @@ def draw_classes(posterior: Array, mass: Array, seed: int, first: int) -> Array:
 
 
 def class_draws(
-    codes: NDArray[Any],
+    codes: NDArray[Any] | Cells,
     weight: Array | None,
     weights: Array,
     factors: Array,

@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t CHUNKS = 64;      // at most; each has sums of its own, added up in order
 constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
+constexpr std::size_t WORTH = 8;  // cells of a chunk for each level: its sums are work, too
 
 template <typename Code>
 using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -26,12 +27,13 @@ using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Outputs = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Observed = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 // How records are split: by their number and the size of the sums, never by that of threads.
 struct Chunks {
     std::size_t records, count;
-    Chunks(std::size_t records, std::size_t bytes) : records(records) {
-        const std::size_t most = SPARE / std::max<std::size_t>(bytes, 1);
+    Chunks(std::size_t records, std::size_t bytes, std::size_t most) : records(records) {
+        most = std::min(most, SPARE / std::max<std::size_t>(bytes, 1));
         count = std::clamp<std::size_t>(std::min(most, records / SHORTEST), 1, CHUNKS);
     }
     std::size_t begin(std::size_t chunk) const { return records * chunk / count; }
@@ -39,16 +41,16 @@ struct Chunks {
 };
 
 // Hand all blocks of all chunks to the workers, one per thread; false if a code is out of range.
-template <typename Code, typename Worker>
-bool go_through(const Model &model, const Codes<Code> &codes, const Chunks &chunks,
+template <typename Rows, typename Worker>
+bool go_through(const Model &model, const Rows &rows, const Chunks &chunks,
                 std::vector<Worker> &workers) {
     std::atomic<std::size_t> next{0};
     std::atomic<bool> good{true};
-    std::vector<std::unique_ptr<Block<Code>>> blocks;
+    std::vector<std::unique_ptr<Block<Rows>>> blocks;
     for (std::size_t t = 0; t < workers.size(); ++t)
-        blocks.push_back(std::make_unique<Block<Code>>(model, codes.data()));
+        blocks.push_back(std::make_unique<Block<Rows>>(model, rows));
     in_parallel(workers.size(), [&](std::size_t t) {
-        Block<Code> &block = *blocks[t];
+        Block<Rows> &block = *blocks[t];
         for (std::size_t chunk; good && (chunk = next++) < chunks.count;) {
             std::size_t row = chunks.begin(chunk);
             const std::size_t end = chunks.begin(chunk + 1);
@@ -64,19 +66,32 @@ bool go_through(const Model &model, const Codes<Code> &codes, const Chunks &chun
     return good;
 }
 
+// Records that pay for joining variables into groups: cells stand for one variable each.
+template <typename Code>
+std::size_t sharing(const Table<Code> &, std::size_t records) { return records; }
+std::size_t sharing(const Cells &, std::size_t) { return 0; }
+
+// Chunks that are worth sums of their own. A table with fewer cells than levels is rare.
+template <typename Code>
+std::size_t worthwhile(const Table<Code> &, std::size_t) { return CHUNKS; }
+std::size_t worthwhile(const Cells &rows, std::size_t levels) {
+    return static_cast<std::size_t>(rows.starts[rows.records]) / (WORTH * levels);
+}
+
 // Count all records; `make` makes one of the classes of classes_sums.hpp.
-template <typename Code, typename Make>
-std::optional<double> count_classes(const Codes<Code> &codes, const Vector &weights,
-                                    const Matrix &factors, const Integers &levels, Output &counts,
-                                    std::size_t threads, Make make) {
+template <typename Rows, typename Make>
+std::optional<double> count_classes(const Rows &rows, const Vector &weights, const Matrix &factors,
+                                    const Integers &levels, Output &counts, std::size_t threads,
+                                    Make make) {
     nb::gil_scoped_release release;
-    const Chunks chunks(codes.shape(0), counts.size() * sizeof(double));
+    const Chunks chunks(rows.records, counts.size() * sizeof(double),
+                        worthwhile(rows, factors.shape(0)));
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
-                      levels.shape(0), chunks.length());
+                      levels.shape(0), sharing(rows, chunks.length()));
     std::vector<Sums> sums(chunks.count, {0.0, std::vector<double>(counts.size())});
     const std::size_t n = std::clamp<std::size_t>(threads, 1, chunks.count);
     std::vector<decltype(make(model, sums))> workers(n, make(model, sums));
-    if (!go_through(model, codes, chunks, workers)) return std::nullopt;
+    if (!go_through(model, rows, chunks, workers)) return std::nullopt;
     double log_likelihood = 0.0;
     for (const Sums &part : sums) {
         log_likelihood += part.log_likelihood;
@@ -85,23 +100,23 @@ std::optional<double> count_classes(const Codes<Code> &codes, const Vector &weig
     return log_likelihood;
 }
 
-template <typename Code>
-std::optional<double> class_pass(const Codes<Code> &codes, const std::optional<Vector> &weight,
-                                 const Vector &weights, const Matrix &factors,
-                                 const Integers &levels, Output &counts, std::size_t threads) {
+template <typename Rows>
+std::optional<double> add_posteriors(const Rows &rows, const std::optional<Vector> &weight,
+                                     const Vector &weights, const Matrix &factors,
+                                     const Integers &levels, Output &counts, std::size_t threads) {
     const double *mass = weight ? weight->data() : nullptr;
-    return count_classes(codes, weights, factors, levels, counts, threads,
+    return count_classes(rows, weights, factors, levels, counts, threads,
                          [&](const Model &m, std::vector<Sums> &s) { return Expected(m, mass, s); });
 }
 
-template <typename Code>
-std::optional<double> class_draws(const Codes<Code> &codes, const std::optional<Vector> &weight,
-                                  const Vector &weights, const Matrix &factors,
-                                  const Integers &levels, Output &counts, std::uint64_t seed,
-                                  std::size_t threads) {
+template <typename Rows>
+std::optional<double> add_draws(const Rows &rows, const std::optional<Vector> &weight,
+                                const Vector &weights, const Matrix &factors,
+                                const Integers &levels, Output &counts, std::uint64_t seed,
+                                std::size_t threads) {
     const double *mass = weight ? weight->data() : nullptr;
     return count_classes(
-        codes, weights, factors, levels, counts, threads,
+        rows, weights, factors, levels, counts, threads,
         [&](const Model &m, std::vector<Sums> &s) { return Drawn(m, mass, seed, s); });
 }
 
@@ -110,8 +125,8 @@ struct Writer {
     const Model &model;
     double *log_prob, *posterior;
 
-    template <typename Code>
-    void take(const Block<Code> &block, std::size_t first) {
+    template <typename Rows>
+    void take(const Block<Rows> &block, std::size_t first) {
         for (std::size_t i = 0; i < block.size(); ++i) {
             log_prob[first + i] = std::log(block.sum(i)) + block.shift(i);
             if (!posterior) continue;
@@ -123,31 +138,54 @@ struct Writer {
     void finish(std::size_t) {}
 };
 
-template <typename Code>
-bool class_posterior(const Codes<Code> &codes, const Vector &weights, const Matrix &factors,
-                     const Integers &levels, Outputs &log_prob, std::optional<Output> &posterior,
-                     std::size_t threads) {
+template <typename Rows>
+bool write_posteriors(const Rows &rows, const Vector &weights, const Matrix &factors,
+                      const Integers &levels, Outputs &log_prob, std::optional<Output> &posterior,
+                      std::size_t threads) {
     nb::gil_scoped_release release;
-    const Chunks chunks(codes.shape(0), 1);
+    const Chunks chunks(rows.records, 1, CHUNKS);
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
-                      levels.shape(0), codes.shape(0));
+                      levels.shape(0), sharing(rows, rows.records));
     std::vector<Writer> writers(std::clamp<std::size_t>(threads, 1, chunks.count),
                                 {model, log_prob.data(), posterior ? posterior->data() : nullptr});
-    return go_through(model, codes, chunks, writers);
+    return go_through(model, rows, chunks, writers);
+}
+
+// What Python calls, for records in either form: the arrays that hold them come first.
+template <typename Rows, typename... Arrays>
+void register_for(nb::module_ &m, Rows (*read)(const Arrays &...)) {
+    m.def("class_pass", [read](const Arrays &...arrays, const std::optional<Vector> &weight,
+                               const Vector &weights, const Matrix &factors, const Integers &levels,
+                               Output counts, std::size_t threads) {
+        return add_posteriors(read(arrays...), weight, weights, factors, levels, counts, threads);
+    });
+    m.def("class_draws", [read](const Arrays &...arrays, const std::optional<Vector> &weight,
+                                const Vector &weights, const Matrix &factors,
+                                const Integers &levels, Output counts, std::uint64_t seed,
+                                std::size_t threads) {
+        return add_draws(read(arrays...), weight, weights, factors, levels, counts, seed, threads);
+    });
+    m.def("class_posterior", [read](const Arrays &...arrays, const Vector &weights,
+                                    const Matrix &factors, const Integers &levels, Outputs log_prob,
+                                    std::optional<Output> posterior, std::size_t threads) {
+        return write_posteriors(read(arrays...), weights, factors, levels, log_prob, posterior,
+                                threads);
+    });
 }
 
 template <typename Code>
-void register_for(nb::module_ &m) {
-    m.def("class_pass", &class_pass<Code>);
-    m.def("class_draws", &class_draws<Code>);
-    m.def("class_posterior", &class_posterior<Code>);
+Table<Code> read_table(const Codes<Code> &codes) { return {codes.data(), codes.shape(0)}; }
+
+Cells read_cells(const Integers &starts, const Observed &cells) {
+    return {starts.data(), cells.data(), starts.shape(0) - 1};
 }
 
 }  // namespace
 
 void register_classes(nb::module_ &m) {
-    register_for<std::int16_t>(m);
-    register_for<std::int32_t>(m);
+    register_for(m, &read_table<std::int16_t>);
+    register_for(m, &read_table<std::int32_t>);
+    register_for(m, &read_cells);
 }
 
 }  // namespace rejoint

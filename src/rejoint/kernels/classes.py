@@ -1,6 +1,7 @@
 """Passes over records whose class is hidden: what EM, variational Bayes and Gibbs repeat."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -11,13 +12,31 @@ from rejoint.kernels._checks import (
     Codes,
     check_codes,
     check_model,
+    check_shape,
     check_weight,
 )
 from rejoint.kernels._choice import compiled
+from rejoint.kernels.cells import Cells
+
+
+def arrays_of(codes: Codes | Cells, levels: Sequence[int]) -> tuple[Any, ...]:
+    """Arrays that hold records in either form, once they fit the model.
+
+    Compiled kernels look at each code themselves.
+    """
+    if isinstance(codes, Cells):
+        if codes.levels != tuple(levels):
+            raise ValueError("The cells have other numbers of levels than the model.")
+        return codes.arrays
+    if compiled is None:
+        check_codes(codes, levels)
+    else:
+        check_shape(codes, levels)
+    return (np.ascontiguousarray(codes),)
 
 
 def class_pass(
-    codes: Codes,
+    codes: Codes | Cells,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -32,8 +51,8 @@ def class_pass(
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32
-        Level of each variable in each record; -1 where it is missing.
+    codes : (M, N) array of int16 or int32, or Cells
+        Level of each variable in each record, -1 where it is missing; or what is observed.
     weight : (M,) array of float, optional
         Weight of each record, not negative; one each by default.
     weights : (F,) array of float
@@ -66,20 +85,20 @@ def class_pass(
     array([[0.818, 0.182],
            [0.   , 0.   ]])
     """
-    codes, weights, factors, shape = check_model(codes, weights, factors, levels)
+    arrays = arrays_of(codes, levels)
+    weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))
     if compiled is None:
-        check_codes(codes, levels)
         return _numpy_classes.class_pass(codes, weight, weights, factors, levels)
     counts = np.zeros((1 + len(factors), len(weights)))
-    total = compiled.class_pass(codes, weight, weights, factors, shape, counts, threads)
+    total = compiled.class_pass(*arrays, weight, weights, factors, shape, counts, threads)
     if total is None:
         raise ValueError(OUT_OF_RANGE)
     return float(total), counts[0], counts[1:]
 
 
 def class_draws(
-    codes: Codes,
+    codes: Codes | Cells,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -94,8 +113,8 @@ def class_draws(
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32
-        Level of each variable in each record; -1 where it is missing.
+    codes : (M, N) array of int16 or int32, or Cells
+        Level of each variable in each record, -1 where it is missing; or what is observed.
     weight : (M,) array of float, optional
         How often each record occurs: whole numbers; one each by default.
     weights : (F,) array of float
@@ -130,31 +149,31 @@ def class_draws(
     >>> float(classes.sum())
     1011.0
     """
-    codes, weights, factors, shape = check_model(codes, weights, factors, levels)
+    arrays = arrays_of(codes, levels)
+    weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))
     if weight is not None and not (weight == np.floor(weight)).all():
         raise ValueError("weight must be whole numbers: each is a number of draws.")
     if not 0 <= seed < 2**64:
         raise ValueError(f"seed must lie between 0 and 2**64 - 1, got {seed}.")
     if compiled is None:
-        check_codes(codes, levels)
         return _numpy_draws.class_draws(codes, weight, weights, factors, levels, seed)
     counts = np.zeros((1 + len(factors), len(weights)))
-    total = compiled.class_draws(codes, weight, weights, factors, shape, counts, seed, threads)
+    total = compiled.class_draws(*arrays, weight, weights, factors, shape, counts, seed, threads)
     if total is None:
         raise ValueError(OUT_OF_RANGE)
     return float(total), counts[0], counts[1:]
 
 
 def class_posterior(
-    codes: Codes, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
+    codes: Codes | Cells, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
 ) -> tuple[Array, Array]:
     """Give the log-probability of each record and the posterior of its hidden class.
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32
-        Level of each variable in each record; -1 where it is missing.
+    codes : (M, N) array of int16 or int32, or Cells
+        Level of each variable in each record, -1 where it is missing; or what is observed.
     weights : (F,) array of float
         Weight of each class, not negative; need not sum to one.
     factors : (L, F) array of float
@@ -179,18 +198,18 @@ def class_posterior(
     >>> np.exp(log_prob).round(3), posterior.round(3)
     (array([0.55, 1.  ]), array([[0.818, 0.182], [0.5  , 0.5  ]]))
     """
-    codes, weights, factors, shape = check_model(codes, weights, factors, levels)
+    arrays = arrays_of(codes, levels)
+    weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:
-        check_codes(codes, levels)
         return _numpy_classes.class_posterior(codes, weights, factors, levels)
     log_prob, posterior = np.empty(len(codes)), np.empty((len(codes), len(weights)))
-    if not compiled.class_posterior(codes, weights, factors, shape, log_prob, posterior, threads):
+    if not compiled.class_posterior(*arrays, weights, factors, shape, log_prob, posterior, threads):
         raise ValueError(OUT_OF_RANGE)
     return log_prob, posterior
 
 
 def class_log_prob(
-    codes: Codes, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
+    codes: Codes | Cells, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
 ) -> Array:
     """Give the log-probability of each record: :func:`class_posterior` without the posteriors.
 
@@ -201,11 +220,11 @@ def class_log_prob(
     >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
     array([0.55, 1.  ])
     """
-    codes, weights, factors, shape = check_model(codes, weights, factors, levels)
+    arrays = arrays_of(codes, levels)
+    weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:
-        check_codes(codes, levels)
         return _numpy_classes.class_log_prob(codes, weights, factors, levels)
     log_prob = np.empty(len(codes))
-    if not compiled.class_posterior(codes, weights, factors, shape, log_prob, None, threads):
+    if not compiled.class_posterior(*arrays, weights, factors, shape, log_prob, None, threads):
         raise ValueError(OUT_OF_RANGE)
     return log_prob

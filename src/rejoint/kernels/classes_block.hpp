@@ -9,6 +9,7 @@
 #include <limits>
 #include <vector>
 
+#include "classes_cells.hpp"
 #include "classes_lists.hpp"
 
 namespace rejoint {
@@ -16,23 +17,23 @@ namespace rejoint {
 constexpr double TINY = 0x1p-600;  // a less probable record is computed by logarithms
 constexpr double LN2 = 0.693147180559945309417;
 
-template <typename Code>
+// Rows: where records are read from, a Table of codes or the Cells that are observed.
+template <typename Rows>
 class Block {
   public:
-    Block(const Model &model, const Code *codes)
-        : model_(model), codes_(codes), lister_(model), joint_(RECORDS * model.width) {}
+    Block(const Model &model, const Rows &rows)
+        : model_(model), lister_(model, rows), joint_(RECORDS * model.width) {}
 
     // Forget what was read before: a chunk is computed the same way whoever computes it. `last`
     // is that of its first block.
     void begin(std::size_t first, std::size_t last) {
         by_logarithms_ = false;
-        lister_.choose(codes_ + first * model_.n, last - first);
+        lister_.choose(first, last);
     }
 
     // Compute records first .. last, at most RECORDS; false if a code is out of range.
     bool read(std::size_t first, std::size_t last) {
-        first_ = first;
-        if (!lister_.read(codes_ + first * model_.n, last - first)) return false;
+        if (!lister_.read(first, last)) return false;
         if (!by_logarithms_)
             join_rows(false, model_.table.data(), lists(), joint_.data(), prob_.data());
         std::size_t joined = 0;
@@ -41,7 +42,7 @@ class Block {
                 join_logarithms(i);
                 ++joined;
             } else
-                shift_[i] = model_.scaled ? LN2 * exponent(i) : 0.0;
+                shift_[i] = model_.scaled ? LN2 * lister_.exponent(i) : 0.0;
         }
         by_logarithms_ = 2 * joined > last - first;
         return true;
@@ -60,7 +61,7 @@ class Block {
     void join_logarithms(std::size_t i) {
         double *x = joint_.data() + i * model_.width;
         Lists one = lists();
-        one.offsets += i * one.stride;
+        one.begins += i;
         one.sizes += i;
         one.count = 1;
         join_rows(true, model_.logarithms(), one, x, prob_.data() + i);
@@ -74,19 +75,8 @@ class Block {
         shift_[i] = possible ? top : 0.0;
     }
 
-    double exponent(std::size_t i) const {
-        double sum = model_.exponents[0];
-        const Code *code = codes_ + (first_ + i) * model_.n;
-        for (std::size_t v = 0; v < model_.n; ++v)
-            if (code[v] >= 0)
-                sum += model_.exponents[1 + model_.starts[v] + static_cast<std::size_t>(code[v])];
-        return sum;
-    }
-
     const Model &model_;
-    const Code *codes_;
-    Lister<Code> lister_;
-    std::size_t first_ = 0;
+    typename Rows::Lister lister_;
     Aligned joint_;                      // (records, classes)
     std::array<double, RECORDS> prob_;   // their sums
     std::array<double, RECORDS> shift_;  // logarithms of what was divided out of them

@@ -1,4 +1,4 @@
-// Which rows of the model each record of a block is made of.
+// Which rows of the model each record of a block is made of, for records that are rows of a table.
 #pragma once
 
 #include <algorithm>
@@ -15,18 +15,29 @@
 
 namespace rejoint {
 
-constexpr std::size_t RECORDS = 64;  // of a block: what is computed of them stays in an L1
+
+// Records as a table of codes, -1 where a cell is missing.
+template <typename Code>
+class TableLister;
 
 template <typename Code>
-class Lister {
+struct Table {
+    using Lister = TableLister<Code>;
+    const Code *codes;
+    std::size_t records;
+};
+
+template <typename Code>
+class TableLister {
     static constexpr std::size_t TILE = 16;  // records whose codes are held against levels at once
     static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
     using Limit = std::make_unsigned_t<Code>;
 
   public:
-    explicit Lister(const Model &model)
-        : model_(model), limits_(TILE * model.n), groups_of_(model.n),
+    TableLister(const Model &model, const Table<Code> &table)
+        : model_(model), codes_(table.codes), limits_(TILE * model.n), groups_of_(model.n),
           stride_(model.groups.size() + 1), offsets_(RECORDS * stride_) {
+        for (std::size_t i = 0; i < RECORDS; ++i) begins_[i] = i * stride_;
         const auto most = static_cast<std::uint32_t>(std::numeric_limits<Code>::max()) + 1u;
         for (std::size_t i = 0; i < limits_.size(); ++i)
             limits_[i] = static_cast<Limit>(std::min(model.levels[i % model.n], most));
@@ -35,8 +46,11 @@ class Lister {
                 groups_of_[v] = static_cast<std::uint32_t>(g);
     }
 
-    // List some records; false if a code is out of range.
-    bool read(const Code *codes, std::size_t count) {
+    // List records first .. last, at most RECORDS; false if a code is out of range.
+    bool read(std::size_t first, std::size_t last) {
+        const Code *codes = codes_ + first * model_.n;
+        const std::size_t count = last - first;
+        first_ = first;
         for (std::size_t i = 0; i < count; i += TILE)
             if (!in_range(codes + i * model_.n, limits_.data(),
                           std::min(TILE, count - i) * model_.n))
@@ -52,16 +66,26 @@ class Lister {
 
     // List only groups that are not wholly missing where these records say that it pays. Products
     // and sums are the same either way: what is missing multiplies by one.
-    void choose(const Code *codes, std::size_t count) {
+    void choose(std::size_t first, std::size_t last) {
         sparse_ = true;
-        if (!read(codes, count)) return;
+        if (!read(first, last)) return;
         std::size_t seen = 0;
-        for (std::size_t i = 0; i < count; ++i) seen += sizes_[i] - 1;
-        sparse_ = 2 * seen < count * model_.groups.size();
+        for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1;
+        sparse_ = 2 * seen < count_ * model_.groups.size();
     }
 
     Lists lists() const {
-        return {offsets_.data(), sizes_.data(), stride_, count_, model_.width};
+        return {offsets_.data(), begins_.data(), sizes_.data(), count_, model_.width};
+    }
+
+    // Power of two that was taken out of the rows of record i.
+    double exponent(std::size_t i) const {
+        double sum = model_.exponents[0];
+        const Code *code = codes_ + (first_ + i) * model_.n;
+        for (std::size_t v = 0; v < model_.n; ++v)
+            if (code[v] >= 0)
+                sum += model_.exponents[1 + model_.starts[v] + static_cast<std::size_t>(code[v])];
+        return sum;
     }
 
   private:
@@ -115,10 +139,12 @@ class Lister {
     }
 
     const Model &model_;
+    const Code *codes_;
     std::vector<Limit> limits_;  // number of levels of each variable, for TILE records
     std::vector<std::uint32_t> groups_of_;
-    std::size_t stride_, count_ = 0;
+    std::size_t stride_, first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;  // (records, groups and one)
+    std::array<std::size_t, RECORDS> begins_;
     std::array<std::uint32_t, RECORDS> sizes_;
     bool sparse_ = false;
 };

@@ -11,8 +11,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 namespace rejoint {
@@ -23,10 +26,32 @@ constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go b
 constexpr std::size_t BLOCK = 16;
 constexpr double FLOOR = 0x1p-1000;  // less counts as nothing in products (not in logarithms)
 
-// Doubles from the start of a cache line on.
+// Leaves numbers as they are: pages that are never written to are never brought in.
+template <typename T>
+struct Unset : std::allocator<T> {
+    template <typename U>
+    struct rebind {
+        using other = Unset<U>;
+    };
+    template <typename U>
+    void construct(U *at) noexcept {
+        ::new (static_cast<void *>(at)) U;
+    }
+    template <typename U, typename... More>
+    void construct(U *at, More &&...more) {
+        ::new (static_cast<void *>(at)) U(std::forward<More>(more)...);
+    }
+};
+
+// Doubles from the start of a cache line on, not set to anything.
 class Aligned {
   public:
     explicit Aligned(std::size_t size = 0) : store_(size + 8) {}
+    Aligned(Aligned &&) = default;
+    Aligned &operator=(Aligned &&) = default;
+    Aligned(const Aligned &other) : store_(other.store_.size()) {  // lines lie elsewhere in it
+        std::copy(other.data(), other.data() + other.size(), data());
+    }
     double *data() { return store_.data() + shift(); }
     const double *data() const { return store_.data() + shift(); }
     std::size_t size() const { return store_.size() - 8; }
@@ -35,7 +60,7 @@ class Aligned {
     std::size_t shift() const {
         return (64 - reinterpret_cast<std::uintptr_t>(store_.data()) % 64) % 64 / sizeof(double);
     }
-    std::vector<double> store_;
+    std::vector<double, Unset<double>> store_;
 };
 
 struct Group {

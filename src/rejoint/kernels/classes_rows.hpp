@@ -8,11 +8,14 @@
 
 namespace rejoint {
 
+constexpr std::size_t RECORDS = 64;  // of a block: what is computed of them stays in an L1
+
 // Some records, each a list of offsets of rows in a table; rows have `width` numbers.
 struct Lists {
-    const std::uint32_t *offsets;  // lists begin `stride` apart
+    const std::uint32_t *offsets;
+    const std::size_t *begins;  // of each list in the offsets
     const std::uint32_t *sizes;
-    std::size_t stride, count, width;
+    std::size_t count, width;
 };
 
 // joint[i] = product (LOG: sum) of the rows that record i lists; prob[i] = sum of the numbers in
@@ -22,7 +25,7 @@ REJOINT_INLINE void join_lists(const double *REJOINT_RESTRICT table, const Lists
                                double *REJOINT_RESTRICT joint, double *REJOINT_RESTRICT prob) {
     constexpr int N = 4 * QUADS / WIDTH, SUMS = 4 / WIDTH;
     for (std::size_t i = 0; i < lists.count; ++i) {
-        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + i * lists.stride;
+        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + lists.begins[i];
         const std::uint32_t size = lists.sizes[i];
         Lanes<WIDTH> x[N], row, sums[SUMS] = {};
         for (std::size_t f = 0; f < lists.width; f += 4 * QUADS) {
@@ -51,7 +54,7 @@ REJOINT_INLINE void add_to_lists(const double *REJOINT_RESTRICT joint,
                                  double *REJOINT_RESTRICT sums) {
     constexpr int N = 4 * QUADS / WIDTH;
     for (std::size_t i = 0; i < lists.count; ++i) {
-        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + i * lists.stride;
+        const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + lists.begins[i];
         const std::uint32_t size = lists.sizes[i];
         const double factors[4] = {scale[i], scale[i], scale[i], scale[i]};
         Lanes<WIDTH> x[N], row, factor;

@@ -23,14 +23,16 @@ struct Sums {
 class Tally {
   public:
     Tally(const Model &model, const double *weight, std::vector<Sums> &out)
-        : model_(model), rows_(model.rows * model.width), weight_(weight), out_(out) {}
+        : model_(model), rows_(model.rows * model.width), weight_(weight), out_(out) {
+        clear();
+    }
 
     // Hand over what was summed up since the last time.
     void finish(std::size_t chunk) {
         out_[chunk].log_likelihood = log_likelihood_ + std::log(product_);
         product_ = 1.0;
         model_.fold(rows_.data(), out_[chunk].counts.data());
-        std::fill(rows_.data(), rows_.data() + rows_.size(), 0.0);
+        clear();
         log_likelihood_ = 0.0;
     }
 
@@ -39,8 +41,8 @@ class Tally {
 
     // Add to the log-likelihood. One logarithm does for many records of weight one: that of their
     // product, taken before it leaves the range of doubles (sums are no less than 2^-600, or zero).
-    template <typename Code>
-    void add_log(const Block<Code> &block, std::size_t i, double weight) {
+    template <typename Rows>
+    void add_log(const Block<Rows> &block, std::size_t i, double weight) {
         if (weight == 1.0) {
             product_ *= block.sum(i);
             if (block.shift(i) != 0.0) log_likelihood_ += block.shift(i);
@@ -55,6 +57,8 @@ class Tally {
     Aligned rows_;
 
   private:
+    void clear() { std::fill(rows_.data(), rows_.data() + rows_.size(), 0.0); }
+
     const double *weight_;
     std::vector<Sums> &out_;
     double log_likelihood_ = 0.0, product_ = 1.0;
@@ -65,8 +69,8 @@ class Expected : public Tally {
   public:
     using Tally::Tally;
 
-    template <typename Code>
-    void take(const Block<Code> &block, std::size_t first) {
+    template <typename Rows>
+    void take(const Block<Rows> &block, std::size_t first) {
         std::array<double, RECORDS> scale;
         for (std::size_t i = 0; i < block.size(); ++i) {
             const double mass = weight(first + i), sum = block.sum(i);
@@ -83,15 +87,15 @@ class Drawn : public Tally {
     Drawn(const Model &model, const double *weight, std::uint64_t seed, std::vector<Sums> &out)
         : Tally(model, weight, out), seed_(seed), cumulative_(model.rank), drawn_(model.rank) {}
 
-    template <typename Code>
-    void take(const Block<Code> &block, std::size_t first) {
+    template <typename Rows>
+    void take(const Block<Rows> &block, std::size_t first) {
         for (std::size_t i = 0; i < block.size(); ++i) {
             const double mass = weight(first + i);
             add_log(block, i, mass);
             if (!(mass > 0.0 && block.sum(i) > 0.0)) continue;
             Stream stream(seed_, first + i);
             const Lists lists = block.lists();
-            const std::uint32_t *list = lists.offsets + i * lists.stride;
+            const std::uint32_t *list = lists.offsets + lists.begins[i];
             if (mass == 1.0) {
                 accumulate(block.joint(i));
                 count(list, lists.sizes[i], draw(block.joint(i), stream), 1.0);

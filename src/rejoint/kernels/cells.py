@@ -1,0 +1,144 @@
+"""Records by what is observed of them: room and time go with the cells there are."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.kernels._checks import Codes
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """Observed cells, record after record; the sparse form of a table of codes.
+
+    Parameters
+    ----------
+    starts : (M + 1,) array of int
+        Where the cells of each record begin, and their number at the end.
+    cells : array of int
+        For each cell its level, numbered through all variables: ``sum(levels[:n]) + code``.
+        Increasing within a record, and no two of one variable.
+    levels : sequence of N int
+        Number of levels of each variable.
+
+    Examples
+    --------
+    >>> found = Cells.of_codes(np.array([[-1, 2], [0, -1], [-1, -1]], dtype=np.int16), [2, 3])
+    >>> found.starts, found.cells
+    (array([0, 1, 2, 2]), array([4, 0], dtype=int32))
+    >>> found.to_codes()
+    array([[-1,  2],
+           [ 0, -1],
+           [-1, -1]], dtype=int16)
+    """
+
+    starts: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    levels: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "levels", tuple(int(n) for n in self.levels))
+        for name, dtype in (("starts", np.int64), ("cells", np.int32)):
+            array = np.ascontiguousarray(getattr(self, name), dtype=dtype)
+            if array is getattr(self, name) and array.flags.writeable:
+                array = array.view()  # the caller's own stays writable
+            array.setflags(write=False)
+            object.__setattr__(self, name, array)
+        self._check()
+
+    def _check(self) -> None:
+        if min(self.levels, default=0) < 1:
+            raise ValueError(f"Each variable needs a level at least, got {self.levels[:10]}.")
+        starts, cells = self.starts, self.cells
+        if starts.ndim != 1 or cells.ndim != 1 or not len(starts):
+            raise ValueError("starts and cells must be arrays of one dimension, starts not empty.")
+        if starts[0] != 0 or starts[-1] != len(cells) or (np.diff(starts) < 0).any():
+            raise ValueError(f"starts must rise from 0 to the number of cells, {len(cells)}.")
+        if len(cells) and not 0 <= cells.min() <= cells.max() < sum(self.levels):
+            raise ValueError(f"Cells must be levels, numbered from 0 to {sum(self.levels) - 1}.")
+        rising = np.diff(self.variables) > 0
+        begun = starts[(starts > 0) & (starts < len(cells))] - 1
+        rising[begun] = True  # from one record to the next
+        if not rising.all():
+            row = int(np.searchsorted(starts, np.argmin(rising), side="right")) - 1
+            raise ValueError(
+                f"Record {row}: cells must be in the order of the variables, one of each at most."
+            )
+
+    @classmethod
+    def of_codes(cls, codes: Codes, levels: Sequence[int]) -> "Cells":
+        """From a table of codes, -1 where a cell is missing.
+
+        Examples
+        --------
+        >>> Cells.of_codes(np.array([[1, 0]], dtype=np.int16), [2, 2]).cells
+        array([1, 2], dtype=int32)
+        """
+        row, column = np.nonzero(codes >= 0)
+        first = np.concatenate([[0], np.cumsum(levels)[:-1]])
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(codes)))])
+        return cls(starts, first[column] + codes[row, column], tuple(levels))
+
+    def __len__(self) -> int:
+        """Return the number of records."""
+        return len(self.starts) - 1
+
+    def __repr__(self) -> str:
+        return f"Cells({len(self):,} x {len(self.levels):,}, {self.size:,} observed)"
+
+    @property
+    def size(self) -> int:
+        """Number of cells that are observed.
+
+        Examples
+        --------
+        >>> Cells.of_codes(np.array([[1, -1]], dtype=np.int16), [2, 2]).size
+        1
+        """
+        return len(self.cells)
+
+    @cached_property
+    def variables(self) -> NDArray[np.int32]:
+        """Variable of each cell."""
+        of_level = np.repeat(np.arange(len(self.levels), dtype=np.int32), self.levels)
+        return of_level[self.cells]
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Number of cells of each record."""
+        return np.diff(self.starts)
+
+    def __getitem__(self, rows: Any) -> "Cells":
+        """Return some records: a slice, an array of numbers, or one of truth values."""
+        chosen = np.arange(len(self))[rows]
+        if chosen.ndim != 1:
+            raise IndexError("Cells take a slice or an array of records.")
+        counts = self.counts[chosen]
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        # Numbers 0, 1, ... of the new cells, moved to where each record begins.
+        moved = np.repeat(self.starts[:-1][chosen] - starts[:-1], counts)
+        return Cells(starts, self.cells[np.arange(starts[-1]) + moved], self.levels)
+
+    def to_codes(self) -> Codes:
+        """As a table of codes.
+
+        Examples
+        --------
+        >>> Cells(np.array([0, 2]), np.array([1, 2]), (2, 2)).to_codes()
+        array([[1, 0]], dtype=int16)
+        """
+        wide = max(self.levels) > np.iinfo(np.int16).max
+        codes = np.full((len(self), len(self.levels)), -1, dtype=np.int32 if wide else np.int16)
+        row = np.repeat(np.arange(len(self)), self.counts)
+        first = np.concatenate([[0], np.cumsum(self.levels)[:-1]])
+        codes[row, self.variables] = self.cells - first[self.variables]
+        return codes
+
+    @property
+    def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """What the compiled kernels read."""
+        return self.starts, self.cells

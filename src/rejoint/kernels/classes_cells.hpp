@@ -1,0 +1,87 @@
+// Which rows of the model each record of a block is made of, for records given by observed cells.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "classes_model.hpp"
+#include "classes_rows.hpp"
+
+namespace rejoint {
+
+class CellLister;
+
+// Records by what is observed of them: levels, numbered through all variables, one record after
+// another. What is missing takes neither room nor time.
+struct Cells {
+    using Lister = CellLister;
+    const std::int64_t *starts;  // of each record among the cells, and their number at the end
+    const std::int32_t *cells;
+    std::size_t records;
+};
+
+class CellLister {
+  public:
+    CellLister(const Model &model, const Cells &rows)
+        : model_(model), rows_(rows), offset_of_(model.starts[model.n]) {
+        for (const Group &group : model.groups)
+            for (std::size_t level = 0; level + 1 < group.cells; ++level)
+                offset_of_[model.starts[group.first] + level] =
+                    static_cast<std::uint32_t>((group.row + 1 + level) * model.width);
+        std::size_t most = 0;  // room for the largest block: threads must not run out of memory
+        for (std::size_t i = 0; i < rows.records; ++i)
+            most = std::max(most, cells_between(i, std::min(i + RECORDS, rows.records)));
+        offsets_.resize(most + RECORDS);
+    }
+
+    // List records first .. last, at most RECORDS; false if a cell is no level of the model.
+    bool read(std::size_t first, std::size_t last) {
+        first_ = first;
+        count_ = last - first;
+        std::size_t to = 0;
+        for (std::size_t i = 0; i < count_; ++i) {
+            const std::size_t size = cells_between(first + i, first + i + 1);
+            const std::int32_t *cell = rows_.cells + rows_.starts[first + i];
+            begins_[i] = to;
+            sizes_[i] = static_cast<std::uint32_t>(size + 1);
+            offsets_[to++] = 0;  // the weights
+            for (std::size_t j = 0; j < size; ++j) {
+                if (static_cast<std::uint32_t>(cell[j]) >= offset_of_.size()) return false;
+                offsets_[to++] = offset_of_[static_cast<std::uint32_t>(cell[j])];
+            }
+        }
+        return true;
+    }
+
+    void choose(std::size_t, std::size_t) {}  // there is one way only
+
+    Lists lists() const {
+        return {offsets_.data(), begins_.data(), sizes_.data(), count_, model_.width};
+    }
+
+    // Power of two that was taken out of the rows of record i.
+    double exponent(std::size_t i) const {
+        double sum = model_.exponents[0];
+        for (std::int64_t j = rows_.starts[first_ + i]; j < rows_.starts[first_ + i + 1]; ++j)
+            sum += model_.exponents[1 + static_cast<std::size_t>(rows_.cells[j])];
+        return sum;
+    }
+
+  private:
+    std::size_t cells_between(std::size_t first, std::size_t last) const {
+        return static_cast<std::size_t>(rows_.starts[last] - rows_.starts[first]);
+    }
+
+    const Model &model_;
+    const Cells &rows_;
+    std::vector<std::uint32_t> offset_of_;  // of each level, all groups being of one variable
+    std::size_t first_ = 0, count_ = 0;
+    std::vector<std::uint32_t> offsets_;
+    std::array<std::size_t, RECORDS> begins_;
+    std::array<std::uint32_t, RECORDS> sizes_;
+};
+
+}  // namespace rejoint
