@@ -55,9 +55,8 @@ def survey() -> Any:
     people = rj.datasets.adult(backend="pandas").iloc[:8_000]
     records = rj.Records.of(people.drop(columns=["fnlwgt", "education-num", "split"]))
     result = rj.estimate(records, rank=8, solver="bayes", random_state=0)
-    draws = result.posterior.draws if result.posterior else ()
     path = Path("adult.rejoint")
-    return Opened(result.pmf, path, "Adult", records=records, draws=draws, story=result.stop)
+    return Opened(result.pmf, path, "Adult", records=records, story=result.stop)
 
 
 def movies() -> Any:

@@ -75,7 +75,8 @@ def outcome_of(path):
         if len(str(error)) > 2000:
             raise RuntimeError("an error shall not repeat the file") from error
         return "corrupt" if "corrupt" in str(error) else "refused"
-    assert abs(pmf.marginal([pmf.domain.names[0]]).sum() - 1.0) < 1e-6
+    for model in (pmf, *pmf.draws):
+        assert abs(model.marginal([model.domain.names[0]]).sum() - 1.0) < 1e-6
     return "loaded"
 
 
@@ -85,11 +86,13 @@ def seed_files():
     rng = np.random.default_rng(0)
     factors = [rng.dirichlet(np.ones(levels), size=2).T for levels in domain.shape]
     pmf = rj.LowRankPMF([0.25, 0.75], factors, domain)
+    drawn = rj.LowRankPMF(pmf.weights, factors, domain, [pmf, pmf.sorted(), pmf])
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for name in ("a.rejoint", "a.json"):
-            pmf.save(Path(folder, name), notes={"class_names": ["x", "y"]})
-            found.append(Path(folder, name).read_bytes())
+        for model in (drawn, pmf):
+            for name in ("a.rejoint", "a.json"):
+                model.save(Path(folder, name), notes={"class_names": ["x", "y"]})
+                found.append(Path(folder, name).read_bytes())
     return found
 
 

@@ -249,7 +249,7 @@ def test_members_twice_are_refused_and_strange_ones_left_alone(tmp_path):
     pmf.save(path)
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr("../../escape.txt", "no")
-        archive.writestr("draws.npy", b"for later versions")
+        archive.writestr("more.npy", b"for later versions")
     before = sorted(os.listdir(tmp_path))
     assert rj.load(path) == pmf
     assert sorted(os.listdir(tmp_path)) == before
@@ -258,6 +258,39 @@ def test_members_twice_are_refused_and_strange_ones_left_alone(tmp_path):
         archive.writestr("weights.npy", b"")
     with pytest.raises(ValueError, match=r"it has two members 'weights\.npy'"):
         rj.load(path)
+
+
+def drawn_pmf(domain, rank=3, count=12):
+    """A model that carries draws of its own rank and of a larger one."""
+    draws = [random_pmf(domain, rank + seed % 2, seed) for seed in range(count)]
+    pmf = random_pmf(domain, rank)
+    return rj.LowRankPMF(pmf.weights, pmf.factors, domain, draws)
+
+
+@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+def test_draws_come_back_bit_by_bit(tmp_path, name):
+    pmf = drawn_pmf(mixed_labels())
+    pmf.save(tmp_path / name)
+    back = rj.load(tmp_path / name)
+    assert back == pmf
+    assert back.draws.block.tobytes() == pmf.draws.block.tobytes()
+    assert [draw.rank for draw in back.draws] == [3, 4] * 6
+    low, high = back.interval("text", given={"truth": True})
+    wanted = pmf.interval("text", given={"truth": True})
+    np.testing.assert_array_equal([low, high], wanted)
+    pmf.save(tmp_path / name, draws=False)
+    assert len(rj.load(tmp_path / name).draws) == 0
+
+
+def test_files_with_draws_are_small_and_others_as_before(tmp_path):
+    pmf = drawn_pmf(rj.Domain.of_shape([4] * 10), rank=5, count=200)
+    pmf.save(tmp_path / "drawn.rejoint")
+    pmf.save(tmp_path / "plain.rejoint", draws=False)
+    numbers = 40 * (1 + 40) * 6  # forty draws are kept, in four bytes a number
+    more = (tmp_path / "drawn.rejoint").stat().st_size - (tmp_path / "plain.rejoint").stat().st_size
+    assert 4 * numbers < more < 4 * numbers + 500
+    with np.load(tmp_path / "plain.rejoint", allow_pickle=False) as file:
+        assert sorted(file.files) == ["factors", "meta.json", "weights"]
 
 
 @pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
@@ -335,6 +368,57 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
     path = tmp_path / "model.rejoint"
     random_pmf(mixed_labels()).save(path)
     rewrite(path, **members)
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(
+    ("draws", "words"),
+    [
+        (np.ones((2, 5, 1), dtype=np.float32), r"levels but draws of shape \(2, 5, 1\)"),
+        (np.ones((2, 5), dtype=np.float32), r"levels but draws of shape \(2, 5\)"),
+        (np.ones((2, 15, 1)), "'draws' is '<f8', not '<f4' in C order"),
+        (np.ones((2, 15, 1), dtype=np.float32), "Posterior draw 0: its weights, or a column"),
+        (np.full((2, 15, 1), np.nan, dtype=np.float32), "hold what is no probability"),
+        (np.full((2, 15, 1), -1, dtype=np.float32), "hold what is no probability"),
+        (np.zeros((0, 15, 1), dtype=np.float32), "'draws' does not have the size that it claims"),
+        (np.zeros((2, 15, 0), dtype=np.float32), "'draws' does not have the size that it claims"),
+        (np.ones((80_001, 15, 1), dtype=np.float32), "80,001 draws of 5 variables are too many"),
+        (b"\x93NUMPY\x01\x00\x50\x00" + b"(" * 80, "truncated or corrupt"),
+    ],
+)
+def test_draws_in_an_archive_are_checked(tmp_path, draws, words):
+    path = tmp_path / "model.rejoint"
+    drawn_pmf(mixed_labels()).save(path)
+    rewrite(path, draws=draws)
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(
+    ("draws", "words"),
+    [
+        ({}, "its draws are no list of objects"),
+        ([1], "its draws are no list of objects"),
+        ([{}], "it has no list 'weights'"),
+        ([{"weights": [1.0], "factors": []}], "5 variables but 0 factors"),
+        ([{"weights": [1.0], "factors": [[[1.0]]] * 5}], r"factor of 'text' has shape \(1, 1\)"),
+        ([{}] * 80_001, "80,001 draws of 5 variables are too many"),
+        ("huge", "hold what is no probability"),
+        ("uneven", "very different numbers of classes"),
+    ],
+)
+def test_draws_in_json_are_checked(tmp_path, draws, words):
+    def draw(rank, share=1.0):
+        weights = [share / rank] * rank
+        return {"weights": weights, "factors": [[[1.0] * rank] * n for n in (4, 3, 3, 2, 2)]}
+
+    if draws == "huge":
+        draws = [draw(1, 1e300)]
+    if draws == "uneven":  # few bytes that would ask for much memory side by side
+        draws = [draw(1)] * 2_000 + [draw(3_000)]
+    path = tmp_path / "model.json"
+    path.write_text(json.dumps({**plain_model(tmp_path), "draws": draws}))
     with pytest.raises(ValueError, match=words):
         rj.load(path)
 

@@ -16,13 +16,21 @@ Examples:
   rejoint ask patients.rejoint "P(lung = yes | smoke = yes)"
   rejoint ask patients.rejoint "P(lung | smoke, xray = yes)" --json
   rejoint ask patients.rejoint "argmax bronc, xray | dysp = yes" "MI(smoke; lung)" --bits
-  rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv"""
+  rejoint ask patients.rejoint "P(lung, smoke)" -o table.csv
+  rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5"""
 
 
 @click.command("ask", epilog=EXAMPLES, short_help="Answer questions in the query language.")
 @click.argument("model", metavar="MODEL")
 @click.argument("questions", metavar="QUESTION...", nargs=-1)
 @click.option("--bits", is_flag=True, help="Entropy and information in bits; else in nats.")
+@click.option(
+    "--level",
+    type=click.FloatRange(0.0, 1.0, min_open=True, max_open=True),
+    default=0.9,
+    show_default=True,
+    help="Of the credible intervals that models with posterior draws give (fits by Bayes).",
+)
 @output_option("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
 @seed_option
 @as_json
@@ -30,6 +38,7 @@ def command(
     model: str,
     questions: tuple[str, ...],
     bits: bool,
+    level: float,
     output: str | None,
     seed: int,
     as_json: bool,
@@ -49,7 +58,7 @@ def command(
         raise click.UsageError("There is no question: name one, or give one a line on stdin.")
     if output and len(asked) > 1:
         raise click.UsageError("-o takes the answer to one question.")
-    answers = [pmf.ask(text, bits=bits, random_state=seed) for text in asked]
+    answers = [pmf.ask(text, bits=bits, level=level, random_state=seed) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:
@@ -61,7 +70,7 @@ def command(
 
 
 def _write(answer: "Answer", output: str) -> None:
-    """The rows of a table (labels and a number) or of sampled records."""
+    """The rows of a table (labels, a number, perhaps its bounds) or of sampled records."""
     import numpy as np
 
     from rejoint.records import Records
@@ -73,8 +82,13 @@ def _write(answer: "Answer", output: str) -> None:
     if not isinstance(value, np.ndarray):
         raise ValueError(f"The answer to {answer.query} is no table: leave out -o, or use --json.")
     names = [axis.name for axis in answer.axes] + [answer.column]
+    tables = [value]
+    if answer.interval is not None:
+        names += ["low", "high"]
+        tables += [answer.interval.low, answer.interval.high]
     rows = (
-        [plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)] + [float(cell)]
-        for at, cell in np.ndenumerate(value)
+        [plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
+        + [float(table[at]) for table in tables]
+        for at in np.ndindex(value.shape)
     )
     write_rows(output, names, rows)

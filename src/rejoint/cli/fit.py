@@ -55,6 +55,11 @@ Examples:
     help="Keep the mean of posterior draws: better answers, but more classes, without meaning.",
 )
 @click.option(
+    "--draws/--no-draws",
+    default=True,
+    help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
+)
+@click.option(
     "--smooth", is_flag=True, help="Let neighbouring levels of ordinal and binned columns agree."
 )
 @seed_option
@@ -70,6 +75,7 @@ def command(
     target: str | None,
     ratings: str | None,
     average: bool,
+    draws: bool,
     smooth: bool,
     seed: int,
     dry_run: bool,
@@ -81,6 +87,9 @@ def command(
     DATA is CSV, TSV, Parquet, Arrow, JSON lines (gzipped or not), - for stdin, or a query
     "duckdb:SELECT ...". Ctrl-C ends the fit and keeps the best model so far (exit code 3).
     """
+    from rejoint.domain.labels import plural
+    from rejoint.pmf import LowRankPMF
+
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
     if target and (average or smooth):
@@ -102,15 +111,19 @@ def command(
         from rejoint.estimators.predictive import predictive
 
         pmf = predictive(result)
+    if not draws:
+        pmf = LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
     click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
-    write_saved(output, pmf, notes)
+    room = write_saved(output, pmf, notes)
     if as_json:
-        echo_json({"model": output, "rank": pmf.rank, "parameters": _size(pmf), **notes})
+        found = {"rank": pmf.rank, "parameters": _size(pmf), "draws": len(pmf.draws)}
+        echo_json({"model": output, "bytes": room, **found, **notes})
     if notes.get("interrupted"):
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
         raise click.exceptions.Exit(ENDED)
     place = "to stdout" if output == "-" else output
-    click.echo(f"Written: {place} ({classes(pmf.rank)}).", err=True)
+    drawn = f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
+    click.echo(f"Written: {place} ({classes(pmf.rank)}{drawn}; {size(room)}).", err=True)
 
 
 def _size(pmf: Any) -> int:

@@ -49,7 +49,7 @@ def command(
     from rejoint.pmf import LowRankPMF
 
     saved = load_saved(model)
-    pmf = LowRankPMF(*saved[:3])
+    pmf = LowRankPMF.of_saved(saved)
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
@@ -94,6 +94,7 @@ def _plain(
     return {
         "rank": pmf.rank,
         "weights": pmf.weights,
+        "draws": len(pmf.draws),
         "variables": [
             {
                 "name": v.name,
@@ -115,7 +116,9 @@ def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
     behind = origin(notes)
     click.echo(
         f"{model}: {classes(pmf.rank)}, "
-        f"{plural(len(pmf.domain), 'variable')}" + (f"; fitted to {behind}" if behind else "")
+        f"{plural(len(pmf.domain), 'variable')}"
+        + (f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else "")
+        + (f"; fitted to {behind}" if behind else "")
     )
     for key in ("choice", "stop"):
         if notes.get(key):

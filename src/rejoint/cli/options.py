@@ -208,7 +208,7 @@ def load(path: str) -> "LowRankPMF":
     """A model from a file or from stdin."""
     from rejoint.pmf import LowRankPMF
 
-    return LowRankPMF(*load_saved(path)[:3])
+    return LowRankPMF.of_saved(load_saved(path))
 
 
 def load_saved(path: str) -> "SavedModel":

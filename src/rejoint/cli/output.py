@@ -35,13 +35,16 @@ def opened(output: str | None) -> Iterator[IO[bytes]]:
         yield file
 
 
-def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> None:
-    """Write a model with its notes."""
+def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int:
+    """Write a model with its notes and draws; the number of bytes."""
     from rejoint.io import write_open
 
+    made = io.BytesIO()
+    text = output.lower().endswith(".json")
+    write_open(made, pmf.weights, pmf.factors, pmf.domain, notes, pmf.draws.block, plain=text)
     with opened(output) as file:
-        text = output.lower().endswith(".json")
-        write_open(file, pmf.weights, pmf.factors, pmf.domain, notes, plain=text)
+        file.write(made.getbuffer())
+    return len(made.getbuffer())
 
 
 def write_rows(

@@ -43,7 +43,7 @@ def command(
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
     saved = load_saved(model)
-    pmf = LowRankPMF(*saved[:3])
+    pmf = LowRankPMF.of_saved(saved)
     records = None if data is None else reader.read(data, pmf.domain)
     fit = fit_of(pmf, saved.notes, records, tables)
     found = sections(pmf, saved.notes, records, fit, PurePath(model).name)

@@ -175,8 +175,9 @@ def as_result(
         f"Log-likelihood {value:.6g} after {plural(steps, 'step')} from "
         f"{plural(len(runs), 'start')}; {reason} (residual {best.residual:.1e}).{gone}{more}"
     )
+    draws = () if posterior is None else posterior.draws
     return FitResult(
-        pmf=as_pmf(problem, weights, factors),
+        pmf=as_pmf(problem, weights, factors, draws),
         stop=stop,
         history=tuple(record for r in runs for record in r.records),
         error=float("nan"),
@@ -196,8 +197,10 @@ def interrupted_result(problem: RecordProblem, weights: Array, factors: Array) -
     return as_result(problem, [only], only)
 
 
-def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF:
-    """A model with its labels."""
+def as_pmf(
+    problem: RecordProblem, weights: Array, factors: Array, draws: Sequence[LowRankPMF] = ()
+) -> LowRankPMF:
+    """A model with its labels, and with some of the draws if there are any."""
     factors = problem.columns(factors)
     parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
-    return LowRankPMF(weights, parts, problem.domain)
+    return LowRankPMF(weights, parts, problem.domain, draws)

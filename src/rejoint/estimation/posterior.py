@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.pmf import LowRankPMF
+from rejoint.pmf.credible import credible_bounds
 
 Array = NDArray[np.float64]
 
@@ -76,11 +77,5 @@ class Posterior:
         >>> low.round(2), high.round(2)
         (array([0.2, 0.6]), array([0.4, 0.8]))
         """
-        if not 0 < level < 1:
-            raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.9 is usual.")
         tables = np.stack([draw.marginal(names, given=given) for draw in self.draws])
-        # Quantiles of n draws at k / (n + 1): the next draw then falls between them as often as
-        # ``level`` says, where NumPy's own, at (k - 1) / (n - 1), are too narrow for few draws.
-        tails = [(1 - level) / 2, (1 + level) / 2]
-        low, high = np.quantile(tables, tails, axis=0, method="weibull")
-        return low, high
+        return credible_bounds(tables, level)

@@ -19,8 +19,6 @@ SCHEMA = 1
 """Version of the document; a page reads this one and earlier ones."""
 
 _MOST_CELLS = 4_000_000  # of records in a page: 8 MB of codes
-_MOST_DRAWS = 40
-_MOST_DRAW_NUMBERS = 4_000_000  # of all draws in a page: 16 MB
 
 
 def document(
@@ -30,7 +28,6 @@ def document(
     source: str | None = None,
     records: Any = None,
     record_count: float | None = None,
-    draws: Sequence[LowRankPMF] = (),
     class_names: Sequence[str] | None = None,
     fit: dict[str, Any] | None = None,
     verdict: dict[str, Any] | None = None,
@@ -42,15 +39,13 @@ def document(
     Parameters
     ----------
     pmf : LowRankPMF
-        The model.
+        The model; the posterior draws that it carries give the bars their intervals.
     title, source : str, optional
         What the page calls the model, and the file that copied commands name.
     records : Records or anything that ``Records.of`` takes, optional
         Counted for the support of the evidence and stepped through. They become part of the page.
     record_count : float, optional
         Number of records behind the model, where the records themselves shall not be in the page.
-    draws : sequence of LowRankPMF, optional
-        Posterior draws, for intervals; thinned where they are many.
     class_names : sequence of str, optional
         Names of the classes.
     fit, verdict : dict, optional
@@ -82,7 +77,7 @@ def document(
     extras = {
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
-        "draws": [_model(draw, "f4") for draw in _thinned(pmf, draws)] or None,
+        "draws": [_model(draw, "f4") for draw in pmf.draws] or None,
         "class_names": None if class_names is None else list(class_names),
         "fit": fit,
         "identifiability": verdict,
@@ -132,12 +127,3 @@ def _records(records: Records) -> dict[str, Any]:
     if len(records) > room:
         plain["sampled"] = True
     return plain
-
-
-def _thinned(pmf: LowRankPMF, draws: Sequence[LowRankPMF]) -> list[LowRankPMF]:
-    if not draws:
-        return []
-    size = max(max(draw.rank for draw in draws) * sum(pmf.domain.shape), 1)
-    most = max(min(_MOST_DRAWS, _MOST_DRAW_NUMBERS // size, len(draws)), 1)
-    chosen = np.linspace(0, len(draws) - 1, most).round().astype(int)
-    return [draws[i].align(pmf.domain) for i in chosen]

@@ -31,8 +31,6 @@ class Opened:
         Of the file.
     records : Records or None
         The data that came with it.
-    draws : sequence of LowRankPMF
-        Posterior draws.
     story : str or None
         How it was fitted.
 
@@ -48,7 +46,6 @@ class Opened:
     title: str = "Model"
     notes: Mapping[str, Any] = field(default_factory=dict)
     records: Records | None = None
-    draws: Sequence[LowRankPMF] = ()
     story: str | None = None
 
     def document(self) -> dict[str, Any]:
@@ -60,7 +57,6 @@ class Opened:
             source=None if self.path is None else self.path.name,
             records=self.records,
             record_count=number if isinstance(number, int | float) else None,
-            draws=self.draws,
             class_names=self.notes.get("class_names"),
             fit=self._fit(),
             verdict=verdict(self.pmf),
@@ -106,7 +102,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
     500
     """
     saved = io.read_saved(path)
-    pmf = LowRankPMF(*saved[:3])
+    pmf = LowRankPMF.of_saved(saved)
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(pmf, Path(path), Path(path).stem, saved.notes, story=story)
@@ -137,14 +133,13 @@ def fit_data(
     >>> import rejoint as rj
     >>> data = rj.datasets.asia().sample(300, random_state=0)
     >>> opened = fit_data(data, rank=2, random_state=0)
-    >>> opened.pmf.rank, len(opened.draws) > 0
-    (2, True)
+    >>> opened.pmf.rank, len(opened.pmf.draws)
+    (2, 40)
     """
     from rejoint.estimation import estimate
 
     records = Records.of(data)
     result = estimate(records, rank=rank, random_state=random_state)
-    draws = () if result.posterior is None else result.posterior.draws
     story = " ".join(part for part in (result.choice, result.stop) if part)
     title = "Data" if source is None else source.name.split(".")[0]
     fit = pair_fit(result.pmf, records)
@@ -153,4 +148,4 @@ def fit_data(
     if path is not None:
         result.pmf.save(path, notes=notes)
     place = None if path is None else Path(path)
-    return Opened(result.pmf, place, title, notes, records, draws, story)
+    return Opened(result.pmf, place, title, notes, records, story)

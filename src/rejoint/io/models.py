@@ -16,19 +16,22 @@ from rejoint.io.plain import as_plain, read_text, write_text
 __all__ = ["SavedModel", "read_model", "read_open", "read_saved", "write_model", "write_open"]
 
 FloatArray = NDArray[np.float64]
+Block = NDArray[np.float32]
 
 
 class SavedModel(NamedTuple):
-    """What a file holds: the model's parts, and notes about it.
+    """What a file holds: the model's parts, notes about it, and perhaps posterior draws.
 
     ``notes`` is a plain dict. ``class_names`` in it names the classes; what else there is, is the
-    writer's own.
+    writer's own. ``draws`` is a float32 array of shape (draws, 1 + levels of all variables,
+    classes): of each draw the weights, then the factors one below the other.
     """
 
     weights: FloatArray
     factors: list[FloatArray]
     domain: Domain
     notes: dict[str, Any]
+    draws: Block | None = None
 
 
 def write_model(
@@ -37,6 +40,7 @@ def write_model(
     factors: Sequence[FloatArray],
     domain: Domain,
     notes: Mapping[str, Any] | None = None,
+    draws: Block | None = None,
 ) -> None:
     """Write a model beside its place, then move it there: a crash leaves no half file.
 
@@ -48,6 +52,8 @@ def write_model(
         The model.
     notes : dict, optional
         What else is to be kept, as JSON can hold it; ``class_names``, a name for each class.
+    draws : ndarray of float32, optional
+        Posterior draws, as :class:`SavedModel` has them.
 
     Examples
     --------
@@ -61,7 +67,7 @@ def write_model(
     plain = str(path).lower().endswith(".json")
     notes = _checked(dict(notes or {}), len(weights))
     with whole_file(path) as file:
-        write_open(file, weights, factors, domain, notes, plain=plain)
+        write_open(file, weights, factors, domain, notes, draws, plain=plain)
 
 
 def write_open(
@@ -70,6 +76,7 @@ def write_open(
     factors: Sequence[FloatArray],
     domain: Domain,
     notes: Mapping[str, Any] | None = None,
+    draws: Block | None = None,
     *,
     plain: bool = False,
 ) -> None:
@@ -86,9 +93,9 @@ def write_open(
     """
     notes = _checked(dict(notes or {}), len(weights))
     if plain:
-        file.write(write_text(as_plain(weights, factors, domain, notes)))
+        file.write(write_text(as_plain(weights, factors, domain, notes, draws)))
     else:
-        write_archive(file, weights, factors, domain, notes)
+        write_archive(file, weights, factors, domain, notes, draws)
 
 
 def _checked(notes: dict[str, Any], rank: int) -> dict[str, Any]:

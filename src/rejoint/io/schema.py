@@ -4,14 +4,29 @@ from collections.abc import Mapping
 from os import PathLike
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from rejoint.domain import Domain
 
-__all__ = ["FORMAT", "SCHEMA", "no_model", "read_head", "spoilt", "write_head"]
+__all__ = [
+    "FORMAT",
+    "SCHEMA",
+    "check_draws",
+    "check_number",
+    "no_model",
+    "read_head",
+    "spoilt",
+    "write_head",
+]
 
 SCHEMA = 1
 """Version of the file format; readers accept this one and earlier ones."""
 
 FORMAT = "rejoint.LowRankPMF"
+
+MOST_FACTORS = 400_000
+"""Draws times variables that a file may have: each becomes an object of some hundred bytes."""
 
 Path = str | PathLike[str]
 Notes = dict[str, Any]
@@ -47,6 +62,19 @@ def read_head(path: Path, head: Any) -> tuple[Domain, Notes]:
         *(OverflowError, RecursionError),
     ) as error:
         raise spoilt(path, f"its domain cannot be read: {str(error)[:200]}") from error
+
+
+def check_draws(draws: NDArray[np.float32], domain: Domain, path: Path) -> None:
+    """An error for posterior draws of another shape, or more than models are written with."""
+    if draws.ndim != 3 or draws.shape[1] != 1 + sum(domain.shape):
+        raise spoilt(path, f"{sum(domain.shape)} levels but draws of shape {draws.shape}")
+    check_number(len(draws), domain, path)
+
+
+def check_number(draws: int, domain: Domain, path: Path) -> None:
+    """An error for more draws than can be held beside so many variables."""
+    if draws * len(domain) > MOST_FACTORS:
+        raise spoilt(path, f"{draws:,} draws of {len(domain):,} variables are too many")
 
 
 def spoilt(path: Path, detail: str) -> ValueError:

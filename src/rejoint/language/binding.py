@@ -1,7 +1,8 @@
 """A question in the terms of a domain: positions of variables, likelihoods of levels."""
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,24 @@ class BoundQuery:
     def error(self, reason: str, at: int | None = None) -> QueryError:
         """Return an error at a place of the question; at its verb or count by default."""
         return QueryError(reason, self.text, self.query.at if at is None else at)
+
+    def moved(self, places: Mapping[int, int]) -> Self:
+        """The same question to a domain in which variables stand at other places.
+
+        Examples
+        --------
+        >>> bind("P(b)", Domain.of({"a": 2, "b": 2})).moved({1: 0}).asked
+        (0,)
+        """
+        return replace(
+            self,
+            asked=tuple(places[n] for n in self.asked),
+            against=tuple(places[n] for n in self.against),
+            by=tuple(places[n] for n in self.by),
+            events={places[n]: meets for n, meets in self.events.items()},
+            evidence={places[n]: likelihood for n, likelihood in self.evidence.items()},
+            words={places[n]: words for n, words in self.words.items()},
+        )
 
 
 def bind(query: Query | str, domain: Domain) -> BoundQuery:

@@ -2,6 +2,8 @@
 
 pmf             LowRankPMF: from and to dense, parts of it, save, load
 mixture         its state: weights, factors, domain; validated once
+draws           posterior draws that a model carries, compact
+credible        bounds over draws
 evidence        names and levels into classes and factors
 answers         questions by name and level: marginal, prob, expect, mode, table
 record_answers  questions about whole records: log_prob, classes, sample
@@ -14,9 +16,10 @@ dense           any dense joint as an exact mixture; exact joining of classes
 reduction       a smaller model for the same joint
 """
 
+from rejoint.pmf.draws import Draws
 from rejoint.pmf.labelled import Mode
 from rejoint.pmf.pmf import LowRankPMF, load
 from rejoint.pmf.reduction import Reduction
 from rejoint.pmf.replies import Answer
 
-__all__ = ["Answer", "LowRankPMF", "Mode", "Reduction", "load"]
+__all__ = ["Answer", "Draws", "LowRankPMF", "Mode", "Reduction", "load"]

@@ -1,6 +1,7 @@
 """The questions a joint answers, asked by name and level: wiring of the functions on arrays."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, overload
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import NDArray
 
 from rejoint import queries
 from rejoint.domain import Variable, positions, remark
+from rejoint.pmf.credible import credible_bounds
 from rejoint.pmf.evidence import Given, likelihoods, posterior
 from rejoint.pmf.labelled import Mode, labelled
 from rejoint.pmf.mixture import Mixture
@@ -71,6 +73,49 @@ class Answers(Mixture):
         asked = positions(self.domain, names)
         shares, factors = posterior(self, given, asked)
         return queries.joint_table(shares, [factors[n] for n in asked])
+
+    def interval(
+        self, names: str | Sequence[str], given: Given = None, level: float = 0.9
+    ) -> tuple[FloatArray, FloatArray]:
+        """Equal-tailed credible bounds of a (conditional) table, cell by cell.
+
+        Parameters
+        ----------
+        names, given
+            As in :meth:`marginal`.
+        level : float
+            Probability that a pair of bounds is to hold.
+
+        Returns
+        -------
+        low, high : ndarray
+            Of the table's shape.
+
+        Raises
+        ------
+        ValueError
+            If the model carries no posterior draws.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> data = rj.datasets.asia().sample(500, random_state=0)
+        >>> p = rj.estimate(data, rank=2, solver="bayes", random_state=0).pmf
+        >>> low, high = p.interval("lung", given={"smoke": "yes"})
+        >>> bool((low < high).all())
+        True
+        """
+        if not self.draws:
+            raise ValueError(
+                "This model carries no posterior draws, so that there are no bounds: fit by "
+                'solver="bayes".'
+            )
+        tables = []
+        for draw in self.draws:
+            with suppress(queries.ZeroEvidenceError):
+                tables.append(draw.marginal(names, given))
+        shape = tuple(len(self.domain[n]) for n in positions(self.domain, names))
+        return credible_bounds(np.reshape(tables, (len(tables), *shape)), level)
 
     def prob(self, event: Mapping[str, Any], given: Given = None) -> float:
         """Probability that all of some variables take the levels named.

@@ -1,5 +1,7 @@
 """Questions in the query language, answered by a model."""
 
+from contextlib import suppress
+from dataclasses import replace
 from math import exp, log, prod
 from typing import NamedTuple, cast
 
@@ -11,8 +13,9 @@ from rejoint.domain import remark
 from rejoint.language import BoundQuery, Query, bind
 from rejoint.language.query import Name
 from rejoint.pmf.answers import Answers
+from rejoint.pmf.credible import Interval, credible_bounds
 from rejoint.pmf.evidence import weighed
-from rejoint.pmf.information import conditional_entropy, mutual_information
+from rejoint.pmf.information import Nats, conditional_entropy, mutual_information
 from rejoint.pmf.record_answers import RecordAnswers
 from rejoint.pmf.replies import Answer
 
@@ -21,7 +24,9 @@ __all__ = ["Asking"]
 FloatArray = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
+_MOST_BOUNDED = 4_000_000  # cells of all draws that an interval is taken from: 32 MB
 _UNLIKELY = log(1e-6)  # evidence this much rarer than among equally probable levels gets a remark
+_SCALES = {"nats": 1.0, "bits": log(2.0)}
 
 
 class Asking(Answers, RecordAnswers):
@@ -37,7 +42,12 @@ class Asking(Answers, RecordAnswers):
     __slots__ = ()
 
     def ask(
-        self, text: str | Query, *, bits: bool = False, random_state: RandomState = None
+        self,
+        text: str | Query,
+        *,
+        bits: bool = False,
+        level: float | None = 0.9,
+        random_state: RandomState = None,
     ) -> Answer:
         """Answer a question written in the query language.
 
@@ -50,6 +60,8 @@ class Asking(Answers, RecordAnswers):
             of its levels.
         bits : bool
             Entropies and information in bits; in nats by default.
+        level : float or None
+            Of the credible interval that answers have where the model carries posterior draws.
         random_state : int, Generator or None
             Seed, or source, of what is drawn.
 
@@ -85,15 +97,16 @@ class Asking(Answers, RecordAnswers):
         known = _known(self, bound)
         match bound.query.verb:
             case "P":
-                return _probability(self, bound, known)
+                answer = _probability(self, bound, known)
             case "E":
-                return _expectation(self, bound, known)
+                answer = _expectation(self, bound, known)
             case "argmax":
                 return _mode(self, bound, known)
             case "sample":
                 return _records(self, bound, known, random_state)
             case _:
-                return _information(bound, known, bits, random_state)
+                answer = _information(bound, known, bits, random_state)
+        return answer if level is None or not self.draws else _bounded(self, bound, answer, level)
 
 
 class _Known(NamedTuple):
@@ -120,6 +133,42 @@ def _known(model: Answers, bound: BoundQuery) -> _Known:
         notes = (*notes, note)
         remark(note)
     return _Known(shares, list(factors), min(exp(log_prob), 1.0), notes)
+
+
+def _bounded(model: Answers, bound: BoundQuery, answer: Answer, level: float) -> Answer:
+    """Add the interval that the posterior draws give."""
+    if answer.standard_error is not None:
+        return answer  # from drawn records, which would take forty times as long
+    cells = prod(model.domain.shape[n] for n in bound.asked + bound.against + bound.by)
+    if cells * len(model.draws) > _MOST_BOUNDED:
+        note = "Without credible intervals, as the table is large: ask for fewer variables."
+        return replace(answer, notes=(*answer.notes, note))
+    # Draws of the variables in question alone: each becomes a model, which takes its time.
+    used = sorted({*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence})
+    draws = model.draws.project([model.domain.names[n] for n in used])
+    bound = bound.moved({n: k for k, n in enumerate(used)})
+    values = []
+    for draw in draws:
+        with suppress(queries.ZeroEvidenceError):
+            shares, factors, _ = weighed(draw, bound.evidence, bound.words.__getitem__)
+            known = _Known(shares, list(factors), 1.0, ())
+            values.append(_number(draw, bound, known, answer.unit))
+    if not values:
+        return answer
+    low, high = credible_bounds(np.stack(values), level)
+    return replace(answer, interval=Interval(low, high, level, len(values)))
+
+
+def _number(model: Answers, bound: BoundQuery, known: _Known, unit: str) -> FloatArray:
+    """The table, the means or the number that answers a question, and nothing else."""
+    if unit:
+        value = _informed(bound, known, np.random.default_rng(0)).value
+        return np.array(value / _SCALES[unit])
+    table, _ = _table(model, bound, known)
+    if bound.query.verb == "P":
+        return np.minimum(table, 1.0)
+    with np.errstate(invalid="ignore"):  # as below
+        return np.asarray(np.tensordot(model.domain[bound.asked[0]].numeric, table, 1))
 
 
 def _probability(model: Answers, bound: BoundQuery, known: _Known) -> Answer:
@@ -225,13 +274,9 @@ def _refuse_by(bound: BoundQuery) -> None:
 
 
 def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: RandomState) -> Answer:
-    rng = np.random.default_rng(random_state)
-    model = known.shares, known.factors
-    if bound.query.verb == "H":
-        found = conditional_entropy(*model, bound.asked, bound.by, rng)
-    else:
-        found = mutual_information(*model, bound.asked, bound.against, bound.by, rng)
-    scale, unit = (log(2.0), "bits") if bits else (1.0, "nats")
+    found = _informed(bound, known, np.random.default_rng(random_state))
+    unit = "bits" if bits else "nats"
+    scale = _SCALES[unit]
     error = None if found.standard_error is None else found.standard_error / scale
     notes = known.notes
     if error is not None:
@@ -249,3 +294,10 @@ def _information(bound: BoundQuery, known: _Known, bits: bool, random_state: Ran
         unit,
         notes,
     )
+
+
+def _informed(bound: BoundQuery, known: _Known, rng: np.random.Generator) -> Nats:
+    model = known.shares, known.factors
+    if bound.query.verb == "H":
+        return conditional_entropy(*model, bound.asked, bound.by, rng)
+    return mutual_information(*model, bound.asked, bound.against, bound.by, rng)

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain import Domain
 from rejoint.domain.labels import plural
+from rejoint.pmf.draws import Draws
 
 __all__ = ["Mixture"]
 
@@ -18,7 +19,7 @@ _KEEP_BITS = 1e-14  # nearer than this is left as it is, so that copies are equa
 
 
 class Mixture:
-    """Weights (F,), factors (I_n, F) and the domain that names them; immutable.
+    """Weights (F,), factors (I_n, F), the domain that names them, perhaps draws; immutable.
 
     Examples
     --------
@@ -27,13 +28,18 @@ class Mixture:
     (2, ('x0',))
     """
 
-    __slots__ = ("__weakref__", "domain", "factors", "weights")
+    __slots__ = ("__weakref__", "domain", "draws", "factors", "weights")
     weights: FloatArray
     factors: tuple[FloatArray, ...]
     domain: Domain
+    draws: Draws
 
     def __init__(
-        self, weights: ArrayLike, factors: Sequence[ArrayLike], domain: Domain | None = None
+        self,
+        weights: ArrayLike,
+        factors: Sequence[ArrayLike],
+        domain: Domain | None = None,
+        draws: Sequence[Any] = (),
     ) -> None:
         w = _numbers(weights, "weights", 1)
         matrices = [_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -47,6 +53,7 @@ class Mixture:
         put(self, "weights", _on_simplex(w[:, None], "weights")[:, 0])
         put(self, "factors", tuple(map(_on_simplex, matrices, labels)))
         put(self, "domain", domain)
+        put(self, "draws", Draws.of(draws, domain))
         for array in (self.weights, *self.factors):
             array.flags.writeable = False
 
@@ -70,12 +77,14 @@ class Mixture:
         array([0.8, 0.2])
         """
         order = np.argsort(-self.weights, kind="stable")
-        return type(self)(self.weights[order], [a[:, order] for a in self.factors], self.domain)
+        factors = [a[:, order] for a in self.factors]
+        return type(self)(self.weights[order], factors, self.domain, self.draws)
 
     def equals(self, other: object, tol: float = 1e-9) -> bool:
         """Say whether weights and factors agree up to the order of the classes.
 
-        Two models of different rank or different parameters may still describe the same joint:
+        Draws are not compared. Two models of different rank or different parameters may still
+        describe the same joint:
         :func:`rejoint.metrics.tensor_error` tells.
 
         Parameters
@@ -118,7 +127,7 @@ class Mixture:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.weights, self.factors, self.domain)
+        return type(self), (self.weights, self.factors, self.domain, self.draws)
 
     def __repr__(self) -> str:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])

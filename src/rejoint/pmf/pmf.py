@@ -1,6 +1,7 @@
 """LowRankPMF: the joint of many discrete variables as one small immutable object."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from os import PathLike
 from typing import Any, Self
 
@@ -11,6 +12,7 @@ from rejoint import io, queries
 from rejoint.domain import Domain, level_order, positions
 from rejoint.pmf.asking import Asking
 from rejoint.pmf.dense import naive_bayes
+from rejoint.pmf.draws import Draws
 from rejoint.pmf.evidence import Given, likelihoods, posterior
 from rejoint.pmf.reduction import Reduction, smaller
 
@@ -31,12 +33,16 @@ class LowRankPMF(Asking):
         One per variable; column f holds the probabilities of its levels in class f.
     domain : Domain, optional
         Names and levels; ``x0, x1, ...`` with levels ``0, 1, ...`` without it.
+    draws : sequence of LowRankPMF, optional
+        Posterior draws, for credible intervals; forty of them are kept, in single precision.
 
     Attributes
     ----------
     weights : ndarray (F,)
     factors : tuple of ndarray (I_n, F)
     domain : Domain
+    draws : sequence of LowRankPMF
+        Empty where the model has none; fits by Bayes have them, and saved models keep them.
 
     Examples
     --------
@@ -193,7 +199,7 @@ class LowRankPMF(Asking):
         chosen = positions(self.domain, names)
         factors = [self.factors[n] for n in chosen]
         domain = Domain(tuple(self.domain[n] for n in chosen))
-        return type(self)(self.weights, factors, domain)
+        return type(self)(self.weights, factors, domain, self.draws.project(domain.names))
 
     def condition(self, given: Given) -> Self:
         """Model of the variables that are not given, given the others.
@@ -214,7 +220,16 @@ class LowRankPMF(Asking):
         shares, _ = posterior(self, given, ())
         alive = shares > 0.0
         domain = Domain(tuple(self.domain[n] for n in rest))
-        return type(self)(shares[alive], [self.factors[n][:, alive] for n in rest], domain)
+        parts = [self.factors[n][:, alive] for n in rest]
+        return type(self)(shares[alive], parts, domain, self._draws_given(given))
+
+    def _draws_given(self, given: Given) -> "list[LowRankPMF]":
+        """The draws given evidence; those that hold it impossible are left out."""
+        found = []
+        for draw in self.draws:
+            with suppress(queries.ZeroEvidenceError):
+                found.append(draw.condition(given))
+        return found
 
     def align(self, domain: Domain) -> Self:
         """The same model with variables and levels in the order of another domain.
@@ -231,9 +246,15 @@ class LowRankPMF(Asking):
         orders = level_order(self.domain, domain)
         chosen = self.domain.indices(domain.names)
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
-        return type(self)(self.weights, factors, domain)
+        return type(self)(self.weights, factors, domain, self.draws)
 
-    def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+    def save(
+        self,
+        path: str | PathLike[str],
+        *,
+        notes: Mapping[str, Any] | None = None,
+        draws: bool = True,
+    ) -> None:
         """Write the model to a file, all of it or nothing.
 
         The file is a NumPy archive of plain arrays, without pickles: safe to send and to load.
@@ -247,6 +268,8 @@ class LowRankPMF(Asking):
         notes : dict, optional
             What else to keep in the file, as JSON can hold it; ``class_names`` in it names the
             classes. ``rejoint.io.read_saved(path).notes`` gives it back.
+        draws : bool
+            Whether posterior draws go into the file, where the model carries some.
 
         Examples
         --------
@@ -257,7 +280,24 @@ class LowRankPMF(Asking):
         ...     rj.load(path) == rj.datasets.asia()
         True
         """
-        io.write_model(path, self.weights, self.factors, self.domain, notes)
+        kept = self.draws.block if draws else None
+        io.write_model(path, self.weights, self.factors, self.domain, notes, kept)
+
+    @classmethod
+    def of_saved(cls, saved: io.SavedModel) -> Self:
+        """The model of what a file holds, draws included.
+
+        Examples
+        --------
+        >>> import rejoint as rj, io
+        >>> file, asia = io.BytesIO(), rj.datasets.asia()
+        >>> rj.io.write_open(file, asia.weights, asia.factors, asia.domain)
+        >>> _ = file.seek(0)
+        >>> rj.LowRankPMF.of_saved(rj.io.read_open(file, "memory")) == asia
+        True
+        """
+        draws = () if saved.draws is None else Draws(saved.domain, saved.draws)
+        return cls(saved.weights, saved.factors, saved.domain, draws)
 
 
 def load(path: str | PathLike[str]) -> LowRankPMF:
@@ -270,7 +310,7 @@ def load(path: str | PathLike[str]) -> LowRankPMF:
     Returns
     -------
     LowRankPMF
-        Equal to the saved one bit by bit.
+        Equal to the saved one bit by bit, with the posterior draws that the file has.
 
     Examples
     --------
@@ -280,4 +320,4 @@ def load(path: str | PathLike[str]) -> LowRankPMF:
     ...
     FileNotFoundError: No model file 'no-such-file.rejoint'...
     """
-    return LowRankPMF(*io.read_model(path))
+    return LowRankPMF.of_saved(io.read_saved(path))

@@ -2,7 +2,7 @@
 
 from html import escape
 from itertools import islice, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from rejoint.pmf.replies import Answer
 
 __all__ = ["html", "one_line", "text"]
+
+FloatArray = NDArray[np.float64]
 
 _ROWS = 40  # shown of a table or of records
 _ACROSS = 8  # levels of the last variable that stand side by side
@@ -43,7 +45,9 @@ def one_line(answer: "Answer") -> str:
         return f"{answer.query}, records"
     if isinstance(value, Mode):
         return f"{answer.query}, {value!r}"
-    return f"{answer.query} = {value:.4g}{answer.unit and ' ' + answer.unit}"
+    found = answer.interval
+    bounds = "" if found is None else f" ({_range(found.low, found.high)})"
+    return f"{answer.query} = {value:.4g}{answer.unit and ' ' + answer.unit}{bounds}"
 
 
 def text(answer: "Answer") -> str:
@@ -101,7 +105,13 @@ def _html_row(row: list[str], labels: int) -> str:
 
 def _remarks(answer: "Answer") -> list[str]:
     given = [f"What is given has probability {answer.evidence:.4g}."] * (answer.evidence < 1.0)
-    return [*given, *answer.notes]
+    found = answer.interval
+    bounds = [] if found is None else [f"In brackets: {found.words}."]
+    return [*bounds, *given, *answer.notes]
+
+
+def _range(low: Any, high: Any) -> str:
+    return f"{low:.3g} to {high:.3g}"
 
 
 def _cells(answer: "Answer") -> _Cells | None:
@@ -125,16 +135,20 @@ def _record_cells(records: Records) -> _Cells:
     return _Cells(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
 
 
-def _table_cells(answer: "Answer", value: NDArray[np.float64]) -> _Cells:
+def _table_cells(answer: "Answer", value: FloatArray) -> _Cells:
     last = answer.axes[-1]
     wide = len(answer.axes) > 1 and len(last) <= _ACROSS
     down = answer.axes[:-1] if wide else answer.axes
     across = [f"{last.name} = {level}" for level in last.levels] if wide else [answer.column]
-    flat = value.reshape(-1, len(across))[:_ROWS]
+    cells = [f"{x:.4g}" for x in value.flat[: _ROWS * len(across)]]
+    if answer.interval is not None:
+        bounds = zip(answer.interval.low.flat, answer.interval.high.flat, strict=True)
+        cells = [f"{cell} ({_range(*ends)})" for cell, ends in zip(cells, bounds, strict=False)]
+    lines = [cells[k : k + len(across)] for k in range(0, len(cells), len(across))]
     combinations = product(*[map(str, axis.levels) for axis in down])
     rows = [
-        [*labels, *(f"{x:.4g}" for x in numbers)]
-        for labels, numbers in zip(islice(combinations, len(flat)), flat, strict=True)
+        [*labels, *line]
+        for labels, line in zip(islice(combinations, len(lines)), lines, strict=True)
     ]
     hidden = value.size // len(across) - len(rows)
     more = f"... {hidden:,} more rows" if hidden else ""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rejoint.domain import Bin, Variable
 from rejoint.language import Query
 from rejoint.pmf import rendering
+from rejoint.pmf.credible import Interval
 from rejoint.pmf.labelled import Mode, labelled
 from rejoint.records import Records
 from rejoint.records.export import Backend
@@ -44,6 +45,9 @@ class Answer:
         "nats" or "bits", of entropies and information.
     notes : tuple of str
         What there is to know about the value.
+    interval : Interval or None
+        Credible bounds ``low`` and ``high`` of the value, their ``level`` and number of ``draws``;
+        None where the model carries no posterior draws, or the value is no number.
 
     Examples
     --------
@@ -67,6 +71,7 @@ class Answer:
     standard_error: float | None = None
     unit: str = ""
     notes: tuple[str, ...] = ()
+    interval: Interval | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -139,14 +144,19 @@ class Answer:
         }
         if self.unit:
             plain |= {"unit": self.unit, "standard_error": self.standard_error}
+        if self.interval is not None:
+            plain["interval"] = {
+                "low": _plain_cells(self.interval.low),
+                "high": _plain_cells(self.interval.high),
+                "level": self.interval.level,
+                "draws": self.interval.draws,
+            }
         return plain
 
     def _plain_value(self) -> Any:
         value = self.value
         if isinstance(value, np.ndarray):
-            cells = value.astype(object)
-            cells[~np.isfinite(value)] = None
-            return cells.tolist()
+            return _plain_cells(value)
         if isinstance(value, Records):
             rows = value.rows()
             return [{name: _plain(level) for name, level in row.items()} for row in rows]
@@ -164,6 +174,12 @@ class Answer:
 
     def _repr_html_(self) -> str:
         return rendering.html(self)
+
+
+def _plain_cells(table: FloatArray) -> Any:
+    cells = table.astype(object)
+    cells[~np.isfinite(table)] = None
+    return cells.tolist()
 
 
 def _plain(level: Any) -> Any:

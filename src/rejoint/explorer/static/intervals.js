@@ -51,9 +51,9 @@ function bounds(tables) {
   return { low, high };
 }
 
-/** Linear between the two nearest, as numpy.quantile has it. */
+/** At k / (n + 1), linear between, as Python has it: the next draw falls inside as often as is said. */
 function quantile(sorted, q) {
-  const at = q * (sorted.length - 1);
+  const at = Math.min(Math.max(q * (sorted.length + 1) - 1, 0), sorted.length - 1);
   const below = Math.floor(at);
   const above = Math.min(below + 1, sorted.length - 1);
   return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
