@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
     from rejoint.population import Raked, Synthesis, rake, synthesize
     from rejoint.queries import ZeroEvidenceError
-    from rejoint.records import Records, read, read_chunks
+    from rejoint.records import Records, Scan, read, read_chunks, scan
     from rejoint.solver import FitResult
 
 __version__ = "0.1.0"
@@ -44,6 +44,7 @@ _HOMES: dict[str, str | None] = {
     "Records": "records",
     "Reduction": "pmf",
     "Remark": "domain",
+    "Scan": "records",
     "Synthesis": "population",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
@@ -58,6 +59,7 @@ _HOMES: dict[str, str | None] = {
     "rank": None,
     "read": "records",
     "read_chunks": "records",
+    "scan": "records",
     "synthesize": "population",
 }
 
@@ -78,6 +80,7 @@ __all__ = [
     "Records",
     "Reduction",
     "Remark",
+    "Scan",
     "Synthesis",
     "Variable",
     "ZeroEvidenceError",
@@ -92,6 +95,7 @@ __all__ = [
     "rank",
     "read",
     "read_chunks",
+    "scan",
     "synthesize",
 ]
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain import Domain
-from rejoint.records import Records
+from rejoint.records import Records, Scan
 from rejoint.records.tallies import merge_rows
 
 Array = NDArray[np.float64]
@@ -24,8 +24,8 @@ MERGE = 4
 def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[Records]:
     """Give the data as Records, one after another, all over the same domain.
 
-    An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
-    domain, since each alone may show only some of the levels.
+    A Scan has parts, an iterator is taken as chunks; anything else is one chunk. Chunks that are
+    not Records need a domain, since each alone may show only some of the levels.
 
     Examples
     --------
@@ -33,6 +33,10 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     >>> [len(chunk) for chunk in as_chunks(rows, None, None)]
     [2]
     """
+    if isinstance(data, Scan):
+        if domain is not None or sample_weight is not None:
+            raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
+        data = iter(data)
     if not isinstance(data, Iterator):
         yield Records.of(data, domain=domain, sample_weight=sample_weight)
         return

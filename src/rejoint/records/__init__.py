@@ -9,6 +9,12 @@ checks     weights and codes as they must be
 tallies    rows counted and merged
 export     back to frames, and to text
 files      records read from files, whole or in chunks
+blocks     files as frames, some rows at a time
+finding    variables and levels of files in one pass
+sightings  what was seen of a column so far
+scans      Scan: records read part by part, as often as needed
+scanning   files, folders, queries, streams and functions as a Scan
+packs      codes in a folder, from where passes are quick
 sources    files and standard input, unpacked
 text       delimited text into rows
 delimited  rows of text into columns
@@ -18,5 +24,16 @@ formats    Parquet, Arrow, JSON lines, queries
 from rejoint.records.export import Backend
 from rejoint.records.files import MISSING, find_domain, read, read_chunks
 from rejoint.records.records import Records
+from rejoint.records.scanning import scan
+from rejoint.records.scans import Scan
 
-__all__ = ["MISSING", "Backend", "Records", "find_domain", "read", "read_chunks"]
+__all__ = [
+    "MISSING",
+    "Backend",
+    "Records",
+    "Scan",
+    "find_domain",
+    "read",
+    "read_chunks",
+    "scan",
+]

@@ -11,6 +11,7 @@ from rejoint.domain.arrays import numbers_if_all
 from rejoint.domain.columns import Column, column_of_distinct
 from rejoint.domain.labels import show
 from rejoint.records.frames import Frame
+from rejoint.records.sightings import MOST
 from rejoint.records.sources import Source
 from rejoint.records.text import Dialect, read_rows
 from rejoint.remarks import remark
@@ -34,6 +35,7 @@ class TextColumn:
     """
 
     def __init__(self, missing: Collection[str]) -> None:
+        self.missing = missing
         self.known: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
         self.codes: list[int] = []
@@ -56,6 +58,12 @@ class TextColumn:
         self.codes = []
         return codes
 
+    def forget(self, most: int) -> None:
+        """Let the texts go where they are more than so many: numbers, of which none comes twice."""
+        if len(self.known) > most:
+            self.known = dict.fromkeys(self.missing, -1)
+            self.texts = []
+
 
 def read_blocks(
     source: Source,
@@ -68,7 +76,8 @@ def read_blocks(
 ) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
     """Names, columns and number of rows of each block of at most ``size`` rows (None: all).
 
-    Columns gather their texts over all blocks; the codes are those of the block.
+    Columns gather their texts over all blocks, so long as these are levels; the codes are those of
+    the block.
     """
     rows = read_rows(source, dialect)
     first = next(rows, None)
@@ -99,6 +108,8 @@ def read_blocks(
         if count == size:
             yield names, columns, count
             count, total = 0, total + count
+            for column in columns:
+                column.forget(MOST)
     if count or not total:
         yield names, columns, count
 

@@ -1,0 +1,113 @@
+"""Finding the variables and levels of files in one pass, without keeping their rows."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from rejoint.domain import Domain
+from rejoint.domain.labels import nearest, show
+from rejoint.domain.series import read_column
+from rejoint.records.blocks import FileOptions, file_frames, take_column, text_blocks
+from rejoint.records.delimited import TextColumn, typed_column
+from rejoint.records.formats import format_of
+from rejoint.records.frames import Frame
+from rejoint.records.reading import report_inferred
+from rejoint.records.sightings import MOST, Sightings
+from rejoint.records.sources import Source
+from rejoint.records.wishes import Wishes, read_wishes
+
+__all__ = ["CHUNK", "find_domain_of_files", "find_domain_of_frames"]
+
+#: Rows that are looked at at a time.
+CHUNK = 100_000
+
+Seen = dict[str, Sightings]
+
+
+def find_domain_of_files(
+    sources: Iterable[Source], how: FileOptions, weight: str | None, wishes: Mapping[str, Any]
+) -> Domain:
+    """One pass that keeps distinct values and their counts, not rows."""
+    seen: Seen = {}
+    name = ""
+    for source in sources:
+        name = source.name
+        if format_of(source, how.format) == "text":
+            _see_text(source, how, weight, seen)
+        else:
+            _see_frames(file_frames(source, how, CHUNK, None, weight), weight, seen)
+    return _conclude(name, seen, wishes)
+
+
+def find_domain_of_frames(
+    frames: Iterator[Frame], weight: str | None, wishes: Mapping[str, Any]
+) -> Domain:
+    """The same for frames that come one after another.
+
+    Examples
+    --------
+    >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
+    >>> find_domain_of_frames(iter(frames), None, {})["a"].levels
+    ('x', 'y', 'z')
+    """
+    seen: Seen = {}
+    _see_frames(frames, weight, seen)
+    return _conclude("The source", seen, wishes)
+
+
+def _see_frames(frames: Iterator[Frame], weight: str | None, seen: Seen) -> None:
+    for frame in frames:
+        if not frame.rows:
+            continue
+        mass = None
+        if weight is not None:
+            frame, mass = take_column(frame, weight)
+        names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+        for name, column in zip(names, frame.columns, strict=True):
+            seen.setdefault(name, Sightings(name)).add(read_column(column, name), mass)
+
+
+def _see_text(source: Source, how: FileOptions, weight: str | None, seen: Seen) -> None:
+    """Texts are kept until the end: one that is no number makes text of all of its column."""
+    counts: dict[str, Any] = {}
+    columns: dict[str, TextColumn] = {}
+    for names, block, rows in text_blocks(source, how, CHUNK):
+        for name, column in zip(names, block, strict=True):
+            found = np.bincount(column.take_codes() + 1, minlength=len(column.texts) + 1)[1:]
+            if name == weight or not rows:
+                continue
+            columns[name] = column
+            counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
+            if len(column.texts) > MOST:  # it is about to forget them
+                _see_texts(name, column.texts, counts.pop(name), seen)
+    for name, count in counts.items():
+        _see_texts(name, columns[name].texts, count, seen)
+
+
+def _see_texts(name: str, texts: list[str], count: Any, seen: Seen) -> None:
+    column = typed_column(texts, np.arange(len(texts), dtype=np.int32), name, None)
+    seen.setdefault(name, Sightings(name)).add(column, None, count)
+
+
+def _conclude(source: str, seen: Seen, wishes: Mapping[str, Any]) -> Domain:
+    if not seen:
+        raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
+    wished: Wishes = read_wishes(*(wishes.get(key) for key in ("kinds", "levels", "bins")))
+    for name in wished.by_name:
+        if name not in seen:
+            raise KeyError(
+                f"kinds, levels or bins speak of {name!r}, but the columns are {show(list(seen))}."
+                + nearest(name, list(seen))
+            )
+    variables = {name: mine.variable(wished.of(name)) for name, mine in seen.items()}
+    report_inferred(variables, wished)
+    return Domain(tuple(variables.values()))
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Counts of values, where later blocks know more of them."""
+    total = np.zeros(max(len(one), len(other)), dtype=np.int64)
+    total[: len(one)] += one
+    total[: len(other)] += other
+    return total

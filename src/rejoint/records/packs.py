@@ -1,0 +1,126 @@
+"""Packs: codes of records in a folder of plain files, from where passes over them are quick.
+
+``codes.bin`` has the rows one after another, a byte a cell (two or four where a variable has many
+levels), ``weight.bin`` their weights as float64, if there are any, and ``meta.json``, which is
+written last, the domain and the number of rows.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+from rejoint.records.records import Records
+from rejoint.records.scans import Scan
+
+__all__ = ["META", "open_pack", "pack"]
+
+META = "meta.json"
+_FORMAT = "rejoint pack"
+
+
+def pack(scan: Scan, folder: str | PathLike[str], rows: int | None = None) -> Scan:
+    """Write the parts of a scan to a folder, which must be new or empty.
+
+    Examples
+    --------
+    >>> import rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = pack(rj.scan(lambda: iter([{"a": [0, 1, 1]}])), folder)
+    ...     [part.codes.ravel().tolist() for part in found]
+    [[0, 1, 1]]
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    if any(place.iterdir()):
+        raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
+    kind = _width(max(scan.domain.shape, default=1))
+    count = 0
+    weighed = False
+    with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
+        for part in scan:
+            part.codes.astype(kind).tofile(codes)
+            if part.sample_weight is not None and not weighed:
+                weighed = True
+                np.ones(count).tofile(weights)
+            if weighed:
+                mass = part.sample_weight
+                (np.ones(len(part)) if mass is None else mass).tofile(weights)
+            count += len(part)
+    if not weighed:
+        (place / "weight.bin").unlink()
+    head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
+    text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
+    aside = place / f".{META}"
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, place / META)
+    return open_pack(place, rows)
+
+
+def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
+    """Open a folder that was packed.
+
+    Examples
+    --------
+    >>> open_pack("nowhere")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: 'nowhere' is no pack of records: it has no meta.json.
+    """
+    place = Path(folder)
+    try:
+        head = json.loads((place / META).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"'{folder}' is no pack of records: it has no {META}.") from None
+    if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
+        raise ValueError(f"'{folder}' is no pack of records that this version can read.")
+    domain = Domain.from_json(head["domain"])
+    rows, kind = int(head["rows"]), np.dtype(head["type"])
+    found = (place / "codes.bin").stat()
+    if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
+        raise ValueError(f"'{folder}' is spoilt: codes.bin does not have {rows:,} rows.")
+    size = size or rows_of_part(len(domain))
+    read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
+    stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
+    return Scan(domain, read, place.name, stamp, rows, quick=True)
+
+
+def rows_of_part(variables: int) -> int:
+    """Rows of a part, so that one takes some megabytes.
+
+    Examples
+    --------
+    >>> rows_of_part(20), rows_of_part(1000)
+    (100000, 4000)
+    """
+    return int(np.clip(4_000_000 // max(variables, 1), 1000, 100_000))
+
+
+def _parts(
+    place: Path, domain: Domain, rows: int, kind: np.dtype[Any], weighted: bool, size: int
+) -> Iterator[Records]:
+    wide = len(domain)
+    with open(place / "codes.bin", "rb") as file:
+        weights = open(place / "weight.bin", "rb") if weighted else None  # noqa: SIM115
+        try:
+            for start in range(0, rows, size):
+                count = min(size, rows - start)
+                cells = np.fromfile(file, kind, count * wide).reshape(count, wide)
+                mass: NDArray[Any] | None = None
+                if weights is not None:
+                    mass = np.fromfile(weights, np.float64, count)
+                yield Records(domain, cells, mass)
+        finally:
+            if weights is not None:
+                weights.close()
+
+
+def _width(levels: int) -> type[np.signedinteger[Any]]:
+    return np.int8 if levels <= 127 else np.int16 if levels <= 32_767 else np.int32

@@ -1,0 +1,211 @@
+"""Scanning: files, folders, queries, Arrow streams and functions as parts of records."""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from glob import glob, has_magic
+from os import PathLike, stat
+from pathlib import Path
+from typing import Any
+
+from rejoint.domain import Domain
+from rejoint.records.blocks import FileOptions, file_frames, records_of, split_options
+from rejoint.records.finding import find_domain_of_files, find_domain_of_frames
+from rejoint.records.formats import DUCKDB, SUFFIXES, format_of
+from rejoint.records.frames import take_apart
+from rejoint.records.packs import META, open_pack, rows_of_part
+from rejoint.records.records import Records
+from rejoint.records.scans import Scan
+from rejoint.records.sources import Source
+
+__all__ = ["files_of", "scan"]
+
+
+def scan(
+    source: Any,
+    *,
+    size: int | None = None,
+    domain: Domain | None = None,
+    sample_weight: str | None = None,
+    **options: Any,
+) -> Scan:
+    r"""Go through records part by part, however many there are.
+
+    Nothing is held: tables, likelihoods and EM need sums over records only, for which the source
+    is read again and again. Without a ``domain`` it is read once at the beginning, for its levels.
+
+    Parameters
+    ----------
+    source : path, list of paths, callable, or Arrow stream
+        Files as for :func:`rejoint.read`, of any size: text, Parquet, Arrow, JSON lines,
+        ``duckdb:`` queries; a folder or a pattern (``"data/*.parquet"``) is all of its files, in
+        the order of their names. A function that gives an iterator of frames (or Records, lists
+        of dicts, ...), which is called for each pass. Anything with ``__arrow_c_stream__`` that
+        can be asked for its stream more than once. A folder made by :meth:`Scan.pack`.
+    size : int, optional
+        Rows of a part; by default so many that a part has at most four million cells.
+    domain : Domain, optional
+        Variables and levels.
+    sample_weight : str, optional
+        The column with the weights.
+    **options
+        As for :func:`rejoint.read`.
+
+    Returns
+    -------
+    Scan
+        For ``Marginals.count`` and ``estimate``.
+
+    Examples
+    --------
+    >>> import pathlib, rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "1.csv").write_text("a,b\nx,1\ny,2\n")
+    ...     _ = pathlib.Path(folder, "2.csv").write_text("a,b\nz,1\n")
+    ...     data = rj.scan(f"{folder}/*.csv")
+    ...     rj.Marginals.count(data, order=1)["a"]
+    array([1., 1., 1.])
+    """
+    if isinstance(source, Scan):
+        return source
+    if size is not None and size < 1:
+        raise ValueError(f"A part must have at least one row, not {size}.")
+    if isinstance(source, str | PathLike):
+        if Path(source).is_dir() and Path(source, META).is_file():
+            return open_pack(source, size)
+        return _of_files(files_of(source), str(source), size, domain, sample_weight, options)
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
+        name = f"{len(source)} files"
+        return _of_files(list(source), name, size, domain, sample_weight, options)
+    chunks = _chunks_of(source, size)
+    return _of_chunks(chunks, domain, sample_weight, options)
+
+
+def files_of(path: str | PathLike[str]) -> list[str]:
+    """The file, or the files of a folder or a pattern, in the order of their names.
+
+    Examples
+    --------
+    >>> files_of("a.csv")
+    ['a.csv']
+    """
+    text = str(path)
+    if text.startswith(DUCKDB) or text == "-":
+        return [text]
+    if Path(path).is_dir():
+        inside = [p for p in Path(path).rglob("*") if p.is_file() and p.name[0] not in "._"]
+        found = sorted(str(p) for p in inside if set(p.suffixes) & {*SUFFIXES})
+    elif has_magic(text) and not Path(path).exists():
+        found = sorted(glob(text))
+    else:
+        return [text]
+    if not found:
+        raise FileNotFoundError(f"There is no data file in '{path}'.")
+    return found
+
+
+def _of_files(
+    paths: list[Any],
+    name: str,
+    size: int | None,
+    domain: Domain | None,
+    weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
+    how, rest = split_options(options | {"domain": domain})
+    sources = [Source(path) for path in paths]
+    if rest["domain"] is None:
+        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        rest["domain"] = find_domain_of_files(sources, how, weight, wishes)
+    found: Domain = rest["domain"]
+    rows = rows_of_part(len(found)) if size is None else size
+    quick = all(format_of(source, how.format) in ("parquet", "arrow") for source in sources)
+    stamp = "; ".join(_stamp(source) for source in sources)
+    read = partial(_read_files, sources, how, rows, rest, weight)
+    return Scan(found, read, name, stamp, None, quick)
+
+
+def _stamp(source: Source) -> str:
+    try:
+        found = stat(source.path)
+    except (OSError, ValueError):  # a query
+        return str(source.path)
+    return f"{Path(source.path).name} {found.st_size} {found.st_mtime_ns}"
+
+
+def _read_files(
+    sources: list[Source], how: FileOptions, size: int, rest: dict[str, Any], weight: str | None
+) -> Iterator[Records]:
+    for source in sources:
+        for frame in file_frames(source, how, size, rest["domain"], weight):
+            if frame.rows:
+                yield records_of(frame, rest, weight)
+
+
+def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
+    """A function that begins a pass over chunks."""
+    if isinstance(source, Iterator):
+        raise TypeError(
+            f"A {type(source).__name__} can be gone through only once: give a function that makes "
+            "it anew, scan(lambda: ...). (Marginals.count takes it as it is, with domain=.)"
+        )
+    if isinstance(source, Records):
+        return lambda: source.chunks(size or rows_of_part(len(source.domain)))
+    if callable(source):
+        given: Callable[[], Iterable[Any]] = source
+        return given
+    if hasattr(source, "__arrow_c_stream__"):
+        return partial(_arrow_chunks, source, size)
+    if isinstance(source, list | tuple) and source and not isinstance(source[0], dict):
+        return lambda: source
+    raise TypeError(
+        "scan takes a path, a list of paths, a function that gives an iterator of chunks, or an "
+        f"Arrow stream, not a {type(source).__name__}. What fits into memory is for Records.of."
+    )
+
+
+def _arrow_chunks(source: Any, size: int | None) -> Iterator[Any]:
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(source)
+    rows = size or rows_of_part(len(reader.schema))
+    for batch in reader:
+        for start in range(0, len(batch), rows):
+            yield pa.table(batch.slice(start, rows))
+
+
+def _of_chunks(
+    chunks: Callable[[], Iterable[Any]],
+    domain: Domain | None,
+    weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
+    how, rest = split_options(options)
+    if how != FileOptions():
+        raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
+    wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+    if domain is None:
+        domain = _domain_of(chunks, weight, wishes)
+    return Scan(domain, partial(_read_chunks, chunks, {**rest, "domain": domain}, weight))
+
+
+def _domain_of(
+    chunks: Callable[[], Iterable[Any]], weight: str | None, wishes: dict[str, Any]
+) -> Domain:
+    first = next(iter(chunks()), None)
+    if first is None:
+        raise ValueError("The function gives no chunks: there is nothing to learn from.")
+    if isinstance(first, Records):
+        return first.domain
+    return find_domain_of_frames(map(take_apart, chunks()), weight, wishes)
+
+
+def _read_chunks(
+    chunks: Callable[[], Iterable[Any]], rest: dict[str, Any], weight: str | None
+) -> Iterator[Records]:
+    for chunk in chunks():
+        if isinstance(chunk, Records):
+            part = Records.of(chunk, domain=rest["domain"])
+        else:
+            part = records_of(take_apart(chunk), rest, weight)
+        if len(part):
+            yield part
