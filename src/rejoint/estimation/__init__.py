@@ -16,7 +16,7 @@ from rejoint.estimation.problem import Array, RecordProblem
 from rejoint.estimation.slipping import best_time
 from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records
+from rejoint.records.sparse import read_any
 from rejoint.solver import FitResult, Progress, whole
 
 __all__ = ["Bayes", "Em", "Posterior", "Prior", "estimate"]
@@ -51,7 +51,7 @@ def estimate(
 
     Parameters
     ----------
-    data : Records, frame, array or list of dicts
+    data : Records, SparseRecords, frame, array or list of dicts
         The records; see :meth:`Records.of`.
     rank : int or "auto"
         Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
@@ -99,7 +99,7 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    records = Records.of(data, domain=domain, sample_weight=sample_weight)
+    records = read_any(data, domain=domain, sample_weight=sample_weight)
     problem = RecordProblem.of(records)
     wished = wished_variables(records.domain, smooth)
     rng = np.random.default_rng(random_state)

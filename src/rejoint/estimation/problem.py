@@ -1,14 +1,16 @@
 """Records as the estimators see them: identical ones merged, and the one pass over them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain import Domain
-from rejoint.records import Records
+from rejoint.kernels import Cells
+from rejoint.records.sparse import AnyRecords
 
 Array = NDArray[np.float64]
 
@@ -32,7 +34,7 @@ class RecordProblem:
     """Merged records of a domain, ready for passes."""
 
     domain: Domain
-    codes: NDArray[np.signedinteger]
+    codes: Any  # (M, N) codes, -1 where a cell is missing, or the Cells that are observed
     weight: Array
     threads: int
 
@@ -40,19 +42,28 @@ class RecordProblem:
     scale = float("nan")
 
     @classmethod
-    def of(cls, records: Records, threads: int | None = None) -> "RecordProblem":
+    def of(cls, records: AnyRecords, threads: int | None = None) -> "RecordProblem":
         """Merge identical records and drop the empty ones, which say nothing."""
         merged = records.merged()
         weight = merged.sample_weight
         mass = np.ones(len(merged)) if weight is None else np.asarray(weight)
-        used = (np.asarray(merged.codes) >= 0).any(axis=1) & (mass > 0)
+        used = any_cell(merged.codes) & (mass > 0)
         if not used.any():
             raise ValueError(
                 "There is nothing to estimate from: no record has a value and a weight above "
                 "zero. Give records with values."
             )
-        codes = np.ascontiguousarray(np.asarray(merged.codes)[used])
+        codes = merged.codes[used]
         return cls(records.domain, codes, mass[used], threads or kernels.available_threads())
+
+    def take(self, rows: NDArray[np.intp], weight: Array) -> Self:
+        """Some of the records, with weights of their own."""
+        return replace(self, codes=self.codes[rows], weight=weight)
+
+    def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
+        """Codes of some of the records, -1 where a cell is missing."""
+        found = self.codes[rows]
+        return found.to_codes() if isinstance(found, Cells) else np.asarray(found)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -103,6 +114,19 @@ class RecordProblem:
             self.codes, self.weight, weights, factors, self.levels, self.threads
         )
         return Expected(*found)
+
+
+def any_cell(codes: NDArray[np.signedinteger] | Cells) -> NDArray[np.bool_]:
+    """Whether anything is observed of each record.
+
+    Examples
+    --------
+    >>> any_cell(np.array([[0, -1], [-1, -1]]))
+    array([ True, False])
+    """
+    if isinstance(codes, Cells):
+        return np.asarray(codes.counts > 0)
+    return np.asarray((codes >= 0).any(axis=1))
 
 
 def normalise(problem: RecordProblem, factors: Array) -> Array:

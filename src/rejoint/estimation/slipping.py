@@ -1,7 +1,6 @@
 """How smooth: the time that levels slip for, by the likelihood of records held out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -85,7 +84,7 @@ def held_out(
 def part(problem: RecordProblem, weight: np.ndarray) -> RecordProblem:
     """The records of positive weight, with that weight."""
     rows = np.flatnonzero(weight > 0)
-    return replace(problem, codes=np.ascontiguousarray(problem.codes[rows]), weight=weight[rows])
+    return problem.take(rows, weight[rows])
 
 
 def brief_fit(

@@ -96,7 +96,7 @@ def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generato
 
     A random model where a triple was never seen together.
     """
-    records = Records(problem.domain, problem.codes, problem.weight)
+    records = Records(problem.domain, problem.table(), problem.weight)
     tables = Marginals.count(records, order=3, threads=problem.threads)
     if float(tables.totals.min()) <= 0:
         return random_model(problem, rank, rng)
@@ -146,7 +146,7 @@ def widen(
     )
     lack = problem.weight * np.maximum(np.log(problem.weight / problem.total) - expected, 0.0)
     chance = lack / lack.sum() if lack.sum() > 0 else None
-    seeds = problem.codes[rng.choice(len(lack), size=more, p=chance)]
+    seeds = problem.table(rng.choice(len(lack), size=more, p=chance))
     seen = seeds >= 0
     columns = np.tile(problem.centre[:, None], more)
     columns *= 1.0 - blend * np.repeat(seen, problem.levels, axis=1).T

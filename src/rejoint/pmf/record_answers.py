@@ -7,10 +7,12 @@ from numpy.typing import NDArray
 
 from rejoint import queries
 from rejoint.domain import remark
+from rejoint.kernels import Cells
 from rejoint.pmf.evidence import Given, posterior
 from rejoint.pmf.mixture import Mixture
 from rejoint.queries.sampling import draw_codes
 from rejoint.records import Records
+from rejoint.records.sparse import read_any
 
 __all__ = ["RecordAnswers"]
 
@@ -35,7 +37,7 @@ class RecordAnswers(Mixture):
 
         Parameters
         ----------
-        data : Records, or anything that ``Records.of`` takes
+        data : Records, SparseRecords, or anything that ``Records.of`` takes
             Read with the model's domain; variables that it lacks are missing.
 
         Returns
@@ -60,7 +62,7 @@ class RecordAnswers(Mixture):
 
         Parameters
         ----------
-        data : Records, or anything that ``Records.of`` takes
+        data : Records, SparseRecords, or anything that ``Records.of`` takes
             Read with the model's domain; variables that it lacks are missing.
 
         Returns
@@ -128,5 +130,5 @@ class RecordAnswers(Mixture):
         codes.flags.writeable = False  # Records copies what others could still change
         return Records(self.domain, codes)
 
-    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]]:
-        return Records.of(data, domain=self.domain).codes
+    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | Cells:
+        return read_any(data, domain=self.domain).codes

@@ -14,7 +14,7 @@ from rejoint.rank.folds import copies, part
 from rejoint.rank.growth import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
 from rejoint.rank.vanishing import vanish
-from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords, R, read_any, some
 from rejoint.solver import Progress
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
@@ -41,7 +41,7 @@ def select(
 
     Parameters
     ----------
-    data : Records, or anything that ``Records.of`` takes
+    data : Records, SparseRecords, or anything that ``Records.of`` takes
         May have missing cells.
     ranks : sequence of int, optional
         The ranks to compare. By default 1, 2, 3, ... in growing steps until the score falls,
@@ -91,7 +91,7 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = Records.of(data, domain=domain, sample_weight=sample_weight)
+    records = read_any(data, domain=domain, sample_weight=sample_weight)
     rng = np.random.default_rng(random_state)
     rows = len(records)
     if rows > MANY:
@@ -111,15 +111,15 @@ def select(
     return found
 
 
-def drawn(records: Records, rng: np.random.Generator) -> Records:
+def drawn(records: R, rng: np.random.Generator) -> R:
     """As many rows as the search looks at, at random."""
     rows = np.sort(rng.choice(len(records), size=MANY, replace=False))
     weight = records.sample_weight
-    return Records(records.domain, records.codes[rows], None if weight is None else weight[rows])
+    return some(records, rows, None if weight is None else weight[rows])
 
 
 def make_criterion(
-    records: Records,
+    records: AnyRecords,
     criterion: str,
     solver: Any,
     folds: int,
@@ -149,7 +149,7 @@ def make_criterion(
 
 
 def left_over(
-    records: Records,
+    records: AnyRecords,
     ranks: Sequence[int] | None,
     cap: int,
     n_init: int,
@@ -234,7 +234,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def largest_rank(records: Records) -> int:
+def largest_rank(records: AnyRecords) -> int:
     """No rank beyond is of use: the joint needs no more, or each record has its own class."""
     shape = sorted(records.domain.shape)
     cells = 1
@@ -243,13 +243,13 @@ def largest_rank(records: Records) -> int:
     return max(cells, 1)
 
 
-def size_of(records: Records) -> int:
+def size_of(records: AnyRecords) -> int:
     """Number of records; of copies, where weights count them."""
     counted = copies(records)
     return len(records) if counted is None else counted
 
 
-def only_one(records: Records, criterion: str) -> Selection:
+def only_one(records: AnyRecords, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "one record" if size_of(records) == 1 else "no more than one variable that varies"
     words = f"Rank 1: there is {why}, so that there is nothing for hidden classes to explain."

@@ -13,7 +13,7 @@ from rejoint.estimation.starts import Model
 from rejoint.pmf import LowRankPMF
 from rejoint.rank.fitting import checked, fit, make_starts, solver_for
 from rejoint.rank.folds import Fold
-from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords
 from rejoint.solver import Run, run
 
 Report = Callable[[str], None]
@@ -51,7 +51,7 @@ class Chain:
     models: dict[int, Model] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: Records, solver: Any, n_init: int, rng: np.random.Generator) -> "Chain":
+    def of(cls, records: AnyRecords, solver: Any, n_init: int, rng: np.random.Generator) -> "Chain":
         """A chain that has not begun."""
         problem = RecordProblem.of(records)
         return cls(problem, solver_for(solver, problem), n_init, rng)
@@ -71,7 +71,7 @@ class Chain:
         parts = [factors[self.problem.rows(n)] for n in range(len(self.problem.levels))]
         return LowRankPMF(weights, parts, self.problem.domain).sorted()
 
-    def log_prob(self, rank: int, records: Records) -> Array:
+    def log_prob(self, rank: int, records: AnyRecords) -> Array:
         """Log-probability of each of other records, under a rank that was fitted."""
         weights, factors = self.models[rank]
         levels, threads = self.problem.levels, self.problem.threads
@@ -89,7 +89,9 @@ class HeldOut:
     basis = "the best held-out log-likelihood"
     nearness = "one standard error of the difference"
 
-    def __init__(self, whole: Chain, folds: Iterable[Fold], solver: Any, report: Report) -> None:
+    def __init__(
+        self, whole: Chain, folds: Iterable[Fold[Any]], solver: Any, report: Report
+    ) -> None:
         self.whole = whole
         self.folds = list(folds)
         self.chains = [Chain.of(fold.learn, solver, 1, whole.rng) for fold in self.folds]

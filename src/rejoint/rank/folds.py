@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Generic, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords, R, some
 
 Array = NDArray[np.float64]
 
@@ -15,7 +16,7 @@ MANY_COPIES = 10_000_000
 
 
 @dataclass(frozen=True)
-class Fold:
+class Fold(Generic[R]):
     """Records to learn from, others to be judged by, and what each of these weighs.
 
     Parameters
@@ -29,13 +30,13 @@ class Fold:
         other, a weight that is no count multiplies one record.
     """
 
-    learn: Records
-    judge: Records
+    learn: R
+    judge: R
     mass: Array
     spread: Array
 
 
-def part(records: Records, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def part(records: R, folds: int, rng: np.random.Generator) -> Iterator[Fold[R]]:
     """Part records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
@@ -43,6 +44,7 @@ def part(records: Records, folds: int, rng: np.random.Generator) -> Iterator[Fol
 
     Examples
     --------
+    >>> from rejoint.records import Records
     >>> records = Records.of({"a": ["x", "y", "x", "x"]})
     >>> [fold.mass.sum() for fold in part(records, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
@@ -50,7 +52,7 @@ def part(records: Records, folds: int, rng: np.random.Generator) -> Iterator[Fol
     weight = records.sample_weight
     counts = copies(records) is not None
     if counts:
-        records = records.merged()
+        records = cast(R, records.merged())
         assert records.sample_weight is not None
         shares = deal(records.sample_weight, folds, rng)
     else:
@@ -67,11 +69,12 @@ def part(records: Records, folds: int, rng: np.random.Generator) -> Iterator[Fol
         yield Fold(take(records, total - held), judge, mass, mass if counts else mass**2)
 
 
-def copies(records: Records) -> int | None:
+def copies(records: AnyRecords) -> int | None:
     """How many records there are in all, where weights count copies; None where they do not.
 
     Examples
     --------
+    >>> from rejoint.records import Records
     >>> table = Records.of({"a": ["x", "y"]}, sample_weight=[30, 70])
     >>> copies(table), copies(Records.of({"a": ["x", "y"]}, sample_weight=[0.5, 1]))
     (100, None)
@@ -82,10 +85,10 @@ def copies(records: Records) -> int | None:
     return int(weight.sum()) if bool(np.all(weight == np.rint(weight))) else None
 
 
-def take(records: Records, weight: Array) -> Records:
+def take(records: R, weight: Array) -> R:
     """The records of positive weight, with that weight."""
     rows = np.flatnonzero(weight > 0)
-    return Records(records.domain, records.codes[rows], weight[rows])
+    return some(records, rows, weight[rows])
 
 
 def deal(copies: Array, folds: int, rng: np.random.Generator) -> Array:

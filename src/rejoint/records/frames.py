@@ -45,7 +45,7 @@ def take_apart(data: Any) -> Frame:
     if hasattr(data, "toarray"):  # before mappings: a dok_matrix is one of cells
         raise TypeError(
             f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
-            "missing: pass data.toarray() if zero, a list of dicts if missing."
+            "missing: pass data.toarray() if zero, rejoint.SparseRecords.of(data) if missing."
         )
     if isinstance(data, Mapping):
         return _of_columns(data)

@@ -17,7 +17,7 @@ from rejoint.records.inference import MANY, infer_variable
 from rejoint.records.wishes import Wishes
 from rejoint.remarks import remark
 
-__all__ = ["Encoded", "read_table", "report_inferred"]
+__all__ = ["Encoded", "read_table", "report_inferred", "report_unknown"]
 
 Floats = NDArray[np.float64]
 
@@ -72,7 +72,7 @@ def read_table(
     if domain is None:
         report_inferred(variables, wishes)
         domain = Domain(tuple(variables.values()))
-    _report_unknown(domain, strange, handle_unknown)
+    report_unknown(domain, strange, handle_unknown)
     codes.setflags(write=False)
     return Encoded(domain, codes)
 
@@ -153,7 +153,7 @@ def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
             )
 
 
-def _report_unknown(
+def report_unknown(
     domain: Domain, strange: Mapping[str, Unknown], handle_unknown: HandleUnknown
 ) -> None:
     """Raise for, or remark once on, all cells that hold labels that are no level."""

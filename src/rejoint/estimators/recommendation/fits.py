@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoint import kernels
 from rejoint.domain import Domain, Variable
 from rejoint.domain.labels import plural
 from rejoint.estimation import Bayes, Em, estimate
@@ -15,6 +16,7 @@ from rejoint.estimators.recommendation.ratings import Cells
 from rejoint.estimators.recommendation.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords, SparseRecords
 from rejoint.remarks import remark
 from rejoint.solver import FitResult, Record
 
@@ -64,7 +66,7 @@ def fit_ratings(
             f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
             "such as rejoint.estimators.Traits(traits=3)."
         )
-    records = Records(domain, codes_of(evidence, len(items), len(values)), None)
+    records = records_of(evidence, domain)
     return estimate(records, rank, solver, random_state=rng, progress=False)
 
 
@@ -107,12 +109,16 @@ def predictive(result: FitResult) -> LowRankPMF:
     return LowRankPMF.average(draws[::step])
 
 
-def codes_of(evidence: Evidence, items: int, size: int) -> NDArray[np.int16]:
-    """Evidence as codes of records, -1 where there is none: a table of users x items."""
-    absent = -1 if evidence.background is None else 0
-    codes = np.full((evidence.cells.shape[0], items), absent, dtype=np.int16)
-    cells = evidence.cells.tocoo()
-    good = cells.data > 0
-    user, column = cells.coords[0][good], cells.coords[1][good]
+def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
+    """Evidence as records: by what is observed, or as a table where absence is a level, too."""
+    cells = sparse.csr_array(evidence.cells)
+    cells.sum_duplicates()  # in order
+    if evidence.background is None:
+        # Levels of all items are numbered through in either form.
+        return SparseRecords(domain, kernels.Cells(cells.indptr, cells.indices, domain.shape))
+    size = len(domain[0])
+    codes = np.zeros((cells.shape[0], len(domain)), dtype=np.int16)
+    there = cells.tocoo()
+    user, column = (coord[there.data > 0] for coord in there.coords)
     codes[user, column // size] = column % size
-    return codes
+    return Records(domain, codes)
