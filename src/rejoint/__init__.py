@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
     from rejoint.population import Raked, Synthesis, rake, synthesize
     from rejoint.queries import ZeroEvidenceError
-    from rejoint.records import Records, Scan, read, read_chunks, scan
+    from rejoint.records import Records, Scan, SparseRecords, read, read_chunks, scan
     from rejoint.solver import FitResult
 
 __version__ = "0.1.0"
@@ -45,6 +45,7 @@ _HOMES: dict[str, str | None] = {
     "Reduction": "pmf",
     "Remark": "domain",
     "Scan": "records",
+    "SparseRecords": "records",
     "Synthesis": "population",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
@@ -81,6 +82,7 @@ __all__ = [
     "Reduction",
     "Remark",
     "Scan",
+    "SparseRecords",
     "Synthesis",
     "Variable",
     "ZeroEvidenceError",

@@ -15,6 +15,8 @@ sightings  what was seen of a column so far
 scans      Scan: records read part by part, as often as needed
 scanning   files, folders, queries, streams and functions as a Scan
 packs      codes in a folder, from where passes are quick
+sparse     SparseRecords: what is observed of each record, and nothing else
+columns    columns of which only some rows are there
 sources    files and standard input, unpacked
 text       delimited text into rows
 delimited  rows of text into columns
@@ -26,12 +28,14 @@ from rejoint.records.files import MISSING, find_domain, read, read_chunks
 from rejoint.records.records import Records
 from rejoint.records.scanning import scan
 from rejoint.records.scans import Scan
+from rejoint.records.sparse import SparseRecords
 
 __all__ = [
     "MISSING",
     "Backend",
     "Records",
     "Scan",
+    "SparseRecords",
     "find_domain",
     "read",
     "read_chunks",
