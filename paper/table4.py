@@ -12,6 +12,7 @@ from benchmarks.models import random_pmf
 import rejoint as rj
 from paper.framework import Done, Expected, Experiment, Section, Table, Text, save_figure
 from paper.printed import ORDERS, RANKS, TABLE4
+from rejoint.factorization import Admm, Limits
 
 LEVELS = [10] * 5
 RUNS, STARTS, SWEEPS = 20, 10, 1000
@@ -43,8 +44,8 @@ def work(rank: int, order: int, seed: int, starts: int, sweeps: int) -> dict[str
     seconds = perf_counter() - begun
     runs = []
     for start in range(starts):
-        limits = rj.factorization.Limits(max_steps=sweeps, progress=1e-6, window=100)
-        solver = rj.factorization.Admm(limits=limits)
+        limits = Limits(max_steps=sweeps, progress=1e-6, window=100)
+        solver = Admm(limits=limits)
         runs.append(quiet(tables, rank, solver, start="random", n_init=1, random_state=start))
         if runs[-1].error < SUCCESS:
             break
