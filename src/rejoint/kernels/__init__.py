@@ -15,9 +15,12 @@ from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
+from rejoint.kernels.symmetric import Polynomials, Transposed, symmetric_total
 
 __all__ = [
     "Cells",
+    "Polynomials",
+    "Transposed",
     "admm_steps",
     "available_threads",
     "backend",
@@ -27,6 +30,7 @@ __all__ = [
     "class_posterior",
     "count",
     "project_columns",
+    "symmetric_total",
 ]
 
 

@@ -6,4 +6,5 @@ NB_MODULE(_native, m) {
     rejoint::register_classes(m);
     rejoint::register_count(m);
     rejoint::register_simplex(m);
+    rejoint::register_symmetric(m);
 }
