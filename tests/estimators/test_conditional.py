@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.estimators.classification.conditional import (
     Conditional,
-    LabelledProblem,
     normalised,
     objective,
     penalty,
 )
-from rejoint.estimators.classification.starts import label_combinations, label_start, shared_out
+from rejoint.estimators.classification.labelled import LabelledProblem, shared_out
+from rejoint.estimators.classification.starts import label_start
 from rejoint.estimators.classification.tuning import HeldOut, Setting, search
 from rejoint.solver import run
 
@@ -70,10 +70,31 @@ def test_prior_by_brute_force():
     assert price == pytest.approx(expected, rel=1e-12)
 
 
+def test_what_classes_of_a_label_have_in_common_counts_once():
+    labelled = problem()
+    owners = labelled.owners(8)
+    assert sorted(np.bincount(owners)) == [2, 3, 3]
+    logits = logits_for(labelled, 8)
+    price, _ = penalty(labelled, logits, 3.0)
+    away = logits - labelled.anchor
+    expected = 0.0
+    for owner in range(3):
+        mine = away[:, owners == owner]
+        mean = mine.mean(axis=1, keepdims=True)
+        for part in (mean, *(mine - mean).T):
+            one = penalty(labelled, labelled.anchor + part.reshape(-1, 1), 3.0)[0]
+            expected += one
+    assert price == pytest.approx(expected, rel=1e-12)
+    # As dear as one class for each label, if classes of the same label are the same.
+    few = logits_for(labelled, 3)
+    same = penalty(labelled, few[:, owners], 3.0)[0]
+    assert same == pytest.approx(penalty(labelled, few, 3.0)[0], rel=1e-12)
+
+
 @settings(max_examples=15, deadline=None)
 @given(
     seed=st.integers(0, 1000),
-    rank=st.integers(1, 4),
+    rank=st.integers(1, 8),
     targets=st.sampled_from([1, 2]),
     joint=st.sampled_from([0.0, 0.3, 2.0]),
     strength=st.sampled_from([0.0, 1.0]),
@@ -144,14 +165,14 @@ def test_stationary_point_is_logistic_regression():
 
 def test_combinations_of_labels():
     records = rj.Records.of({"x": list("aabb"), "y": list("uvvv"), "z": [1, 2, 2, None]})
-    found, mass = label_combinations(LabelledProblem.of(records, 2))
+    found, mass = LabelledProblem.of(records, 2).combinations
     assert found.tolist() == [[1, 1], [0, 0]]
     assert mass.tolist() == [2, 1]
 
 
 def test_labels_never_known_together():
     records = rj.Records.of({"x": list("ab"), "y": ["u", None], "z": [None, 2]})
-    found, _ = label_combinations(LabelledProblem.of(records, 2))
+    found, _ = LabelledProblem.of(records, 2).combinations
     assert found.tolist() == [[0, 0]]
 
 
@@ -197,9 +218,35 @@ def test_weights_go_to_what_tells_held_out_labels():
     assert held.loss(good) < held.loss(poor)
     assert held.loss(good) < held.loss(good, 1) < held.loss(good, 2)
     assert held.shares([poor, good]) == {good: 1.0}
+    assert len(held.tried[good]) == 1
     even = held.shares([poor, poor._replace(joint=0.1)])
     assert sum(even.values()) == pytest.approx(1.0)
     assert len(even) == 2
+
+
+def test_weights_are_those_of_averages_over_starts():
+    records = rj.Records.of(
+        {"x": list("aabb") * 25, "z": list("uvuv") * 25, "y": list("nyyn") * 25}
+    )
+    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0), starts=3)
+    setting = Setting(4, 0.1, 0.0)
+    first = held.told(setting).copy()
+    held.shares([setting])
+    assert len(held.tried[setting]) == 3
+    assert np.array_equal(held.told(setting), first)
+    each = [told[0] for told in held.tried[setting]]
+    assert not np.array_equal(each[0], each[1])
+    assert np.array_equal(held.told(setting, starts=3), np.mean(each, axis=0))
+
+
+def test_many_different_records_are_held_out_once(monkeypatch):
+    monkeypatch.setattr("rejoint.estimators.classification.tuning.MANY", 30)
+    few = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
+    assert len(HeldOut(few, 1, Conditional(), np.random.default_rng(0)).parts) == 5
+    many = rj.Records.of(
+        {"x": list(range(50)) * 2, "y": ["no", "yes"] * 50}, kinds={"x": "nominal"}
+    )
+    assert len(HeldOut(many, 1, Conditional(), np.random.default_rng(0)).parts) == 1
 
 
 def test_unlabelled_records_are_never_judged():

@@ -3,6 +3,7 @@
 classifier   JointClassifier
 features     X, its columns of numbers cut into bins
 targets      y: one column of labels or several
+labelled     records with labels: the problem, and its prior
 conditional  the solver: conditional likelihood of the labels, the joint one beside it
 starts       where it begins: naive Bayes, several classes for each label
 tuning       settings judged by what is held out

@@ -6,32 +6,22 @@ objective is minus
 
 ``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - centre||^2``
 
-(neighbouring levels of ordered variables are pulled together instead),
-
-in the logits of weights and columns. A softmax of scores that add up over the variables is such a
+in the logits of weights and columns (neighbouring levels of ordered variables are pulled together
+instead; what classes of a label have in common counts once). A softmax of scores that add up over the variables is such a
 model, whatever the scores: logistic regression has one class for each label, and more classes bend
 its boundaries. What comes out is a :class:`LowRankPMF` like any other.
 """
 
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 import numpy as np
 
-from rejoint.domain import Domain
 from rejoint.estimation import quasi_newton
-from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.records import Records
+from rejoint.estimation.problem import Array
+from rejoint.estimators.classification.labelled import LabelledProblem
 from rejoint.solver import Limits
 
-__all__ = ["Conditional", "LabelledProblem", "objective"]
-
-#: Pull on the logits of the labels' columns, which must be free to become sharp, and on those of
-#: the weights, of which one is redundant.
-LABELS, WEIGHTS = 0.01, 1e-3
-
-#: Pull on each level of an ordered variable, relative to one that is not.
-LOOSE = 0.1
+__all__ = ["Conditional", "objective"]
 
 #: Largest move of a logit in one step.
 LARGEST = 5.0
@@ -39,88 +29,7 @@ LARGEST = 5.0
 #: Probabilities of a start are raised to this, that no logit be infinite.
 LEAST = 1e-6
 
-DEFAULT = Limits(max_steps=300, progress=1e-6, window=10, exact=-1.0)
-
-
-@dataclass(frozen=True)
-class LabelledProblem:
-    """Records with labels, and the same with the labels hidden.
-
-    Parameters
-    ----------
-    known, blind : RecordProblem
-        With and without the labels.
-    targets : int
-        How many variables, the last ones, are labels.
-
-    Examples
-    --------
-    >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
-    >>> problem = LabelledProblem.of(records, 1)
-    >>> len(problem.known.codes), len(problem.blind.codes)
-    (3, 2)
-    """
-
-    known: RecordProblem
-    blind: RecordProblem
-    targets: int
-
-    #: The objective of a likelihood has no size to be measured against.
-    scale = float("nan")
-
-    @classmethod
-    def of(cls, records: Records, targets: int, threads: int | None = None) -> "LabelledProblem":
-        """Hide the labels, and merge identical records of both kinds."""
-        return cls(
-            RecordProblem.of(records, threads),
-            RecordProblem.of(without_labels(records, targets), threads),
-            targets,
-        )
-
-    @property
-    def domain(self) -> Domain:
-        """Features, then labels."""
-        return self.known.domain
-
-    @cached_property
-    def anchor(self) -> Array:
-        """Logits that the penalty pulls towards, (1 + L, 1): each feature's own shares."""
-        logits = np.log(self.known.centre)
-        logits[self.labels] = 0.0
-        return np.concatenate([[0.0], logits])[:, None]
-
-    @property
-    def labels(self) -> slice:
-        """Rows of the labels in stacked factors."""
-        return slice(int(self.known.offsets[-1 - self.targets]), None)
-
-    def pull(self, strength: float) -> Array:
-        """Strength of the penalty on each logit, (1 + L, 1)."""
-        ordered = np.repeat([v.kind != "nominal" for v in self.domain], self.known.levels)
-        pull = np.where(ordered, LOOSE * strength, strength)
-        pull[self.labels] = LABELS
-        return np.concatenate([[WEIGHTS], pull])[:, None]
-
-    @cached_property
-    def links(self) -> Array:
-        """How much more neighbouring levels of ordered variables are pulled together, (L - 1, 1).
-
-        The number of levels over 12: the price of a straight line is then that of its slope over
-        one standard deviation, however many levels there are.
-        """
-        links = np.zeros(int(self.known.offsets[-1]))
-        for n, variable in enumerate(self.domain.variables[: -self.targets]):
-            if variable.kind != "nominal":
-                rows = self.known.rows(n)
-                links[rows.start + 1 : rows.stop] = len(variable) / 12.0
-        return links[1:, None]
-
-
-def without_labels(records: Records, targets: int) -> Records:
-    """The same records with the last variables missing."""
-    codes = np.array(records.codes)
-    codes[:, codes.shape[1] - targets :] = -1
-    return replace(records, codes=codes)
+DEFAULT = Limits(max_steps=300, progress=1e-4, window=10, exact=-1.0)
 
 
 def objective(
@@ -130,6 +39,7 @@ def objective(
 
     Examples
     --------
+    >>> from rejoint.records import Records
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
     >>> value, slope = objective(LabelledProblem.of(records, 1), np.zeros((5, 1)), 0.0, 0.0)
     >>> round(float(value / np.log(2)), 3), slope[3:, 0]
@@ -153,15 +63,19 @@ def penalty(problem: LabelledProblem, logits: Array, strength: float) -> tuple[f
     """Minus the log-density of the prior, up to a constant, and its slope.
 
     Levels of nominal variables are pulled to the variable's own shares one by one; those of ordered
-    ones mostly towards each other, so that neighbours inform each other.
+    ones mostly towards each other, so that neighbours inform each other. What classes of the same
+    label have in common counts once: else the more classes there were, the less would be left of
+    what one class for each label says.
     """
     away = logits - problem.anchor
-    pushed = problem.pull(strength) * away
+    kin = problem.kin(logits.shape[1])
+    counted = away - away @ kin * (1.0 - kin.diagonal())
+    pushed = problem.pull(strength) * counted
     price = 0.5 * float(np.vdot(pushed, away))
     links = strength * problem.links
     if links.any():
         apart = np.diff(away[1:], axis=0)
-        force = links * apart
+        force = links * np.diff(counted[1:], axis=0)
         price += 0.5 * float(np.vdot(force, apart))
         pushed[2:] += force
         pushed[1:-1] -= force

@@ -11,16 +11,18 @@ from rejoint import kernels
 from rejoint.domain.labels import plural
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.fitting import as_pmf
-from rejoint.estimators.classification.conditional import Conditional, LabelledProblem
-from rejoint.estimators.classification.starts import label_combinations
+from rejoint.estimators.classification.conditional import Conditional
+from rejoint.estimators.classification.labelled import LabelledProblem
 from rejoint.estimators.classification.tuning import (
     CLASSES,
     JOINTS,
     STRENGTHS,
     HeldOut,
     Setting,
+    different,
     fit,
     search,
+    walk,
 )
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
@@ -113,7 +115,7 @@ def fit_conditional(
 ) -> Fitted:
     """Choose settings, train models for the labels, and one for the joint if they are none."""
     problem = LabelledProblem.of(records, targets, threads=1)
-    choice = choose(problem, records, rank, solver, rng)
+    choice = choose(problem, records, rank, solver, starts, rng)
     kept = dict.fromkeys(s for shares in choice.shares for s in shares)
     runs = {s: train(problem, s, solver, starts, rng) for s in {**kept, choice.whole: None}}
     top = min(runs[choice.whole], key=lambda run: run.objective)
@@ -141,6 +143,7 @@ def choose(
     records: Records,
     rank: int | Literal["auto"],
     solver: Conditional,
+    starts: int,
     rng: np.random.Generator,
 ) -> Choice:
     """Choose by what is held out.
@@ -158,13 +161,18 @@ def choose(
     if problem.known.total < FEW:
         first = first._replace(joint=joints[-1])
         return only(first, "Too few records to choose by what is held out")
-    held = HeldOut(records, problem.targets, solver, rng)
+    held = HeldOut(records, problem.targets, solver, rng, starts)
     found: list[Setting] = []
     for joint in joints:
         first = search(held.loss, first._replace(joint=joint), ranks, strengths)
         found.append(first)
         if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS * min(map(held.loss, found)):
             break
+    best = min(found, key=held.loss)
+    # An average over starts can do with less of a prior.
+    found[found.index(best)] = walk(
+        lambda s: held.loss(s, starts=starts), best, [best._replace(strength=s) for s in strengths]
+    )
     wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
     wide.sort(key=lambda s: held.loss(s, FEW_HOLES) + held.loss(s, MANY_HOLES))
     every = list(dict.fromkeys([*found, *wide]))
@@ -226,8 +234,7 @@ def train(
         threads = kernels.available_threads()
         known, blind = (replace(p, threads=threads) for p in (problem.known, problem.blind))
         problem = LabelledProblem(known, blind, problem.targets)
-    if setting.rank <= len(label_combinations(problem)[0]):
-        starts = 1
+    starts = different(problem, setting, starts)
     return [fit(problem, setting, solver, rng, start) for start in range(starts)]
 
 

@@ -1,8 +1,8 @@
 """Rank, prior and share of the joint likelihood of a classifier, by what is held out."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.estimation.problem import Array
-from rejoint.estimators.classification.conditional import Conditional, LabelledProblem
+from rejoint.estimators.classification.conditional import Conditional
+from rejoint.estimators.classification.labelled import LabelledProblem
 from rejoint.estimators.classification.starts import label_start
 from rejoint.estimators.streaming import weights_of
 from rejoint.rank.folds import part, take
@@ -19,7 +20,7 @@ from rejoint.solver import Run, run
 
 __all__ = ["HeldOut", "Setting", "search"]
 
-#: Parts that records are held out in, and cells above which one part has to do.
+#: Parts that records are held out in, and cells of different records above which one has to do.
 FOLDS, MANY = 5, 100_000
 
 #: Records that are enough to choose by.
@@ -34,8 +35,9 @@ LIGHT = 0.05
 #: A label cannot cost more than it would at this probability: one outlier is one outlier.
 DOUBT = 1e-3
 
-#: Steps towards the best weights of models: enough to tell good from bad, too few to overfit.
-STEPS = 100
+#: A record speaks for each model beforehand, since few labels held out say little about weights;
+#: steps towards the best weights, and how little they move in the last.
+EVEN, STEPS, STILL = 1.0, 5000, 1e-5
 
 #: Relative fall of the loss that is worth another setting.
 NOTICEABLE = 1e-3
@@ -91,6 +93,8 @@ class HeldOut:
         Whose limits count.
     rng : Generator
         Which records are held out.
+    starts : int
+        Fits that will be averaged for each setting, which the weights are to be right for.
 
     Examples
     --------
@@ -101,28 +105,44 @@ class HeldOut:
     """
 
     def __init__(
-        self, records: Records, targets: int, solver: Conditional, rng: np.random.Generator
+        self,
+        records: Records,
+        targets: int,
+        solver: Conditional,
+        rng: np.random.Generator,
+        starts: int = 1,
     ) -> None:
         self.targets = targets
         self.solver = solver
         self.parts = list(parts(records, targets, rng))
         self.weight = np.concatenate([p.weight for p in self.parts])
-        self.tried: dict[Setting, tuple[Array, ...]] = {}
+        self.starts = starts
+        self.tried: defaultdict[Setting, list[tuple[Array, ...]]] = defaultdict(list)
 
-    def told(self, setting: Setting, holes: int = 0) -> Array:
-        """Probability given to each label held out; ``holes`` is a place in ``HOLES``."""
-        if setting not in self.tried:
-            fits = [fit(p.learn, setting, self.solver, rng_of(p)) for p in self.parts]
-            each = [
-                [self.tell(p, found, codes) for codes in p.judged]
-                for p, found in zip(self.parts, fits, strict=True)
-            ]
-            self.tried[setting] = tuple(np.concatenate(told) for told in zip(*each, strict=True))
-        return self.tried[setting][holes]
+    def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> Array:
+        """Probability given to each label held out, by an average over starts.
 
-    def loss(self, setting: Setting, holes: int = 0) -> float:
+        ``holes`` is a place in ``HOLES``.
+        """
+        tried = self.tried[setting]
+        starts = different(self.parts[0].learn, setting, starts)
+        for start in range(len(tried), starts):
+            tried.append(self.attempt(setting, start))
+        return np.asarray(np.mean([told[holes] for told in tried[:starts]], axis=0))
+
+    def attempt(self, setting: Setting, start: int) -> tuple[Array, ...]:
+        """What one fit to each part says of the labels held out, with each kind of holes."""
+        each = []
+        for p in self.parts:
+            # The same randomness for every setting.
+            found = fit(p.learn, setting, self.solver, np.random.default_rng([p.seed, start]))
+            each.append([self.tell(p, found, codes) for codes in p.judged])
+        return tuple(np.concatenate(told) for told in zip(*each, strict=True))
+
+    def loss(self, setting: Setting, holes: int = 0, starts: int = 1) -> float:
         """Mean log-loss of the labels held out."""
-        return float(-self.weight @ np.log(self.told(setting, holes)) / self.weight.sum())
+        told = self.told(setting, holes, starts)
+        return float(-self.weight @ np.log(told) / self.weight.sum())
 
     def tell(self, p: Part, found: Run, codes: Codes) -> Array:
         """Probability of the labels of one fold."""
@@ -139,19 +159,21 @@ class HeldOut:
 
         Light ones are left out; the heaviest is first.
         """
-        told = np.stack([self.told(setting, holes) for setting in settings])
+        told = np.stack([self.told(setting, holes, self.starts) for setting in settings])
         shares = np.full(len(settings), 1.0 / len(settings))
         for _ in range(STEPS):
             parts = shares[:, None] * told
-            shares = parts / parts.sum(axis=0) @ self.weight
+            before, shares = shares, EVEN + parts / parts.sum(axis=0) @ self.weight
             shares /= shares.sum()
+            if np.abs(shares - before).max() < STILL:
+                break
         kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LIGHT]
         return {settings[k]: float(shares[k] / shares[kept].sum()) for k in kept}
 
 
-def rng_of(p: Part) -> np.random.Generator:
-    """The same randomness for every setting."""
-    return np.random.default_rng(p.seed)
+def different(problem: LabelledProblem, setting: Setting, starts: int) -> int:
+    """How many of some starts differ: one, where no label has more than one class."""
+    return 1 if setting.rank <= len(problem.combinations[0]) else starts
 
 
 def fit(
@@ -173,8 +195,7 @@ def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[
     weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
     told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
     others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
-    folds = part(told, FOLDS, rng)
-    for fold in folds if records.codes.size <= MANY else islice(folds, 1):
+    for fold in part(told, FOLDS, rng):
         codes = np.array(fold.judge.codes)
         judged = tuple(with_holes(codes, targets, *share, rng) for share in HOLES)
         learn = Records(
@@ -184,6 +205,8 @@ def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[
         )
         seed = int(rng.integers(2**32))
         yield Part(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
+        if learn.codes.size > MANY:
+            return
 
 
 def with_holes(
