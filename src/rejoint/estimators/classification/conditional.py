@@ -7,9 +7,9 @@ objective is minus
 ``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - centre||^2``
 
 in the logits of weights and columns (neighbouring levels of ordered variables are pulled together
-instead; what classes of a label have in common counts once). A softmax of scores that add up over the variables is such a
-model, whatever the scores: logistic regression has one class for each label, and more classes bend
-its boundaries. What comes out is a :class:`LowRankPMF` like any other.
+instead; what classes of a label have in common counts once). A softmax of scores that add up over
+the variables is such a model, whatever the scores: logistic regression has one class for each
+label, and more classes bend its boundaries. What comes out is a :class:`LowRankPMF` like any other.
 """
 
 from dataclasses import dataclass, field, replace
