@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from rejoint.records import Records
 
-__all__ = ["classes", "clean", "duration", "few_levels", "show_columns", "show_table", "size"]
+__all__ = ["classes", "clean", "few_levels", "show_columns", "show_table", "size"]
 
 _WIDE = 60  # characters of a cell
 
@@ -101,23 +101,6 @@ def few_levels(variable: Any, most: int = 4) -> str:
     """
     shown = ", ".join(clean(level, 16) for level in variable.levels[:most])
     return shown + (", ..." if len(variable) > most else "")
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Examples
-    --------
-    >>> duration(0.2), duration(75), duration(9000)
-    ('less than a second', '75 seconds', '2.5 hours')
-    """
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 120:
-        return f"{max(seconds, 1.5):.0f} seconds"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
 
 
 def size(count: float) -> str:

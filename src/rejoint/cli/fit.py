@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import classes, duration, show_columns, size
+from rejoint.cli.display import classes, show_columns, size
 from rejoint.cli.group import ENDED
 from rejoint.cli.options import (
     DataReader,
@@ -192,6 +192,7 @@ def _notes(
 
 def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> None:
     from rejoint.cli.forecast import forecast
+    from rejoint.solver import duration
 
     found = forecast(records, rank, solver)
     if as_json:

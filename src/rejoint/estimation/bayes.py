@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 
+from rejoint.estimation.chain_book import ChainBook
 from rejoint.estimation.gibbs import Draw, chain
 from rejoint.estimation.priors import first_strengths
 from rejoint.estimation.problem import Array, RecordProblem
@@ -53,16 +54,19 @@ class Bayes:
         report: Report,
     ) -> tuple[list[Draw], bool]:
         """Draws of all chains, and whether Ctrl-C ended them early."""
-        kept: list[Draw] = []
+        book = ChainBook.of(problem, self, starts, rng)
+        length = self.burn_in + self.draws * self.thin
         try:
-            for number, (weights, factors) in enumerate(starts):
-                start = Draw(weights, factors, first_strengths(problem))
-                steps = chain(problem, start, self.sparsity, rng)
-                length = self.burn_in + self.draws * self.thin
-                for step, draw in enumerate(islice(steps, length)):
+            for number in range(book.place.chain, len(starts)):
+                begun = book.place.last or Draw(*starts[number], first_strengths(problem))
+                steps = chain(problem, begun, self.sparsity, rng)
+                for draw in islice(steps, length - book.place.step):
+                    step = book.place.step
+                    keep = step >= self.burn_in and (step - self.burn_in) % self.thin == 0
+                    book.note(draw, keep, rng)
                     report(f"chain {number + 1} of {len(starts)}, draw {step + 1} of {length}")
-                    if step >= self.burn_in and (step - self.burn_in) % self.thin == 0:
-                        kept.append(draw)
+                book.turn()
         except KeyboardInterrupt:
-            return kept, True
-        return kept, False
+            book.save()
+            return list(book.place.kept), True
+        return list(book.place.kept), False

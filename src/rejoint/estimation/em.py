@@ -11,7 +11,9 @@ replaced by the EM step, from which descent is certain. (Anderson mixing of EM s
 passes.)
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -126,6 +128,19 @@ class Em:
                 return settled(replace(after, memory=memory), state), True
             share *= 0.3
         return replace(state, passes=passes, memory=()), False
+
+    def freeze(self, state: EmState) -> dict[str, Any]:
+        """A state as arrays and numbers, for a journal."""
+        moves, changes = (np.array([pair[k] for pair in state.memory]) for k in (0, 1))
+        numbers = {name: getattr(state, name) for name in ("objective", "passes", "residual")}
+        arrays = {"model": state.model, "counts": state.counts, "moves": moves, "changes": changes}
+        return {**arrays, **numbers}
+
+    def thaw(self, frozen: Mapping[str, Any]) -> EmState:
+        """The state that was frozen, to the last bit."""
+        rest = {name: value for name, value in frozen.items() if name not in ("moves", "changes")}
+        memory = tuple(zip(frozen["moves"], frozen["changes"], strict=True))
+        return EmState(**rest, memory=memory)
 
     def look(self, problem: RecordProblem, model: Array) -> tuple[float, Array]:
         """One pass: the objective, and expected counts with the prior's added."""

@@ -11,7 +11,7 @@ import numpy as np
 from rejoint.estimation.em import Em
 from rejoint.estimation.problem import RecordProblem
 from rejoint.estimation.starts import Start
-from rejoint.solver import Limits, Run, run
+from rejoint.solver import Bookmark, Limits, Run, finished_run, run, spread
 
 Report = Callable[[str], None]
 
@@ -92,6 +92,28 @@ def outcome(future: Future[Run | None]) -> Run | None:
     raise error
 
 
+def elsewhere(
+    problem: RecordProblem, em: Em, starts: Sequence[Start], executor: Executor
+) -> list[Run]:
+    """Follow the starts on any executor, processes or machines, but for those in the journal."""
+    solver = replace(em, limits=EXPLORE)
+    marks = [Bookmark.of(problem, solver, k, start) for k, start in enumerate(starts)]
+    runs = [finished_run(mark) for mark in marks]
+    todo = [number for number, found in enumerate(runs) if found is None]
+    bare = replace(problem, threads=1, journal=None)
+    tasks = [(bare, em, starts[number], number, quiet) for number in todo]
+    found, ended = spread(executor, follow_start, tasks)
+    for number, done in zip(todo, found, strict=False):
+        runs[number] = done
+        if done is not None and done.reason != "interrupted":
+            marks[number].close(done)
+    return those_there(runs, ended)
+
+
+def quiet(line: str) -> None:
+    """Report nothing: nobody looks."""
+
+
 def one_by_one(
     problem: RecordProblem, em: Em, starts: Sequence[Start], report: Report
 ) -> list[Run]:
@@ -108,9 +130,12 @@ def one_by_one(
 
 
 def follow_start(problem: RecordProblem, em: Em, start: Start, number: int, report: Report) -> Run:
-    """Make a start and follow it."""
-    model = start(problem)
-    return run(replace(em, limits=EXPLORE), problem, *model, start=number, report=report)
+    """Make a start and follow it, unless the journal has what came of it."""
+    solver = replace(em, limits=EXPLORE)
+    mark = Bookmark.of(problem, solver, number, start)
+    if (found := finished_run(mark)) is not None:
+        return found
+    return run(solver, problem, *start(problem), start=number, report=report, bookmark=mark)
 
 
 def those_there(runs: Sequence[Run | None], ended: bool) -> list[Run]:

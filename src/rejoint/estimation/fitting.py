@@ -1,6 +1,7 @@
 """The fits behind ``estimate``: starts, stages, and what comes out."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.exploring import (
     Report,
     best_start,
+    elsewhere,
     explore,
     interrupted,
     side_by_side,
@@ -33,7 +35,7 @@ MANY = 100
 #: How often zeros are tried to be lifted again, and the largest pass (cells x F) to do so.
 LIFTS, QUICK = 5, 4_000_000
 
-_REASONS = {
+REASONS = {
     "optimal": "no move is left",
     "progress": "the likelihood has stopped rising",
     "steps": "the limit of steps was reached while it was still rising: raise max_steps",
@@ -50,12 +52,15 @@ class Search:
     count: int
     given: Sequence[Model] = ()
     known: Sequence[Model] = ()
+    executor: Executor | None = None
 
     def explore(self, problem: RecordProblem, rank: int, em: Em) -> list[Run]:
         """Follow each start for a while."""
         starts = [given_model(model) for model in self.given]
         if not starts:
             starts = make_starts(problem, rank, self.count, em, self.rng, self.known)
+        if self.executor is not None:
+            return elsewhere(problem, em, starts, self.executor)
         with side_by_side(problem, rank, len(starts)) as executor:
             return explore(problem, em, starts, self.report, executor)
 
@@ -169,7 +174,7 @@ def as_result(
     """The best run as a model, with what is to be said about it."""
     weights, factors, gone = tidy(best.weights, best.factors)
     value = problem.expect(weights, factors).log_likelihood
-    reason = _REASONS["interrupted" if interrupted(runs) else best.reason]
+    reason = REASONS["interrupted" if interrupted(runs) else best.reason]
     steps = sum(record.step > 0 for r in runs for record in r.records)
     stop = (
         f"Log-likelihood {value:.6g} after {plural(steps, 'step')} from "

@@ -1,6 +1,6 @@
 """Records as the estimators see them: identical ones merged, and the one pass over them."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -11,6 +11,7 @@ from rejoint import kernels
 from rejoint.domain import Domain
 from rejoint.kernels import Cells
 from rejoint.records.sparse import AnyRecords
+from rejoint.solver import Journal, digest
 
 Array = NDArray[np.float64]
 
@@ -37,6 +38,7 @@ class RecordProblem:
     codes: Any  # (M, N) codes, -1 where a cell is missing, or the Cells that are observed
     weight: Array
     threads: int
+    journal: Journal | None = field(default=None, repr=False, compare=False)
 
     #: The objective of a likelihood has no size to be measured against.
     scale = float("nan")
@@ -55,6 +57,11 @@ class RecordProblem:
             )
         codes = merged.codes[used]
         return cls(records.domain, codes, mass[used], threads or kernels.available_threads())
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these records from others, and this problem from other problems of them."""
+        return digest(replace(self, threads=1))
 
     def take(self, rows: NDArray[np.intp], weight: Array) -> Self:
         """Some of the records, with weights of their own."""

@@ -52,7 +52,8 @@ class SmoothProblem(RecordProblem):
     def over(cls, problem: RecordProblem, wished: Sequence[int], time: float) -> "SmoothProblem":
         """The same records with a time for some of the variables."""
         times = tuple(time if n in wished else 0.0 for n in range(len(problem.levels)))
-        return cls(problem.domain, problem.codes, problem.weight, problem.threads, times)
+        same = (problem.domain, problem.codes, problem.weight, problem.threads, problem.journal)
+        return cls(*same, times)
 
     @cached_property
     def spreads(self) -> tuple[tuple[slice, Array], ...]:

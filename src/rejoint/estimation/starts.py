@@ -64,7 +64,12 @@ def make_starts(
 
 def given_model(model: Model) -> Start:
     """A model that is there already, as a start."""
-    return lambda problem: model
+    return partial(itself, model=model)
+
+
+def itself(problem: RecordProblem, model: Model) -> Model:
+    """The model, whatever the problem."""
+    return model
 
 
 def independence(problem: RecordProblem) -> Model:

@@ -1,12 +1,15 @@
 """Choosing the rank: the criterion, the search, the sentence."""
 
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, Literal
+from os import PathLike
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from rejoint.domain import Domain
+from rejoint.estimation.checkpoints import kept, open_journal
 from rejoint.estimation.problem import RecordProblem
 from rejoint.pmf import LowRankPMF
 from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report
@@ -15,7 +18,7 @@ from rejoint.rank.growth import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
 from rejoint.rank.vanishing import vanish
 from rejoint.records.sparse import AnyRecords, R, read_any, some
-from rejoint.solver import Progress
+from rejoint.solver import Journal, Progress
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 
@@ -36,6 +39,8 @@ def select(
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
+    checkpoint: str | PathLike[str] | Journal | None = None,
+    executor: Executor | None = None,
 ) -> Selection:
     """Choose the number of hidden classes.
 
@@ -68,6 +73,10 @@ def select(
         Source of randomness.
     progress : bool, optional
         Whether to show progress on stderr; by default where that is a terminal.
+    checkpoint : path, optional
+        A file from which the same call goes on, after Ctrl-C or a kill, to the same result.
+    executor : concurrent.futures.Executor, optional
+        Where models are fitted to the folds: processes, machines. The result is the same.
 
     Returns
     -------
@@ -92,18 +101,25 @@ def select(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     records = read_any(data, domain=domain, sample_weight=sample_weight)
-    rng = np.random.default_rng(random_state)
+    journal: Journal | None
+    if isinstance(checkpoint, Journal):
+        journal, rng = checkpoint, np.random.default_rng(random_state)
+    else:
+        mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
+        asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
+        journal, rng = open_journal(checkpoint, random_state, mark, n_init=n_init, **asked)
     rows = len(records)
     if rows > MANY:
         records = drawn(records, rng)
     cap = largest_rank(records)
     if given is None and cap == 1:
         return only_one(records, criterion)
-    with Progress(progress) as report:
+    with Progress(progress) as report, kept(journal):
         if criterion == "variational":
-            found = left_over(records, given, cap, n_init, rng, report)
+            found = left_over(records, given, cap, n_init, rng, report, journal)
         else:
-            judge = make_criterion(records, criterion, solver, folds, n_init, rng, report)
+            means = Means(rng, report, journal, executor)
+            judge = make_criterion(records, criterion, solver, folds, n_init, means)
             found = search(judge, criterion, given, cap)
     if rows > MANY:
         words = f"{found.words} {MANY:,} of the {rows:,} rows, drawn at random, were looked at."
@@ -118,14 +134,22 @@ def drawn(records: R, rng: np.random.Generator) -> R:
     return some(records, rows, None if weight is None else weight[rows])
 
 
+class Means(NamedTuple):
+    """What a search works with."""
+
+    rng: np.random.Generator
+    report: Report
+    journal: Journal | None = None
+    executor: Executor | None = None
+
+
 def make_criterion(
     records: AnyRecords,
     criterion: str,
     solver: Any,
     folds: int,
     n_init: int,
-    rng: np.random.Generator,
-    report: Report,
+    means: Means,
 ) -> Criterion:
     """The criterion of a name, ready to score."""
     if criterion not in ("heldout", "bic", "evidence"):
@@ -133,19 +157,20 @@ def make_criterion(
             f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records "
             "left out), 'bic', 'evidence' or 'variational'."
         )
-    whole = Chain.of(records, "map" if criterion == "evidence" else solver, n_init, rng)
+    first = "map" if criterion == "evidence" else solver
+    whole = Chain.of(records, first, n_init, means.rng, means.journal)
     if criterion == "bic":
-        return Bic(whole, report)
+        return Bic(whole, means.report)
     if criterion == "evidence":
-        return Evidence(whole, report)
-    parts = list(part(records, folds, rng))
+        return Evidence(whole, means.report)
+    parts = list(part(records, folds, means.rng))
     if not parts:
         raise ValueError(
             "There is one record, and none to hold out: choose the rank yourself, or by "
             "criterion='bic'."
         )
     used = FEW_FOLDS if size_of(records) > MANY else len(parts)
-    return HeldOut(whole, parts[:used], solver, report)
+    return HeldOut(whole, parts[:used], solver, means.report, means.executor)
 
 
 def left_over(
@@ -155,9 +180,10 @@ def left_over(
     n_init: int,
     rng: np.random.Generator,
     report: Report,
+    journal: Journal | None = None,
 ) -> Selection:
     """What variational Bayes keeps, of as many classes as the largest rank allows."""
-    problem = RecordProblem.of(records)
+    problem = replace(RecordProblem.of(records), journal=journal)
     found = vanish(problem, cap if ranks is None else max(ranks), n_init, rng, report)
     words = (
         f"Rank {found.rank}: of {found.caps[-1]} classes so many keep weight under variational "

@@ -1,7 +1,8 @@
 """Scores of a rank, per record and the higher the better: held-out likelihood, BIC, evidence."""
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,7 +15,7 @@ from rejoint.pmf import LowRankPMF
 from rejoint.rank.fitting import checked, fit, make_starts, solver_for
 from rejoint.rank.folds import Fold
 from rejoint.records.sparse import AnyRecords
-from rejoint.solver import Run, run
+from rejoint.solver import Bookmark, Journal, Run, finished_run, run, spread
 
 Report = Callable[[str], None]
 
@@ -51,17 +52,30 @@ class Chain:
     models: dict[int, Model] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, records: AnyRecords, solver: Any, n_init: int, rng: np.random.Generator) -> "Chain":
+    def of(
+        cls,
+        records: AnyRecords,
+        solver: Any,
+        n_init: int,
+        rng: np.random.Generator,
+        journal: Journal | None = None,
+    ) -> "Chain":
         """A chain that has not begun."""
-        problem = RecordProblem.of(records)
+        problem = replace(RecordProblem.of(records), journal=journal)
         return cls(problem, solver_for(solver, problem), n_init, rng)
 
     def fit(self, rank: int, *others: Model) -> Run:
         """Fit a rank, from the next smaller one that is there and from other starts."""
+        return self.end(rank, fit(self.problem, self.solver, self.begin(rank, *others)))
+
+    def begin(self, rank: int, *others: Model) -> list[Model]:
+        """Where to fit a rank from."""
         below = [r for r in self.models if r < rank]
         warm = self.models[max(below)] if below else None
-        starts = make_starts(self.problem, rank, warm, self.n_init, self.rng)
-        done = fit(self.problem, self.solver, [*others, *starts])
+        return [*others, *make_starts(self.problem, rank, warm, self.n_init, self.rng)]
+
+    def end(self, rank: int, done: Run) -> Run:
+        """Keep the fit of a rank."""
         self.models[rank] = done.weights, done.factors
         return done
 
@@ -78,6 +92,29 @@ class Chain:
         return kernels.class_log_prob(records.codes, weights, factors, levels, threads)
 
 
+def fit_elsewhere(chains: Sequence[Chain], rank: int, start: Model, executor: Executor) -> None:
+    """Fit a rank in all chains at once, on any executor; fits that are kept are not redone."""
+    starts = [chain.begin(rank, start) for chain in chains]
+    marks = [
+        Bookmark.of(chain.problem, chain.solver, models)
+        for chain, models in zip(chains, starts, strict=True)
+    ]
+    runs = [finished_run(mark) for mark in marks]
+    todo = [k for k, found in enumerate(runs) if found is None]
+    bare = [replace(chains[k].problem, threads=1, journal=None) for k in todo]
+    tasks = [(bare[i], chains[k].solver, starts[k]) for i, k in enumerate(todo)]
+    found, ended = spread(executor, fit, tasks)
+    for k, done in zip(todo, found, strict=False):
+        if done is not None:
+            marks[k].close(done)
+            runs[k] = done
+    if ended:
+        raise KeyboardInterrupt
+    for chain, done in zip(chains, runs, strict=True):
+        assert done is not None
+        chain.end(rank, done)
+
+
 class HeldOut:
     """Log-probability of records that the fit has not seen, each held out once.
 
@@ -90,11 +127,18 @@ class HeldOut:
     nearness = "one standard error of the difference"
 
     def __init__(
-        self, whole: Chain, folds: Iterable[Fold[Any]], solver: Any, report: Report
+        self,
+        whole: Chain,
+        folds: Iterable[Fold[Any]],
+        solver: Any,
+        report: Report,
+        executor: Executor | None = None,
     ) -> None:
         self.whole = whole
         self.folds = list(folds)
-        self.chains = [Chain.of(fold.learn, solver, 1, whole.rng) for fold in self.folds]
+        journal = whole.problem.journal
+        self.chains = [Chain.of(fold.learn, solver, 1, whole.rng, journal) for fold in self.folds]
+        self.executor = executor
         self.mass = np.concatenate([fold.mass for fold in self.folds])
         self.spread = np.concatenate([fold.spread for fold in self.folds])
         self.starts = np.cumsum([0, *(len(fold.mass) for fold in self.folds[:-1])])
@@ -106,10 +150,13 @@ class HeldOut:
         """Mean held-out log-probability of a record."""
         self.report(f"rank {rank}")
         self.whole.fit(rank)
+        if self.executor is not None:
+            fit_elsewhere(self.chains, rank, self.whole.models[rank], self.executor)
         parts = []
         for k, (fold, chain) in enumerate(zip(self.folds, self.chains, strict=True)):
             self.report(f"rank {rank}, fold {k + 1} of {len(self.folds)}")
-            chain.fit(rank, self.whole.models[rank])
+            if self.executor is None:
+                chain.fit(rank, self.whole.models[rank])
             parts.append(chain.log_prob(rank, fold.judge))
         self.parts[rank] = np.concatenate(parts)
         return float(self.mass @ self.parts[rank] / self.mass.sum())

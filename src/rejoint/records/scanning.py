@@ -1,6 +1,7 @@
 """Scanning: files, folders, queries, Arrow streams and functions as parts of records."""
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import partial
 from glob import glob, has_magic
 from os import PathLike, stat
@@ -14,7 +15,7 @@ from rejoint.records.formats import DUCKDB, SUFFIXES, format_of
 from rejoint.records.frames import take_apart
 from rejoint.records.packs import META, open_pack, rows_of_part
 from rejoint.records.records import Records
-from rejoint.records.scans import Scan
+from rejoint.records.scans import MEMORY, Scan
 from rejoint.records.sources import Source
 
 __all__ = ["files_of", "scan"]
@@ -24,6 +25,7 @@ def scan(
     source: Any,
     *,
     size: int | None = None,
+    memory: int = MEMORY,
     domain: Domain | None = None,
     sample_weight: str | None = None,
     **options: Any,
@@ -43,6 +45,9 @@ def scan(
         can be asked for its stream more than once. A folder made by :meth:`Scan.pack`.
     size : int, optional
         Rows of a part; by default so many that a part has at most four million cells.
+    memory : int
+        Bytes of records that a fit may hold: where all fit, once identical ones are merged, it is
+        one of records in memory.
     domain : Domain, optional
         Variables and levels.
     sample_weight : str, optional
@@ -69,6 +74,16 @@ def scan(
         return source
     if size is not None and size < 1:
         raise ValueError(f"A part must have at least one row, not {size}.")
+    return replace(_scan(source, size, domain, sample_weight, options), memory=memory)
+
+
+def _scan(
+    source: Any,
+    size: int | None,
+    domain: Domain | None,
+    sample_weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
     if isinstance(source, str | PathLike):
         if Path(source).is_dir() and Path(source, META).is_file():
             return open_pack(source, size)

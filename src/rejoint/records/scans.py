@@ -1,7 +1,7 @@
 """Scan: records that are read part by part, as often as needed, and never held whole."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from os import PathLike
 from typing import TypeVar
@@ -13,6 +13,9 @@ from rejoint.records.records import Records
 __all__ = ["Scan"]
 
 T = TypeVar("T")
+
+#: Bytes of records that a fit holds; finding those that are alike takes three times as much.
+MEMORY = 2**27
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,6 +37,8 @@ class Scan:
         What tells this source from others: names, sizes and dates of files.
     rows : int, optional
         Number of rows, where it is known beforehand.
+    memory : int
+        Bytes of records that a fit may hold; where all fit, it is one of records in memory.
     quick : bool
         Whether a pass costs little more than the computing: what is not is packed before many.
 
@@ -53,6 +58,7 @@ class Scan:
     stamp: str = ""
     rows: int | None = None
     quick: bool = False
+    memory: int = MEMORY
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -65,6 +71,11 @@ class Scan:
         ('a',)
         """
         return self.domain.names
+
+    @property
+    def part_memory(self) -> int:
+        """Bytes of records that the look at one part may hold."""
+        return self.memory
 
     def __repr__(self) -> str:
         size = "" if self.rows is None else f"{plural(self.rows, 'row')}, "
@@ -101,4 +112,4 @@ class Scan:
         """
         from rejoint.records.packs import pack  # which makes a Scan in turn
 
-        return pack(self, folder)
+        return replace(pack(self, folder), memory=self.memory)

@@ -66,10 +66,10 @@ class Sightings:
                 f"out (without=[{self.name!r}]), or group its values."
             )
         size = len(column.labels) + 1
-        cells: NDArray[Any] = np.bincount(column.codes + 1, times, size)[1:]
+        cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
         mass = cells
         if weight is not None:
-            mass = np.bincount(column.codes + 1, weights=weight, minlength=size)[1:]
+            mass = np.asarray(np.bincount(column.codes + 1, weight, size)[1:], dtype=np.float64)
         for name, found in (("cells", cells), ("mass", mass)):
             total = np.zeros(len(self.labels))
             total[: len(getattr(self, name))] = getattr(self, name)
@@ -83,11 +83,10 @@ class Sightings:
         distinct, where = np.unique(
             np.concatenate(_alike(self.values, values)), return_inverse=True
         )
-        before = self.value_cells, self.value_mass
-        self.value_cells, self.value_mass = (
-            np.bincount(where, weights=np.concatenate(both), minlength=len(distinct))
-            for both in zip(before, (cells, mass), strict=True)
-        )
+        cells = np.concatenate([self.value_cells, cells])
+        mass = np.concatenate([self.value_mass, mass])
+        self.value_cells = np.bincount(where, cells, len(distinct)).astype(np.float64)
+        self.value_mass = np.bincount(where, mass, len(distinct)).astype(np.float64)
         self.values = distinct
         if len(distinct) > MOST:
             self.sampled = Sampled(MOST)

@@ -5,14 +5,21 @@ the residual of the optimality conditions, says in words why, and survives Ctrl-
 """
 
 from rejoint.solver.arguments import whole
-from rejoint.solver.loop import Record, Run, Stalled, relative_error, run, why_stop
-from rejoint.solver.progress import Progress
+from rejoint.solver.digests import digest
+from rejoint.solver.history import Record, Run
+from rejoint.solver.journal import Journal
+from rejoint.solver.loop import Stalled, relative_error, run, why_stop
+from rejoint.solver.progress import Progress, duration
 from rejoint.solver.protocols import Array, Limits, Sized, Solver, State
 from rejoint.solver.result import FitResult
+from rejoint.solver.resuming import Bookmark, finished_run
+from rejoint.solver.spreading import spread
 
 __all__ = [
     "Array",
+    "Bookmark",
     "FitResult",
+    "Journal",
     "Limits",
     "Progress",
     "Record",
@@ -21,8 +28,12 @@ __all__ = [
     "Solver",
     "Stalled",
     "State",
+    "digest",
+    "duration",
+    "finished_run",
     "relative_error",
     "run",
+    "spread",
     "whole",
     "why_stop",
 ]

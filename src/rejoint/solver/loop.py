@@ -1,81 +1,19 @@
 """The one loop: steps, their history, and the reason to stop."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from rejoint.solver.history import Record, Run
+from rejoint.solver.progress import duration
 from rejoint.solver.protocols import Array, Limits, Sized, Solver
+from rejoint.solver.resuming import Bookmark, finished_run
 
 
 class Stalled(Exception):
     """Raised by a step that finds no way on, though the model is not known to be optimal."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """One line of the history.
-
-    Parameters
-    ----------
-    start : int
-        Which start it belongs to.
-    solver : str
-        Which solver took the step.
-    step : int
-        Number of the step; 0 is the start itself.
-    objective : float
-        Objective after the step.
-    residual : float
-        Residual of the optimality conditions after the step.
-    seconds : float
-        Time since the run began.
-
-    Examples
-    --------
-    >>> Record(0, "newton", 3, 1e-9, 1e-6, 0.1).step
-    3
-    """
-
-    start: int
-    solver: str
-    step: int
-    objective: float
-    residual: float
-    seconds: float
-
-
-@dataclass(frozen=True)
-class Run:
-    """Outcome of one solver from one start.
-
-    Parameters
-    ----------
-    weights, factors : array
-        The best model reached.
-    objective, residual, error : float
-        Its objective, residual, and relative error of the tables.
-    reason : {"exact", "optimal", "progress", "stalled", "steps", "interrupted"}
-        Why it stopped.
-    records : tuple of Record
-        The history.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> Run(np.ones(1), np.ones((2, 1)) / 2, 0.0, 0.0, 0.0, "exact").reason
-    'exact'
-    """
-
-    weights: Array
-    factors: Array
-    objective: float
-    residual: float
-    error: float
-    reason: str
-    records: tuple[Record, ...] = ()
 
 
 def run(
@@ -86,8 +24,11 @@ def run(
     *,
     start: int = 0,
     report: Callable[[str], None] | None = None,
+    bookmark: Bookmark | None = None,
 ) -> Run:
     """Step until the solver's limits, or the user, say stop.
+
+    Where the problem has a journal the run is kept there, and one that was interrupted goes on.
 
     Parameters
     ----------
@@ -101,6 +42,8 @@ def run(
         Number of the start, for the history.
     report : callable, optional
         Called with a line of progress after each step.
+    bookmark : Bookmark, optional
+        Where to keep it; by default at a place that solver, problem and start tell.
 
     Examples
     --------
@@ -113,19 +56,22 @@ def run(
     >>> fit.error < 1e-9
     True
     """
-    begun, limits = perf_counter(), solver.limits
-    state = solver.init(problem, weights, factors)
-    records: list[Record] = []
+    mark = bookmark or Bookmark.of(problem, solver, start, weights, factors)
+    if (found := finished_run(mark)) is not None:
+        return found
+    limits = solver.limits
+    state, records = mark.resume(solver) or (solver.init(problem, weights, factors), [])
+    begun = perf_counter() - (records[-1].seconds if records else 0.0)
 
     def note(step: int) -> None:
         seconds = perf_counter() - begun
         records.append(Record(start, solver.name, step, state.objective, state.residual, seconds))
         if report is not None:
-            error = relative_error(problem, state.objective)
-            report(f"start {start + 1}, {solver.name} step {step}, relative error {error:.2e}")
+            report(in_words(problem, records, limits))
 
-    note(0)
-    reason = ""
+    if not records:
+        note(0)
+    sure, reason = (state, len(records)), ""
     try:
         while not (reason := why_stop(problem, records, limits)):
             before, state = state, solver.step(problem, state)
@@ -133,11 +79,14 @@ def run(
                 reason = "optimal"
                 break
             note(len(records))
+            sure = state, len(records)
+            mark.keep(solver, state, records)
     except Stalled:
         reason = "stalled"
     except KeyboardInterrupt:
         reason = "interrupted"
-    return Run(
+        mark.keep(solver, sure[0], records[: sure[1]], now=True)
+    done = Run(
         state.weights,
         state.factors,
         state.objective,
@@ -146,6 +95,45 @@ def run(
         reason,
         tuple(records),
     )
+    if reason != "interrupted":
+        mark.close(done)
+    return done
+
+
+def in_words(problem: Sized, records: Sequence[Record], limits: Limits) -> str:
+    """A line of progress, with the time that is left where it can be told.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> records = [Record(0, "em", k, 9.0 + 0.5**k, 0.1, float(k)) for k in range(30)]
+    >>> in_words(SimpleNamespace(scale=float("nan")), records, Limits(progress=1e-9))
+    'start 1, em step 29, objective 9.000000002, about 8 seconds left'
+    """
+    last = records[-1]
+    line = f"start {last.start + 1}, {last.solver} step {last.step}"
+    if np.isfinite(problem.scale):
+        line += f", relative error {relative_error(problem, last.objective):.2e}"
+    else:
+        line += f", objective {last.objective:.10g}"
+    left = seconds_left(records, limits)
+    return line if left is None or left < 5 else f"{line}, about {duration(left)} left"
+
+
+def seconds_left(records: Sequence[Record], limits: Limits) -> float | None:
+    """Seconds until the objective falls too slowly to go on, if its gains shrink as they did."""
+    window, last = limits.window, records[-1]
+    if len(records) <= 2 * window or last.step < 1:
+        return None
+    recent, before = (
+        records[-1 - k - window].objective - records[-1 - k].objective for k in (0, window)
+    )
+    enough = limits.progress * abs(last.objective)
+    if not 0 < enough < recent < before:
+        return None
+    steps = window * np.log(recent / enough) / np.log(before / recent)
+    each = (last.seconds - records[-1 - window].seconds) / window
+    return float(each * min(steps, limits.max_steps - last.step))
 
 
 def relative_error(problem: Sized, objective: float) -> float:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rejoint.pmf import LowRankPMF
-from rejoint.solver.loop import Record, Run
+from rejoint.solver.history import Record, Run
 
 if TYPE_CHECKING:
     from rejoint.estimation.posterior import Posterior

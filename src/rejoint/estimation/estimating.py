@@ -1,0 +1,240 @@
+"""Estimate: from records to the joint, whatever the size of the records."""
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from rejoint.domain import Domain
+from rejoint.estimation.bayes import Bayes
+from rejoint.estimation.checkpoints import kept, open_journal
+from rejoint.estimation.choices import (
+    MODES,
+    SPARE,
+    affordable,
+    choose,
+    choose_for_scan,
+    given_start,
+    smooth_words,
+)
+from rejoint.estimation.em import Em
+from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, interrupted_result
+from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation.scanned import ScanProblem, fit_scan
+from rejoint.estimation.slipping import best_time
+from rejoint.estimation.smoothing import SmoothProblem, wished_variables
+from rejoint.estimation.starts import Model
+from rejoint.estimation.surveys import at_hand, survey_of
+from rejoint.pmf import LowRankPMF
+from rejoint.records import Scan
+from rejoint.records.sparse import AnyRecords, read_any
+from rejoint.solver import FitResult, Journal, Progress, digest, whole
+
+if TYPE_CHECKING:
+    from rejoint.rank import Selection
+
+__all__ = ["estimate"]
+
+#: What to do where only records in memory will do.
+INSTEAD = "give scan(..., memory=) more bytes, estimate from a part of the records, or go without."
+
+
+def estimate(
+    data: Any,
+    rank: int | Literal["auto"] = "auto",
+    solver: str | Em | Bayes = "auto",
+    *,
+    smooth: bool | Sequence[str] = False,
+    start: LowRankPMF | None = None,
+    n_init: int | None = None,
+    sample_weight: Any = None,
+    domain: Domain | None = None,
+    random_state: int | np.random.Generator | None = None,
+    progress: bool | None = None,
+    checkpoint: str | PathLike[str] | None = None,
+    executor: Executor | None = None,
+) -> FitResult:
+    """Estimate the joint from records, incomplete ones included.
+
+    Parameters
+    ----------
+    data : Records, SparseRecords, Scan, frame, array or list of dicts
+        The records; see :meth:`Records.of`. Those of a :func:`rejoint.scan` that do not fit into
+        memory are read anew for each pass, from the fit to a sample on.
+    rank : int or "auto"
+        Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
+    solver : {"auto", "ml", "map", "bayes"} or solver object
+        ``"ml"`` maximises the likelihood; ``"map"`` likelihood times a Dirichlet prior centred
+        on each variable's own shares, whose strength the data choose; ``"bayes"`` draws from
+        the posterior, so that ``result.posterior`` has a mean and bounds for any question.
+        ``"auto"`` takes Bayes, or likelihood where records are plenty (2,000 a parameter).
+    smooth : bool or list of names
+        Ordinal or binned variables whose factor columns are to be smooth, neighbouring levels
+        informing each other; True for all of them. How smooth is chosen by held-out likelihood,
+        and may come out as not at all.
+    start : LowRankPMF, optional
+        Where to begin; the only start then.
+    n_init : int, optional
+        Starts: one from the records' own tables, one from the fit that chose the rank, others
+        grown from records that smaller models lack, or random. 20 by default where a pass is
+        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default.
+    sample_weight : array or name of a column, optional
+        How many times each record counts.
+    domain : Domain, optional
+        Variables and levels, where the data should not define them.
+    random_state : int or Generator, optional
+        Source of randomness.
+    progress : bool, optional
+        Whether to show progress on stderr; by default where that is a terminal.
+    checkpoint : path, optional
+        A file that is written to from time to time. The same call goes on from there, after
+        Ctrl-C or a kill, and comes to the same result as without.
+    executor : concurrent.futures.Executor, optional
+        Where starts are followed and ranks are judged: a pool of processes, or of machines
+        (``dask.distributed.Client().get_executor()``). The result is the same.
+
+    Returns
+    -------
+    FitResult
+        With ``pmf``, ``log_likelihood``, ``posterior`` (Bayes), ``choice`` (what was chosen
+        and why), ``stop`` and ``history``.
+
+    Notes
+    -----
+    Right if cells are missing at random: whether one is missing may depend on what is seen.
+    Ctrl-C ends the fit and returns the best model so far.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.datasets.asia()
+    >>> data = rj.datasets.remove_cells(truth.sample(2000, random_state=0), 0.2, random_state=0)
+    >>> result = rj.estimate(data, rank=4, solver="ml", random_state=0)
+    >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
+    True
+    """
+    asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
+    request = Request(rank, solver, smooth, start, n_init, progress, executor)
+    if isinstance(data, Scan):
+        if domain is not None or sample_weight is not None:
+            raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
+        mark = digest(data.stamp, data.names, data.domain.shape)
+        journal, rng = open_journal(checkpoint, random_state, mark, **asked)
+        with kept(journal):
+            return estimate_scan(data, request, journal, rng)
+    records = read_any(data, domain=domain, sample_weight=sample_weight)
+    mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
+    journal, rng = open_journal(checkpoint, random_state, mark, **asked)
+    with kept(journal):
+        return estimate_records(records, request, journal, rng)
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked of an estimate."""
+
+    rank: int | Literal["auto"]
+    solver: str | Em | Bayes
+    smooth: bool | Sequence[str]
+    start: LowRankPMF | None
+    n_init: int | None
+    progress: bool | None
+    executor: Executor | None
+
+
+def chosen_rank(
+    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
+) -> tuple[int, "Selection | None"]:
+    """The rank that was given, or the one that the records speak for, and how that came."""
+    if request.rank != "auto":
+        return whole("rank", request.rank), None
+    from rejoint import rank as ranks  # rank.py stands below: it calls estimate in turn
+
+    found = ranks.select(
+        records,
+        random_state=rng,
+        progress=request.progress,
+        checkpoint=journal,
+        executor=request.executor,
+    )
+    return found.rank, found
+
+
+def estimate_records(
+    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
+) -> FitResult:
+    """Estimate from records that are in memory."""
+    problem = replace(RecordProblem.of(records), journal=journal)
+    wished = wished_variables(problem.domain, request.smooth)
+    rank, selection = chosen_rank(records, request, journal, rng)
+    said: list[str] = []
+    known: list[Model] = []
+    if selection is not None:
+        said, best = [selection.words], selection.pmf
+        if selection.interrupted and best is not None and request.start is None:
+            # One Ctrl-C is enough: what was fitted on the way is the best so far.
+            weights, factors = np.asarray(best.weights), np.vstack(best.factors)
+            found = interrupted_result(problem, weights, factors)
+            return replace(found, choice=said[0], selection=selection)
+        known = given_start(best, problem, rank)
+    chosen, why = choose(problem, rank, request.solver)
+    said.append(why)
+    n_init = request.n_init
+    count = affordable(problem, rank) if n_init is None else whole("n_init", n_init)
+    with Progress(request.progress) as report:
+        if wished:
+            time, ended = best_time(problem, rank, wished, rng, report)
+            if ended is not None:
+                return replace(interrupted_result(problem, *ended), choice=" ".join(said))
+            problem = SmoothProblem.over(problem, wished, time)
+            said.append(smooth_words(time))
+        given = given_start(request.start, problem, rank)
+        search = Search(rng, report, count, given, known, request.executor)
+        if isinstance(chosen, Bayes):
+            if n_init is not None:
+                chosen = replace(chosen, chains=count)
+            search = replace(search, count=max(chosen.chains, MODES))
+            spare = 0
+            if selection is not None and chosen.sparsity == 1.0:
+                # Classes that are not needed lose their weight below a pseudo-count of one.
+                spare, chosen = SPARE, replace(chosen, sparsity=0.3)
+            result = fit_bayes(problem, rank, chosen, search, spare)
+        elif chosen == "map":
+            result = fit_map(problem, rank, search)
+        else:
+            em = chosen if isinstance(chosen, Em) else Em()
+            result = fit_ml(problem, rank, em, search)
+    return replace(result, choice=" ".join(said), selection=selection)
+
+
+def estimate_scan(
+    scan: Scan, request: Request, journal: Journal | None, rng: np.random.Generator
+) -> FitResult:
+    """Estimate from records that are read part by part; at once where they fit into memory."""
+    seed = int(deepcopy(rng).integers(2**62))  # records in memory draw the same numbers then
+    with Progress(request.progress) as report, at_hand(scan) as scan:
+        survey = survey_of(scan, seed, report, journal)
+        if (records := survey.records) is not None:
+            return estimate_records(records, request, journal, rng)
+        problem = ScanProblem.over(scan, survey, report, journal)
+        if request.smooth is not False:
+            raise ValueError("smooth columns need records in memory: " + INSTEAD)
+        sample = replace(RecordProblem.of(survey.sample), journal=journal)
+        rank, selection = chosen_rank(survey.sample, request, journal, rng)
+        said: list[str] = []
+        known: list[Model] = []
+        if selection is not None:
+            size = f"{len(survey.sample):,} of the {survey.rows:,} records"
+            said = [f"{selection.words} {size}, drawn at random, were looked at."]
+            known = given_start(selection.pmf, sample, rank)
+        chosen, why = choose_for_scan(problem, rank, request.solver)
+        n_init = request.n_init
+        count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
+        given = given_start(request.start, problem, rank)
+        search = Search(rng, report, count, given, known, request.executor)
+        result = fit_scan(problem, rank, chosen, search)
+    return replace(result, choice=" ".join([*said, why]), selection=selection)
