@@ -15,7 +15,7 @@ from paper.table4 import quiet
 from rejoint.factorization import Admm, Limits
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
-RUNS, STARTS, SWEEPS = 10, 1, 300
+RUNS, STARTS, SWEEPS = 10, 1, 200
 
 #: Name of the value, its label and line; tables first, then what is estimated from records.
 CURVES = {
@@ -51,7 +51,7 @@ def from_tables(
 ) -> dict[str, float]:
     """The paper's algorithm on pairs, triples and quadruples, counted where available."""
     truth, _, data = make_data(rank, size, missing, seed)
-    limits = Limits(max_steps=sweeps, progress=1e-5, window=25)
+    limits = Limits(max_steps=sweeps, progress=1e-4, window=25)
     solver = Admm(limits=limits)
     found = {}
     for order, name in ORDERS.items():
