@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.compose import make_column_transformer
 from sklearn.exceptions import NotFittedError
@@ -352,6 +353,16 @@ def test_composes(frame):
         "remainder__d",
     ]
     assert out[["jointimputer__a", "jointimputer__c"]].notna().all(axis=None)
+
+
+def test_weights_are_routed(frame):
+    weight = np.arange(len(frame)) % 3
+    imputer = rj.JointImputer(rank=2, solver="map", n_init=1, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(clone(imputer).set_fit_request(sample_weight=True), OrdinalEncoder())
+        inside = pipe.fit(frame, sample_weight=weight)[0]
+    assert inside.pmf_.equals(clone(imputer).fit(frame, sample_weight=weight).pmf_)
+    assert not inside.pmf_.equals(clone(imputer).fit(frame).pmf_)
 
 
 def test_set_output_clone_pickle(fitted, frame):

@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -321,6 +322,16 @@ def test_searched_and_validated(frame):
     search = GridSearchCV(model, {"rank": [1, 2]}, cv=2).fit(frame)
     assert search.best_params_ == {"rank": 2}
     assert cross_val_score(make_pipeline(model), frame, cv=2).shape == (2,)
+
+
+def test_weights_are_routed(frame):
+    weight = np.arange(len(frame)) % 3
+    model = rj.JointPMF(rank=2, solver="map", n_init=1, random_state=0)
+    with sklearn.config_context(enable_metadata_routing=True):
+        pipe = make_pipeline(clone(model).set_fit_request(sample_weight=True))
+        inside = pipe.fit(frame, sample_weight=weight)[0]
+    assert inside.pmf_ == clone(model).fit(frame, sample_weight=weight).pmf_
+    assert inside.pmf_ != clone(model).fit(frame).pmf_
 
 
 def test_pickled(fitted, frame):
