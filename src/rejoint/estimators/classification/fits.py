@@ -171,7 +171,9 @@ def choose(
     best = min(found, key=held.loss)
     # An average over starts can do with less of a prior.
     found[found.index(best)] = walk(
-        lambda s: held.loss(s, starts=starts), best, [best._replace(strength=s) for s in strengths]
+        lambda s: held.loss(s, starts=held.starts),
+        best,
+        [best._replace(strength=s) for s in strengths],
     )
     wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
     wide.sort(key=lambda s: held.loss(s, FEW_HOLES) + held.loss(s, MANY_HOLES))

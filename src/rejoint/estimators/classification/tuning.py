@@ -20,8 +20,12 @@ from rejoint.solver import Run, run
 
 __all__ = ["HeldOut", "Setting", "search"]
 
-#: Parts that records are held out in, and cells of different records above which one has to do.
+#: Parts that records are held out in, and cells learnt from, of different records, that are enough:
+#: of large tables, fewer parts have to do.
 FOLDS, MANY = 5, 100_000
+
+#: Starts that are averaged where settings are judged, if there will be as many.
+STARTS = 3
 
 #: Records that are enough to choose by.
 ENOUGH = 50_000
@@ -94,7 +98,7 @@ class HeldOut:
     rng : Generator
         Which records are held out.
     starts : int
-        Fits that will be averaged for each setting, which the weights are to be right for.
+        Fits that will be averaged for each setting, which weights are to be right for.
 
     Examples
     --------
@@ -116,7 +120,7 @@ class HeldOut:
         self.solver = solver
         self.parts = list(parts(records, targets, rng))
         self.weight = np.concatenate([p.weight for p in self.parts])
-        self.starts = starts
+        self.starts = min(starts, STARTS)
         self.tried: defaultdict[Setting, list[tuple[Array, ...]]] = defaultdict(list)
 
     def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> Array:
@@ -195,6 +199,7 @@ def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[
     weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
     told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
     others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
+    cells = 0
     for fold in part(told, FOLDS, rng):
         codes = np.array(fold.judge.codes)
         judged = tuple(with_holes(codes, targets, *share, rng) for share in HOLES)
@@ -205,7 +210,8 @@ def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[
         )
         seed = int(rng.integers(2**32))
         yield Part(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
-        if learn.codes.size > MANY:
+        cells += learn.codes.size
+        if cells > MANY:
             return
 
 
