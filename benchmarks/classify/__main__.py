@@ -99,11 +99,26 @@ def show(cells: Cells, sets: list[str], methods: list[str], splits: int) -> None
     for measure in ("seconds", "cpu", "log_loss"):
         row = (np.mean([cells[f"{n}|{OURS}|{k}"][measure] for k in range(splits)]) for n in sets)
         print(f"{'ours, ' + measure:22}" + "".join(f"{value:9.3g}       " for value in row))
-    for name in sets if rivals else []:
+    if rivals:
+        compare(errors, sets, rivals)
+
+
+def compare(errors: dict[tuple[str, str], np.ndarray], sets: list[str], rivals: list[str]) -> None:
+    """Ours against the best of the others, in pairs, and the marks: whether they are reached."""
+    print(
+        f"\n{'':10}{'ours':>8}{'best':>8}  {'of the others':20}"
+        f"{'apart':>9}{'SE':>8}  {'at most 1 SE above':20}{'paper, CP':>10}  below"
+    )
+    for name in sets:
+        ours = errors[name, OURS]
         best = min(rivals, key=lambda method: errors[name, method].mean())
-        apart = errors[name, OURS] - errors[name, best]
-        verdict = "within one standard error" if apart.mean() <= se(apart) else "NOT reached"
-        print(f"{name}: ours - {best} = {apart.mean():+.4f} ±{se(apart):.4f} (paired): {verdict}")
+        apart = ours - errors[name, best]
+        near, below = apart.mean() <= se(apart), ours.mean() < PRINTED_CP[name]
+        print(
+            f"{name:10}{ours.mean():8.4f}{errors[name, best].mean():8.4f}  {best:20}"
+            f"{apart.mean():+9.4f}{se(apart):8.4f}  {'yes' if near else 'NO':20}"
+            f"{PRINTED_CP[name]:10.3f}  {'yes' if below else 'NO'}"
+        )
 
 
 def se(values: np.ndarray) -> float:
