@@ -50,9 +50,9 @@ class Sightings:
             return
         there = slice(None) if column.missing is None else ~column.missing
         values = column.values[there]
-        times = np.ones(len(values)) if times is None else times[there]
         if len(values):
-            self._add_values(values, times if weight is None else weight[there], times)
+            mass = None if weight is None else weight[there]
+            self._add_values(*_tallied(values, None if times is None else times[there], mass))
 
     def _add_labels(self, column: Coded, weight: Floats | None, times: Floats | None) -> None:
         if not column.labels:
@@ -76,21 +76,18 @@ class Sightings:
             np.add.at(total, places, found)
             setattr(self, name, total)
 
-    def _add_values(self, values: NDArray[Any], mass: Floats, cells: Floats) -> None:
+    def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
+        """Take in distinct numbers, how often they came and what they weigh."""
         if self.sampled is not None:
             self.sampled.add(values, mass)
             return
-        distinct, where = np.unique(
-            np.concatenate(_alike(self.values, values)), return_inverse=True
-        )
+        both = np.concatenate(_alike(self.values, values))
         cells = np.concatenate([self.value_cells, cells])
         mass = np.concatenate([self.value_mass, mass])
-        self.value_cells = np.bincount(where, cells, len(distinct)).astype(np.float64)
-        self.value_mass = np.bincount(where, mass, len(distinct)).astype(np.float64)
-        self.values = distinct
-        if len(distinct) > MOST:
+        self.values, self.value_cells, self.value_mass = _tallied(both, cells, mass)
+        if len(self.values) > MOST:
             self.sampled = Sampled(MOST)
-            self.sampled.add(distinct, self.value_mass)
+            self.sampled.add(self.values, self.value_mass)
 
     def variable(self, wish: Wish) -> Variable:
         """The variable behind the column, as its whole would have made it."""
@@ -142,6 +139,26 @@ class Sampled:
     def all(self) -> tuple[NDArray[Any], Floats]:
         """The sample, each value of the same weight."""
         return self.values, np.ones(len(self.values))
+
+
+def _tallied(
+    values: NDArray[Any], cells: Floats | None, mass: Floats | None
+) -> tuple[NDArray[Any], Floats, Floats]:
+    """Each value once, in order, with its cells (one each by default) and its mass (as many)."""
+    low = int(values.min()) if values.dtype == np.int64 else 0
+    if values.dtype == np.int64 and int(values.max()) - low <= len(values) + 1000:
+        where = values - low  # a table of them is cheaper than sorting
+        count = np.bincount(where)
+        distinct: NDArray[Any] = np.flatnonzero(count) + low
+    else:
+        distinct, where, count = np.unique(values, return_inverse=True, return_counts=True)
+    there = count > 0
+    number: Floats = count[there].astype(np.float64)
+    if cells is not None:
+        number = np.asarray(np.bincount(where, cells)[there], dtype=np.float64)
+    if mass is None:
+        return distinct, number, number
+    return distinct, number, np.asarray(np.bincount(where, mass)[there], dtype=np.float64)
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
