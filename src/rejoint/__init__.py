@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation import estimate
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
-    from rejoint.factorization import factorize
+    from rejoint.factorization import AllTables, factorize
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
@@ -28,6 +28,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives; None marks a module that is public itself.
 _HOMES: dict[str, str | None] = {
+    "AllTables": "factorization",
     "Answer": "pmf",
     "Bin": "domain",
     "Domain": "domain",
@@ -65,6 +66,7 @@ _HOMES: dict[str, str | None] = {
 }
 
 __all__ = [
+    "AllTables",
     "Answer",
     "Bin",
     "Domain",

@@ -7,6 +7,7 @@ import numpy as np
 
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.filling import briefly, fit_filled
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.newton import Newton
@@ -20,7 +21,7 @@ from rejoint.pmf import LowRankPMF
 from rejoint.remarks import remark
 from rejoint.solver import FitResult, Limits, Progress, whole
 
-__all__ = ["Admm", "Algebraic", "Auto", "Kl", "Limits", "Newton", "factorize"]
+__all__ = ["Admm", "Algebraic", "AllTables", "Auto", "Kl", "Limits", "Newton", "factorize"]
 
 _SOLVERS: dict[str, type[Any]] = {
     "auto": Auto,
@@ -32,7 +33,7 @@ _SOLVERS: dict[str, type[Any]] = {
 
 
 def factorize(
-    marginals: Marginals,
+    marginals: Marginals | AllTables,
     rank: int,
     solver: str | AnySolver | Auto = "auto",
     *,
@@ -49,8 +50,8 @@ def factorize(
 
     Parameters
     ----------
-    marginals : Marginals
-        The tables, and moments if any.
+    marginals : Marginals or AllTables
+        The tables, and moments if any; or records whose tables are too many to be formed.
     rank : int
         Number of hidden classes, F.
     solver : {"auto", "algebraic", "admm", "newton", "kl"} or solver object
@@ -91,6 +92,12 @@ def factorize(
     >>> rj.metrics.tensor_error(truth, result.pmf) < 1e-10
     True
     """
+    if isinstance(marginals, AllTables):
+        rank, n_init = whole("rank", rank), whole("n_init", n_init)
+        chosen, rng = as_solver(solver), np.random.default_rng(random_state)
+        model = as_model(start, rank)
+        with Progress(progress) as report:
+            return fit_all_tables(marginals, rank, chosen, model, n_init, weighting, rng, report)
     if not isinstance(marginals, Marginals):
         raise TypeError(
             f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
@@ -183,14 +190,23 @@ def as_start(
     start: LowRankPMF | str | None, marginals: Marginals, rank: int
 ) -> tuple[Array, Array] | str | None:
     """Weights and stacked factors of a given model; a word or None as it is."""
-    if start is None or (isinstance(start, str) and start in ("random", "algebraic")):
+    model = as_model(start, rank)
+    if model is None:
+        assert start is None or isinstance(start, str)
         return start
+    model = model.align(marginals.domain)
+    return np.array(model.weights), np.vstack(model.factors)
+
+
+def as_model(start: LowRankPMF | str | None, rank: int) -> LowRankPMF | None:
+    """The model to begin at, if one is given."""
+    if start is None or (isinstance(start, str) and start in ("random", "algebraic")):
+        return None
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
-    start = start.align(marginals.domain)
     if start.rank != rank:
         raise ValueError(f"start has rank {start.rank}, but rank={rank} was asked for.")
-    return np.array(start.weights), np.vstack(start.factors)
+    return start
 
 
 def as_pmf(problem: Problem, marginals: Marginals, weights: Array, factors: Array) -> LowRankPMF:

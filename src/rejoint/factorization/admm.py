@@ -10,11 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rejoint.factorization import grams
 from rejoint.factorization.mixing import mixing_shares
-from rejoint.factorization.moments import factor_pull, weights_pull
-from rejoint.factorization.problem import Array, Problem, gram_stack, mttkrp, objective
+from rejoint.factorization.problem import Array, Problem, objective
+from rejoint.factorization.tableless import RecordTables, RecordVisit
 from rejoint.factorization.updates import factor_update, weights_update
+from rejoint.factorization.visits import TableVisit, Visit, weights_normal
 from rejoint.kernels import project_columns
 from rejoint.solver import Limits, Stalled, relative_error
 
@@ -66,20 +66,22 @@ class Admm:
     limits: Limits = field(default=Limits(max_steps=2000, progress=1e-6, window=25))
     name: str = field(default="admm", init=False)
 
-    def init(self, problem: Problem, weights: Array, factors: Array) -> AdmmState:
+    def init(self, problem: Problem | RecordTables, weights: Array, factors: Array) -> AdmmState:
         """State at a first model, with zero duals."""
-        value = objective(problem, weights, factors)
+        value = value_of(problem, weights, factors)
         zero = np.zeros_like
         return AdmmState(weights, factors, zero(weights), zero(factors), value, np.inf)
 
-    def step(self, problem: Problem, state: AdmmState) -> AdmmState:
+    def step(self, problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
-        value = objective(problem, swept.weights, swept.factors)
+        value = value_of(problem, swept.weights, swept.factors)
         moved = np.linalg.norm(stack(swept) - stack(state)) / np.linalg.norm(stack(state))
         # Moves are small because little is left as well as because they lead nowhere.
         left = relative_error(problem, state.objective)
         residual = float(moved / left) if left > 0 else 0.0
+        if np.isnan(left):  # the size of tables that are not formed is not known
+            residual = float(moved)
         if value > state.objective:
             if state.rejected + 1 >= PATIENCE and residual > SETTLED:
                 raise Stalled
@@ -110,45 +112,47 @@ def stack(state: AdmmState) -> Array:
     return np.vstack([state.weights, state.factors])
 
 
-def sweep(problem: Problem, state: AdmmState, inner: int) -> AdmmState:
+def sweep(problem: Problem | RecordTables, state: AdmmState, inner: int) -> AdmmState:
     """Update each factor, then the weights (the paper's two subproblems)."""
     weights, factors = state.weights, state.factors.copy()
     dual = state.factors_dual.copy()
-    products = gram_stack(problem, factors)
+    visit = begin(problem, weights, factors)
     outer = np.outer(weights, weights)
     for n in range(len(problem.levels)):
         rows = problem.rows(n)
-        gram = grams.without(problem.families, products, n)
-        target = mttkrp(problem, factors, n)
-        if problem.moments:
-            more, pulled = factor_pull(problem, products, weights, factors, n)
-            gram, target = gram + more, target + pulled
+        gram, target = visit.normal(n)
         factors[rows], dual[rows] = factor_update(
             outer * gram, target * weights, factors[rows], dual[rows], inner
         )
-        products[n] = factors[rows].T @ factors[rows]
-    weights, weights_dual = best_weights(
-        problem, products, weights, factors, state.weights_dual, 2 * inner
-    )
+        visit.moved(n)
+    gram, target = visit.whole()
+    weights, weights_dual = weights_update(gram, target, weights, state.weights_dual, 2 * inner)
     return AdmmState(weights, factors, weights_dual, dual, np.inf, np.inf)
+
+
+def begin(problem: Problem | RecordTables, weights: Array, factors: Array) -> Visit:
+    """A visit to all variables, whichever form the tables have."""
+    if isinstance(problem, RecordTables):
+        return RecordVisit(problem, factors)
+    return TableVisit(problem, weights, factors)
+
+
+def value_of(problem: Problem | RecordTables, weights: Array, factors: Array) -> float:
+    """The objective, whichever form the tables have."""
+    if isinstance(problem, RecordTables):
+        return problem.objective(weights, factors)
+    return objective(problem, weights, factors)
 
 
 def best_weights(
     problem: Problem, products: Array, weights: Array, factors: Array, dual: Array, steps: int
 ) -> tuple[Array, Array]:
     """The weights' subproblem for given factors: new weights and their duals."""
-    gram = grams.whole(problem.families, products)
-    target = np.zeros_like(weights)
-    for n in range(len(problem.levels)):
-        mine = mttkrp(problem, factors, n, owned=True)
-        target += np.sum(mine * factors[problem.rows(n)], axis=0)
-    if problem.moments:
-        more, pulled = weights_pull(problem, products, weights, factors)
-        gram, target = gram + more, target + pulled
+    gram, target = weights_normal(problem, products, weights, factors)
     return weights_update(gram, target, weights, dual, steps)
 
 
-def accelerate(problem: Problem, state: AdmmState) -> AdmmState:
+def accelerate(problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
     """Anderson mixing of the last sweeps, where it lowers the objective."""
     if len(state.before) < 2:
         return state
@@ -157,13 +161,13 @@ def accelerate(problem: Problem, state: AdmmState) -> AdmmState:
     if mix is None:
         return state
     weights, factors = project(problem, after[-1] - np.tensordot(mix, np.diff(after, axis=0), 1))
-    value = objective(problem, weights, factors)
+    value = value_of(problem, weights, factors)
     if not value < state.objective:
         return state
     return replace(state, weights=weights, factors=factors, objective=value)
 
 
-def project(problem: Problem, stacked: Array) -> tuple[Array, Array]:
+def project(problem: Problem | RecordTables, stacked: Array) -> tuple[Array, Array]:
     """Nearest weights and factors whose columns lie on the simplex."""
     weights = project_columns(stacked[0][:, None])[:, 0]
     factors = stacked[1:].copy()

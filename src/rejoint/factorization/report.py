@@ -10,7 +10,7 @@ from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals import Marginals
 from rejoint.solver import Run
 
-_REASONS = {
+REASONS = {
     "exact": "the fit is exact",
     "optimal": "no step lowers the objective any more",
     "progress": "the objective has stopped falling",
@@ -23,7 +23,7 @@ _REASONS = {
 def words(runs: Sequence[Run], best: Run, rank: int) -> str:
     """Say why the search ended, with the residual, and what to try."""
     interrupted = any(run.reason == "interrupted" for run in runs)
-    reason = _REASONS["interrupted" if interrupted else best.reason]
+    reason = REASONS["interrupted" if interrupted else best.reason]
     steps = sum(record.step > 0 for run in runs for record in run.records)
     effort = f"{steps} steps from {len(runs)} start{'s' if len(runs) > 1 else ''}"
     if best.error <= SOLVED:

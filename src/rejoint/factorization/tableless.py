@@ -1,0 +1,183 @@
+"""All tables of records at once, none of them formed.
+
+With tables weighted by their number of records, ``V`` and ``G`` of the paper's subproblems are sums
+over records of elementary symmetric polynomials: with ``a_n = A_n[x_n]`` for the observed variables
+``n`` of a record and ``G_n = A_n^T A_n``, over all tables of ``d`` variables,
+
+* ``v = sum_m c_m e_d(a_n)`` and ``V_n[i] = sum_{m: x_n = i} c_m e_{d-1}(a_k, k != n)``, and
+* the same of the matrices ``G_n``, elementwise, gives the normal matrices.
+
+The cost of a sweep is O(cells F) for V. G costs O(N F^2) where all records have the same holes, for
+complete ones above all, and O(cells F^2) at the worst. For complete records this is the paper's own
+objective, in which all tables count the same; what cannot be had is ``||X||^2``, so that the
+objective is known up to a constant.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import comb
+
+import numpy as np
+
+from rejoint import kernels
+from rejoint.factorization.problem import Array, Rows
+from rejoint.kernels import Cells, Polynomials, Transposed, symmetric_total
+
+#: Bytes that the polynomials of all records may take.
+ROOM = 2**31
+
+
+@dataclass(frozen=True)
+class RecordTables:
+    """Records as all their tables of one order; ``weight`` sums to one for a mean table."""
+
+    cells: Cells
+    weight: Array
+    order: int
+    threads: int
+    kept: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
+
+    #: The size of the tables is not known.
+    scale = float("nan")
+
+    @classmethod
+    def of(cls, cells: Cells, weight: Array, order: int) -> "RecordTables":
+        """Scale the weights, so that tables count one on average."""
+        held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
+        mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
+        used = np.flatnonzero(cells.counts >= order)
+        return cls(cells[used], weight[used] / mean, order, kernels.available_threads())
+
+    @property
+    def levels(self) -> tuple[int, ...]:
+        """Number of levels of each variable."""
+        return self.cells.levels
+
+    @cached_property
+    def offsets(self) -> Rows:
+        """First stacked row of each variable, and L at the end."""
+        return np.concatenate([[0], np.cumsum(self.levels)]).astype(np.intp)
+
+    def rows(self, n: int) -> slice:
+        """Rows of variable ``n`` in the stacked factors."""
+        return slice(int(self.offsets[n]), int(self.offsets[n + 1]))
+
+    @cached_property
+    def columns(self) -> Transposed:
+        """The records by variable."""
+        return Transposed.of(self.cells)
+
+    @cached_property
+    def patterns(self) -> tuple[Cells, Array]:
+        """Which variables are observed together, and the weight of the records with just these."""
+        return merge_patterns(self.cells, self.weight)
+
+    @cached_property
+    def pattern_columns(self) -> Transposed:
+        """The patterns by variable."""
+        return Transposed.of(self.patterns[0])
+
+    def shares(self) -> list[Array]:
+        """Shares of each variable's levels."""
+        mass = np.repeat(self.weight, self.cells.counts)
+        counts = np.bincount(self.cells.cells, weights=mass, minlength=int(self.offsets[-1]))
+        found = (counts[self.rows(n)] for n in range(len(self.levels)))
+        return [mine / mine.sum() for mine in found]
+
+    def products(self, factors: Array) -> Array:
+        """Upper triangles of ``A_n^T A_n``, (N, F (F + 1) / 2)."""
+        upper = np.triu_indices(factors.shape[1])
+        parts = (factors[self.rows(n)] for n in range(len(self.levels)))
+        return np.stack([(a.T @ a)[upper] for a in parts])
+
+    def totals(self, factors: Array) -> tuple[Array, Array]:
+        """``G`` (F, F) and ``v`` (F,) of the weights; the last ones asked for are remembered."""
+        key = factors.tobytes()
+        if key not in self.kept:
+            while len(self.kept) > 1:
+                self.kept.pop(next(iter(self.kept)))
+            v = symmetric_total(self.cells, self.weight, factors, self.order, self.threads)
+            patterns, mass = self.patterns
+            flat = symmetric_total(patterns, mass, self.products(factors), self.order, self.threads)
+            self.kept[key] = square(flat, factors.shape[1]), v
+        return self.kept[key]
+
+    def objective(self, weights: Array, factors: Array) -> float:
+        """Half the sum of squares, less that of the tables themselves."""
+        gram, v = self.totals(factors)
+        return float(0.5 * weights @ gram @ weights - v @ weights)
+
+
+class RecordVisit:
+    """A visit to all variables that keeps the polynomials of all records up to date."""
+
+    def __init__(self, problem: RecordTables, factors: Array) -> None:
+        rank, (patterns, mass) = factors.shape[1], problem.patterns
+        numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
+        if 8 * (problem.order - 1) * numbers > ROOM:
+            raise ValueError(
+                f"{len(problem.cells):,} records with {len(patterns):,} patterns of holes need "
+                f"more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a lower "
+                "rank, count some of the tables (rj.Marginals.count(data, order=3, sample=2000)), "
+                "or use rj.estimate, which needs none."
+            )
+        self.problem, self.factors = problem, factors
+        options = (problem.order, problem.threads)
+        self.values = Polynomials(problem.cells, problem.columns, problem.weight, factors, *options)
+        self.grams = Polynomials(
+            patterns, problem.pattern_columns, mass, problem.products(factors), *options
+        )
+
+    def normal(self, n: int) -> tuple[Array, Array]:
+        """See ``Visit``."""
+        gram = square(self.grams.without(n)[0], self.factors.shape[1])
+        return gram, self.values.without(n)
+
+    def moved(self, n: int) -> None:
+        """See ``Visit``."""
+        mine = self.factors[self.problem.rows(n)]
+        self.values.replace(n, mine)
+        self.grams.replace(n, (mine.T @ mine)[np.triu_indices(mine.shape[1])][None])
+
+    def whole(self) -> tuple[Array, Array]:
+        """See ``Visit``."""
+        return self.problem.totals(self.factors)
+
+
+def square(triangle: Array, rank: int) -> Array:
+    """The symmetric matrix with this upper triangle.
+
+    Examples
+    --------
+    >>> square(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    found = np.empty((rank, rank))
+    upper = np.triu_indices(rank)
+    found[upper] = triangle
+    found.T[upper] = triangle
+    return found
+
+
+def merge_patterns(cells: Cells, weight: Array) -> tuple[Cells, Array]:
+    """Distinct sets of observed variables, each with the weight of the records that have it.
+
+    Examples
+    --------
+    >>> cells = Cells.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
+    >>> patterns, mass = merge_patterns(cells, np.ones(3))
+    >>> patterns.to_codes(), mass
+    (array([[-1,  0],
+           [ 0,  0]], dtype=int16), array([1., 2.]))
+    """
+    # Random numbers of the variables add up to the same where the sets are the same.
+    numbers = np.random.default_rng(0).integers(2**63, size=(2, len(cells.levels)), dtype=np.int64)
+    sums = np.concatenate([np.zeros((2, 1), np.int64), numbers[:, cells.variables]], axis=1)
+    np.cumsum(sums, axis=1, out=sums)  # modulo 2^64
+    marks = (sums[:, cells.starts[1:]] - sums[:, cells.starts[:-1]]).T
+    _, first, which = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+    kept = cells[first]
+    found = Cells(kept.starts, kept.variables, (1,) * len(cells.levels))
+    mass = np.bincount(which.ravel(), weights=weight, minlength=len(first))
+    return found, mass.astype(np.float64, copy=False)
