@@ -20,6 +20,9 @@ __all__ = ["Survey", "at_hand", "look_at", "survey_of"]
 
 Report = Callable[[str], None]
 
+#: Records of which nearly all must not differ if merging shall pay.
+FEW, NEARLY_ALL = 20_000, 0.9
+
 Codes = NDArray[np.signedinteger[Any]]
 Block = tuple[Codes, Array]
 
@@ -133,6 +136,9 @@ def fitting(
     """The blocks, merged into one where they do not fit; None where that does not help."""
     if held is None or sum(codes.nbytes + weight.nbytes for codes, weight in held) <= budget:
         return held
+    some = held[0][0][:FEW]
+    if len(merge_rows(some, domain.shape, None)[0]) > NEARLY_ALL * len(some):
+        return None
     codes, weight = (np.concatenate(parts) for parts in zip(*held, strict=True))
     codes, weight = merge_rows(codes, domain.shape, weight)
     # Half, or the next part would not fit either, and all be merged anew.

@@ -15,7 +15,7 @@ __all__ = ["Scan"]
 T = TypeVar("T")
 
 #: Bytes of records that a fit holds; finding those that are alike takes three times as much.
-MEMORY = 2**27
+MEMORY = 2**26
 
 
 @dataclass(frozen=True, eq=False, repr=False)
