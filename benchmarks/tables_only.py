@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint.factorization import Kl, Limits
+from rejoint.factorization import Smooth
 
 Array = NDArray[np.float64]
 Model = Callable[[tuple[str, ...]], Array]
@@ -37,9 +37,6 @@ NINE = (
     *("race", "sex", "native-country", "income"),
 )
 SEVEN = tuple(name for name in NINE if name not in ("native-country", "education"))
-
-#: Many classes and few steps of EM from a random start: what is not in the tables stays smooth.
-RANK, STEPS, MEMBERS = 320, 60, 3
 
 
 def main() -> None:
@@ -113,20 +110,13 @@ def methods(
         yield "IPF, triples", lambda: ipf(tables, 3)
     if with_mbi and find_spec("mbi"):
         yield "mbi mixture", lambda: mbi_mixture(tables)
-    yield "rejoint", lambda: one_model(tables, seed).marginal
-    yield f"rejoint, mean of {MEMBERS}", lambda: average(tables, seed).marginal
+    yield "rejoint, one member", lambda: smooth(tables, seed, members=1).marginal
+    yield "rejoint", lambda: smooth(tables, seed).marginal
 
 
-def one_model(tables: rj.Marginals, seed: int) -> rj.LowRankPMF:
-    solver = Kl(dense_limit=0, limits=Limits(max_steps=STEPS))
-    result = rj.factorize(
-        tables, RANK, solver, start="random", n_init=1, random_state=seed, progress=False
-    )
-    return result.pmf
-
-
-def average(tables: rj.Marginals, seed: int) -> rj.LowRankPMF:
-    return rj.LowRankPMF.average([one_model(tables, 100 * seed + k) for k in range(MEMBERS)])
+def smooth(tables: rj.Marginals, seed: int, **how: int) -> rj.LowRankPMF:
+    """``rejoint fit-tables --solver smooth``."""
+    return rj.factorize(tables, solver=Smooth(**how), random_state=seed, progress=False).pmf
 
 
 def independent(tables: rj.Marginals) -> Model:

@@ -203,3 +203,19 @@ def test_recommend_agrees_with_the_model(run, world):
     told = json.loads(run(*words, "--bundle", "-k", 2, "--json").stdout)
     event = {item: [4, 5] if 4 in p.domain[item].levels else [5] for item in told["items"]}
     assert told["probability"] == pytest.approx(p.prob(event, given))
+
+
+def test_fit_tables_without_a_rank_says_which_and_why(run):
+    result = run("fit-tables", "triples", "-o", "chosen.rejoint", "--json")
+    assert result.exit_code == 0, result.stderr
+    plain = json.loads(result.stdout)
+    assert plain["rank_curve"]["rank"] == rj.load("chosen.rejoint").rank
+    assert "has the best BIC of the tables" in plain["choice"]
+    assert plain["choice"] in result.stderr
+
+
+def test_fit_tables_for_tables_that_were_not_published(run):
+    result = run("fit-tables", "triples", "-o", "smooth.rejoint", "--solver", "smooth")
+    assert result.exit_code == 0, result.stderr
+    assert "the mean of 3 models of 256 classes" in result.stderr  # as many as the joint has cells
+    assert rj.load("smooth.rejoint").rank == 3 * 256

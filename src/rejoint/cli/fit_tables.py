@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
+  rejoint fit-tables triples -o model.rejoint
   rejoint fit-tables triples -o model.rejoint --rank 4
+  rejoint fit-tables triples -o smooth.rejoint --solver smooth
   rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
   rejoint fit-tables published -o three.rejoint --rank 2 --suppressed x --solver kl"""
 
@@ -58,13 +60,14 @@ def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
 @click.command("fit-tables", epilog=EXAMPLES, short_help="Learn a model from published tables.")
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
 @output_option("The model file; .json makes it text.", required=True)
-@click.option("--rank", type=click.IntRange(min=1), required=True, help="Number of classes.")
+@click.option("--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it.")
 @click.option(
     "--solver",
-    type=click.Choice(["auto", "algebraic", "admm", "newton", "kl"]),
+    type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
     default="auto",
     show_default=True,
-    help="Least squares, or Kullback-Leibler divergence (kl).",
+    help="Least squares, or Kullback-Leibler divergence (kl); smooth foretells tables that were "
+    "not published best, by very many classes, which mean nothing.",
 )
 @click.option("--starts", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
@@ -85,7 +88,7 @@ def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
 def command(
     tables: tuple[str, ...],
     output: str,
-    rank: int,
+    rank: int | None,
     solver: Any,
     starts: int,
     weighting: Any,
@@ -108,8 +111,9 @@ def command(
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
     marginals = read_tables(tables, **how)
     click.echo(repr(marginals), err=True)
+    wanted: Any = "auto" if rank is None else rank
     result = factorize(
-        marginals, rank, solver, n_init=starts, weighting=weighting, random_state=seed
+        marginals, wanted, solver, n_init=starts, weighting=weighting, random_state=seed
     )
     fits = marginals.compare(result.pmf)
     notes = fit_notes(
@@ -119,7 +123,7 @@ def command(
         seed=seed,
         fit=fit_note(marginals, fits),
     )
-    click.echo(in_options(result.stop), err=True)
+    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
     write_saved(output, result.pmf, notes)
     _say(marginals, fits, output, notes, as_json)
     if notes.get("interrupted"):

@@ -15,13 +15,24 @@ from rejoint.factorization.problem import Array, Problem
 from rejoint.factorization.report import misfits, words
 from rejoint.factorization.search import AnySolver, Auto, search
 from rejoint.factorization.setup import make_problem
+from rejoint.factorization.smooth import Smooth, fit_smooth
 from rejoint.identifiability.concerns import of_tables
 from rejoint.marginals import Marginals
 from rejoint.pmf import LowRankPMF
 from rejoint.remarks import remark
 from rejoint.solver import FitResult, Limits, Progress, whole
 
-__all__ = ["Admm", "Algebraic", "AllTables", "Auto", "Kl", "Limits", "Newton", "factorize"]
+__all__ = [
+    "Admm",
+    "Algebraic",
+    "AllTables",
+    "Auto",
+    "Kl",
+    "Limits",
+    "Newton",
+    "Smooth",
+    "factorize",
+]
 
 _SOLVERS: dict[str, type[Any]] = {
     "auto": Auto,
@@ -29,13 +40,14 @@ _SOLVERS: dict[str, type[Any]] = {
     "admm": Admm,
     "newton": Newton,
     "kl": Kl,
+    "smooth": Smooth,
 }
 
 
 def factorize(
     marginals: Marginals | AllTables,
-    rank: int,
-    solver: str | AnySolver | Auto = "auto",
+    rank: int | Literal["auto"] = "auto",
+    solver: str | AnySolver | Auto | Smooth = "auto",
     *,
     start: LowRankPMF | Literal["random", "algebraic"] | None = None,
     n_init: int = 10,
@@ -52,13 +64,16 @@ def factorize(
     ----------
     marginals : Marginals or AllTables
         The tables, and moments if any; or records whose tables are too many to be formed.
-    rank : int
-        Number of hidden classes, F.
-    solver : {"auto", "algebraic", "admm", "newton", "kl"} or solver object
+    rank : int or "auto"
+        Number of hidden classes, F; by default chosen by the BIC of the tables (see
+        :func:`rejoint.rank.select_tables`), and ``choice`` says why.
+    solver : {"auto", "algebraic", "admm", "newton", "kl", "smooth"} or solver object
         ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
         the paper's alternating optimisation; ``"newton"`` is Levenberg-Marquardt; ``"auto"``
         starts algebraically where it can, else by ADMM, and polishes by Newton; ``"kl"`` goes
         on from there to minimise ``sum_S omega_S KL(X_S || Xhat_S)`` instead of squares.
+        ``"smooth"`` is for tables that were never seen: the mean of models of many classes
+        that EM is ended early on, whose classes mean nothing (:class:`Smooth`).
         Objects (:class:`Admm`, ...) have parameters of their own.
     start : LowRankPMF, "random" or "algebraic", optional
         Where to begin; a model is the only start then. By default the solver chooses.
@@ -103,6 +118,15 @@ def factorize(
             f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
             "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
         )
+    if isinstance(solver, Smooth) or solver == "smooth":
+        return smoothly(marginals, rank, solver, start, weighting, random_state, progress)
+    selection = None
+    if rank == "auto":
+        from rejoint.rank import select_tables  # which fits many ranks by what stands here
+
+        rng = np.random.default_rng(random_state)
+        selection = select_tables(marginals, random_state=rng, progress=progress)
+        rank, random_state = selection.rank, rng
     result = factorize_quietly(
         marginals,
         rank,
@@ -113,10 +137,36 @@ def factorize(
         random_state=random_state,
         progress=progress,
     )
+    if selection is not None:
+        result = replace(result, choice=selection.words, selection=selection)
     concern = of_tables(marginals, result.pmf.rank)
     if concern.serious:
         remark(concern.words)
     return replace(result, stop=f"{result.stop} {concern.words}") if concern else result
+
+
+def smoothly(
+    marginals: Marginals,
+    rank: int | Literal["auto"],
+    solver: str | Smooth,
+    start: Any,
+    weighting: str,
+    random_state: int | np.random.Generator | None,
+    progress: bool | None,
+) -> FitResult:
+    """The mean of models that EM was ended early on."""
+    if start not in (None, "random"):
+        raise ValueError("solver='smooth' begins at random: leave out start.")
+    smooth = Smooth() if isinstance(solver, str) else solver
+    classes = smooth.rank(marginals) if rank == "auto" else whole("rank", rank)
+    rng = np.random.default_rng(random_state)
+    with Progress(progress) as report:
+
+        def fit(tables: Marginals, brief: Kl, model: LowRankPMF | None) -> FitResult:
+            first = "random" if model is None else as_start(model, tables, classes)
+            return fit_tables(tables, classes, brief, first, 1, weighting, rng, report)
+
+        return fit_smooth(marginals, smooth, fit)
 
 
 def factorize_quietly(

@@ -1,0 +1,97 @@
+"""The rank chosen from tables alone, and joints for tables that were never seen."""
+
+import numpy as np
+import pytest
+
+import rejoint as rj
+from rejoint.factorization import Smooth
+
+
+def random_truth(rank, shape, seed=0):
+    rng = np.random.default_rng(seed)
+    factors = [rng.dirichlet(np.ones(levels), rank).T for levels in shape]
+    return rj.LowRankPMF(rng.dirichlet(np.full(rank, 5.0)), factors)
+
+
+@pytest.fixture(scope="module")
+def triples():
+    truth = random_truth(3, [4] * 6, seed=9)
+    return rj.Marginals.count(truth.sample(5_000, random_state=1), order=3)
+
+
+def test_the_true_rank_is_found_and_told(triples):
+    result = rj.factorize(triples, random_state=0)
+    assert result.pmf.rank == result.selection.rank == 3
+    assert result.choice.startswith("Rank 3 of 1, 2, 3, ")
+    assert "BIC of the tables, each pair of variables counted once" in result.choice
+    assert rj.io.fit_notes(result)["rank_curve"]["rank"] == 3
+
+
+def test_rank_is_capped_by_what_the_cells_allow():
+    pairs = rj.Marginals.count(rj.datasets.asia().sample(20_000, random_state=0), order=2)
+    selection = rj.rank.select_tables(pairs, random_state=0)
+    most = rj.identifiability.report(pairs).counting
+    assert selection.rank <= max(selection.ranks) <= most
+
+
+def test_shares_without_a_number_of_records(triples):
+    shares = {names: triples[names] / triples.total(*names) for names in triples.subsets[:8]}
+    tables = rj.Marginals.from_tables(shares, kind="shares")
+    words = rj.rank.select_tables(tables, n_init=1, random_state=0).words
+    assert "No table tells its number of records: 10,000 were assumed." in words
+
+
+def test_cells_held_back_are_filled_on_the_way(triples):
+    held = {names: np.where(triples[names] < 8, np.nan, triples[names]) for names in triples}
+    tables = rj.Marginals.from_tables(held, suppressed=(0, 7))
+    assert rj.rank.select_tables(tables, n_init=1, random_state=0).rank == 3
+
+
+def test_noisy_tables_need_a_rank():
+    table = np.array([[5.0, -1.0], [3.0, 4.0]])
+    noisy = rj.Marginals.from_tables({("a", "b"): table}, noisy=True)
+    with pytest.raises(ValueError, match="some cells are negative"):
+        rj.factorize(noisy)
+
+
+def test_smooth_foretells_tables_better_than_a_rank_that_the_tables_determine():
+    """The truth has more classes than can be told from so few records."""
+    truth = random_truth(30, [4] * 6, seed=2)
+    tables = rj.Marginals.count(truth.sample(2_000, random_state=0), order=[2, 3])
+    smooth = rj.factorize(tables, solver="smooth", random_state=0)
+    assert smooth.pmf.rank == 3 * 320
+    few = rj.factorize(tables, rank=3, n_init=3, random_state=0).pmf
+    fours = [truth.domain.names[k : k + 4] for k in range(3)]
+
+    def error(pmf):
+        return np.mean([np.abs(pmf.marginal(f) - truth.marginal(f)).sum() / 2 for f in fours])
+
+    assert error(smooth.pmf) < 0.9 * error(few)  # 0.75 of it with this seed
+    assert "the mean of 3 models of 320 classes" in smooth.stop
+    assert "classes mean nothing" in smooth.stop
+
+
+def test_smooth_stops_sooner_where_there_are_fewer_records():
+    truth = random_truth(5, [3] * 5)
+
+    def steps(records):
+        tables = rj.Marginals.count(truth.sample(records, random_state=0), order=3)
+        result = rj.factorize(tables, solver=Smooth(members=1), random_state=0)
+        return sum(record.step > 0 for record in result.history)
+
+    assert steps(200) < steps(20_000)
+
+
+def test_smooth_of_shares_and_of_cells_held_back(triples):
+    share = triples.subsets[:4]
+    held = {names: np.where(triples[names] < 8, np.nan, triples[names]) for names in share}
+    tables = rj.Marginals.from_tables(held, suppressed=(0, 7))
+    pmf = rj.factorize(tables, 40, Smooth(members=1), random_state=0).pmf
+    assert pmf.rank == 40
+    assert tables.compare(pmf)[0].distance < 0.1
+    shares = {names: triples[names] / triples.total(*names) for names in share}
+    untold = rj.Marginals.from_tables(shares, kind="shares")
+    result = rj.factorize(untold, 40, Smooth(members=1), random_state=0)
+    assert sum(record.step > 0 for record in result.history) == 60
+    with pytest.raises(ValueError, match="begins at random: leave out start"):
+        rj.factorize(untold, 40, "smooth", start=result.pmf)
