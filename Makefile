@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint browser bench bench-accuracy bench-classify docs screenshots paper clean help
+.PHONY: demo test lint browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -43,7 +43,10 @@ browser:  # Chromium, for the tests of the explorer; without it they are skipped
 	    echo "There is no Chromium: the tests of the explorer are skipped (apt-get install chromium)."; \
 	  fi; }
 
-bench: $(VENV)/bench.stamp  ## benchmarks: each script prints its own table
+bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
+	@$(BIN)/python -m benchmarks.speed
+
+bench-scripts: $(VENV)/bench.stamp  ## the other benchmarks: each script prints its own table
 	@set -- $$(ls benchmarks/[a-z]*.py | grep -v models.py); \
 	[ $$# -gt 0 ] || { echo "There are no benchmarks yet (benchmarks/*.py)."; exit 0; }; \
 	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done

@@ -18,7 +18,17 @@ def run(code: str) -> str:
 
 
 def test_import_is_cheap():
-    heavy = ["sklearn", "pandas", "polars", "pyarrow", "scipy.stats", "matplotlib", "rich", "click"]
+    heavy = [
+        "sklearn",
+        "pandas",
+        "polars",
+        "pyarrow",
+        "scipy",
+        "matplotlib",
+        "dask",
+        "rich",
+        "click",
+    ]
     code = f"import sys, rejoint; print([name for name in {heavy!r} if name in sys.modules])"
     assert run(code) == "[]"
 
