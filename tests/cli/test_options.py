@@ -219,3 +219,69 @@ def test_fit_tables_for_tables_that_were_not_published(run):
     assert result.exit_code == 0, result.stderr
     assert "the mean of 3 models of 256 classes" in result.stderr  # as many as the joint has cells
     assert rj.load("smooth.rejoint").rank == 3 * 256
+
+
+@pytest.fixture
+def drawn(run, world):
+    """A model with posterior draws."""
+    words = ["fit", "patients.csv", "-o", "drawn.rejoint", "--rank", 2, "--solver", "bayes"]
+    if not (world / "drawn.rejoint").exists():
+        result = run(*words)
+        assert "40 posterior draws" in result.stderr
+    return "drawn.rejoint"
+
+
+def test_answers_have_intervals_without_the_data(run, world, drawn):
+    wide = run("ask", drawn, "P(lung | smoke = yes)", "--json")
+    narrow = run("ask", drawn, "P(lung | smoke = yes)", "--json", "--level", 0.5)
+    (low, high), (inner_low, inner_high) = (
+        (plain["interval"]["low"][0], plain["interval"]["high"][0])
+        for plain in (json.loads(result.stdout) for result in (wide, narrow))
+    )
+    assert low < inner_low < inner_high < high
+    bounds = rj.load(drawn).interval("lung", given={"smoke": "yes"})
+    # The same sums over fewer variables, in another order.
+    assert (low, high) == pytest.approx((bounds[0][0], bounds[1][0]), abs=1e-12)
+    text = run("ask", drawn, "P(lung | smoke = yes)").stdout
+    assert "In brackets: 90 % credible interval, of 40 posterior draws." in text
+    assert run("ask", drawn, "P(lung, smoke)", "-o", "bounds.csv").exit_code == 0
+    assert list(rows((world / "bounds.csv").read_text())[0]) == [
+        *("lung", "smoke", "prob", "low", "high")
+    ]
+    assert "40 posterior draws" in run("inspect", drawn).stdout
+    assert run("export", drawn, "-o", "drawn.html").exit_code == 0
+    assert '"draws":[{"weights"' in (world / "drawn.html").read_text(encoding="utf-8")
+    assert run("ask", drawn, "P(lung)", "--level", 1.5).exit_code == 2
+
+
+def test_draws_can_be_left_out(run, world):
+    words = ["fit", "patients.csv", "-o", "bare.rejoint", "--rank", 2, "--solver", "bayes"]
+    plain = json.loads(run(*words, "--no-draws", "--json").stdout)
+    assert (plain["draws"], plain["bytes"]) == (0, (world / "bare.rejoint").stat().st_size)
+    assert "In brackets" not in run("ask", "bare.rejoint", "P(lung)").stdout
+
+
+def test_multiple_imputation(run, world, drawn):
+    words = ["impute", drawn, "patients.csv", "--draws", 3]
+    result = run(*words, "-o", "three.csv")
+    assert result.exit_code == 0, result.stderr
+    assert "of 150 rows, 3 times." in result.stderr
+    given = rows((world / "patients.csv").read_text())
+    found = rows((world / "three.csv").read_text())
+    assert [row["draw"] for row in found] == [str(k) for k in (1, 2, 3) for _ in given]
+    differ = 0
+    for k, row in enumerate(given):
+        tables = [found[k + len(given) * m] for m in range(3)]
+        for name, cell in row.items():
+            values = {table[name] for table in tables}
+            assert values == {cell} if cell else values <= {"yes", "no"}
+            differ += len(values) > 1
+    assert differ > 0  # what is not known differs from table to table
+    assert run(*words).stdout == (world / "three.csv").read_text()
+
+
+@pytest.mark.parametrize("more", [["--method", "mode"], ["--probabilities", "p.csv"]])
+def test_multiple_imputation_is_by_draws(run, more):
+    result = run("impute", "patients.rejoint", "patients.csv", "--draws", 3, *more)
+    assert result.exit_code == 2
+    assert "--draws goes with --method draw and without --probabilities" in result.stderr

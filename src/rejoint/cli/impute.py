@@ -1,5 +1,6 @@
 """``rejoint impute``: empty cells filled; all others stay as they are written."""
 
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +23,8 @@ EXAMPLES = """\b
 Examples:
   rejoint impute patients.rejoint patients.csv -o filled.csv
   rejoint impute patients.rejoint patients.csv --method draw --seed 7
-  rejoint impute patients.rejoint patients.csv -o filled.csv --probabilities sure.csv"""
+  rejoint impute patients.rejoint patients.csv -o filled.csv --probabilities sure.csv
+  rejoint impute patients.rejoint patients.csv -o five.csv --draws 5"""
 
 
 @click.command("impute", epilog=EXAMPLES, short_help="Fill empty cells.")
@@ -31,10 +33,15 @@ Examples:
 @click.option(
     "--method",
     type=click.Choice(["mode", "joint", "draw", "expect"]),
-    default="mode",
-    show_default=True,
-    help="Most probable level of each cell, or of all empty cells of a row together; a draw, which "
-    "keeps spread and dependence; the expectation of numbers.",
+    help="Most probable level of each cell (mode, the default), or of all empty cells of a row "
+    "together; a draw, which keeps spread and dependence; the expectation of numbers.",
+)
+@click.option(
+    "--draws",
+    type=click.IntRange(min=1),
+    metavar="M",
+    help="Multiple imputation: M tables below one another, each drawn from another posterior draw "
+    "where the model has them, told apart by a first column `draw`.",
 )
 @click.option(
     "--probabilities", metavar="FILE", help="How probable each filled value is; 1 elsewhere."
@@ -46,7 +53,8 @@ Examples:
 def command(
     model: str,
     data: str,
-    method: str,
+    method: str | None,
+    draws: int | None,
     probabilities: str | None,
     output: str | None,
     seed: int,
@@ -58,28 +66,76 @@ def command(
     Cells that are there, columns that the model does not know, and labels that it has never seen
     are written as they are. A bin is filled by the number that stands for it.
     """
-    import numpy as np
-
     from rejoint.cli.raw import read_raw
-    from rejoint.estimators.imputation.filling import fill
 
+    if draws is not None and (method not in (None, "draw") or probabilities is not None):
+        raise click.UsageError("--draws goes with --method draw and without --probabilities.")
     pmf = load(model)
     raw = read_raw(data, reader, pmf.domain)
+    gone = _gone(pmf, raw)
+    if draws is not None:
+        name = unused("draw", raw.names)
+        rows = _several(pmf, raw, gone, draws, seed)
+        write_rows(output, [name, *raw.names], rows, as_json=as_json)
+    else:
+        _fill_once(pmf, raw, gone, method or "mode", probabilities, seed)
+        write_rows(output, raw.names, raw.rows(), as_json=as_json)
+    count, some = int(gone.sum()), int(gone.any(axis=1).sum())
+    times = f", {draws} times" if draws is not None else ""
+    click.echo(f"{count:,} cells filled in {some:,} of {len(gone):,} rows{times}.", err=True)
+
+
+def unused(name: str, names: Sequence[str]) -> str:
+    """A name for a new column that none has yet.
+
+    Examples
+    --------
+    >>> unused("draw", ["a", "draw"])
+    'draw_'
+    """
+    while name in names:
+        name += "_"
+    return name
+
+
+def _known(pmf: "LowRankPMF", raw: "RawTable") -> list[str]:
+    return [name for name in raw.names if name in pmf.domain]
+
+
+def _gone(pmf: "LowRankPMF", raw: "RawTable") -> Any:
+    """Which cells are empty, by the places of the model's variables."""
+    import numpy as np
+
     assert raw.records is not None
-    codes = raw.records.codes
-    gone = np.zeros(codes.shape, dtype=bool)
-    known = [name for name in raw.names if name in pmf.domain]
-    for name in known:
+    gone = np.zeros(raw.records.codes.shape, dtype=bool)
+    for name in _known(pmf, raw):
         gone[:, pmf.domain.index(name)] = raw.gone(name)
+    return gone
+
+
+def _fill_once(
+    pmf: "LowRankPMF",
+    raw: "RawTable",
+    gone: Any,
+    method: str,
+    probabilities: str | None,
+    seed: int,
+) -> None:
+    import numpy as np
+
+    from rejoint.estimators.imputation.filling import fill
+
+    assert raw.records is not None
     found = fill(
         pmf,
-        codes,
+        raw.records.codes,
         gone,
         rng=np.random.default_rng(seed) if method == "draw" else None,
         joint=method == "joint",
         values=_values(pmf) if method == "expect" else None,
         confidence=probabilities is not None,
     )
+    known = _known(pmf, raw)
     for name in known:
         _patch(pmf, raw, name, found, gone)
     if probabilities is not None:
@@ -87,9 +143,26 @@ def command(
         assert sure is not None
         tables = [sure[:, pmf.domain.index(name)].round(6).tolist() for name in known]
         write_rows(probabilities, known, zip(*tables, strict=True))
-    write_rows(output, raw.names, raw.rows(), as_json=as_json)
-    rows = int(gone.any(axis=1).sum())
-    click.echo(f"{int(gone.sum()):,} cells filled in {rows:,} of {len(codes):,} rows.", err=True)
+
+
+def _several(
+    pmf: "LowRankPMF", raw: "RawTable", gone: Any, count: int, seed: int
+) -> Iterator[list[Any]]:
+    """Rows of one completed table after another, each with its number in front."""
+    import numpy as np
+
+    from rejoint.estimators.imputation.filling import fill
+
+    assert raw.records is not None
+    rng = np.random.default_rng(seed)
+    spread = np.linspace(0, len(pmf.draws) - 1, min(count, len(pmf.draws))).round().astype(int)
+    models = [pmf.draws[int(place)] for place in spread] or [pmf]
+    for k in range(count):
+        found = fill(models[k % len(models)], raw.records.codes, gone, rng=rng)
+        for name in _known(pmf, raw):
+            _patch(pmf, raw, name, found, gone)
+        for row in raw.rows():
+            yield [k + 1, *row]
 
 
 def _values(pmf: "LowRankPMF") -> dict[int, Any]:
