@@ -6,6 +6,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from benchmarks.accuracy.__main__ import STORE, make_data, one_model
 
 import rejoint as rj
@@ -13,6 +14,8 @@ from paper.framework import Done, Expected, Section, Table, Text, save_figure
 from paper.printed import ORDERS, RANKS
 from paper.table4 import quiet
 from rejoint.factorization import Admm, Limits
+
+Means = Mapping[tuple[int, int], Mapping[str, float]]
 
 SIZES = (1_000, 10_000, 100_000, 1_000_000)
 RUNS, STARTS, SWEEPS = 10, 1, 200
@@ -58,6 +61,11 @@ def from_tables(
         tables = rj.Marginals.count(data, order=order)
         fit = quiet(tables, rank, solver, start="random", n_init=starts, random_state=seed)
         found[name.lower()] = rj.metrics.tensor_error(truth, fit.pmf)
+        apart = [
+            0.5 * np.abs(tables.shares(i) - truth.marginal(names)).sum()
+            for i, names in enumerate(tables.subsets)
+        ]
+        found[f"tables of {name.lower()}"] = float(np.mean(apart))
     return found
 
 
@@ -68,7 +76,7 @@ def from_records(missing: float, rank: int, size: int, seed: int, kept: bool) ->
     return store[key] if key in store else one_model(rank, size, missing, seed)
 
 
-def means(done: Done) -> dict[tuple[int, int], dict[str, float]]:
+def means(done: Done) -> Means:
     """Mean errors by rank and size."""
     found = {}
     for rank, size in product(RANKS, SIZES):
@@ -116,12 +124,12 @@ def section(done: Done, folder: Path, number: int) -> Section:
         ),
         draw(done, folder, f"figure{number}"),
         Table(["F", "records", *(label for label, _, _ in CURVES.values())], rows),
-        *[Text(words) for words in remarks(found, number)],
+        *[Text(words) for words in remarks(done, found)],
     ]
     return Section(f"Figure {number}: error against the number of records, {complete}", parts)
 
 
-def remarks(found: Mapping[tuple[int, int], Mapping[str, float]], number: int) -> Iterable[str]:
+def remarks(done: Done, found: Means) -> Iterable[str]:
     """What the paper's text says of the curves, in numbers."""
     rows = [(found.get((f, 100_000), {}), found.get((f, 1_000_000), {})) for f in RANKS]
     pairs = [f"{b['pairs'] / a['pairs']:.2f}" for a, b in rows if "pairs" in a and "pairs" in b]
@@ -140,6 +148,10 @@ def remarks(found: Mapping[tuple[int, int], Mapping[str, float]], number: int) -
             f"With 1,000 records quadruples have {ratio} times the error of triples (F = 5, 10, "
             "15)."
         )
+    apart = {k: done.where(size=1_000).values(f"tables of {k}") for k in CURVES}
+    if all(len(apart[k]) for k in ("pairs", "triples", "quadruples")):
+        means_of = ", ".join(f"{k} {apart[k].mean():.2f}" for k in list(CURVES)[:3])
+        yield f"Mean total variation of the counted tables themselves, 1,000 records: {means_of}."
     last = [found[f, 1_000_000] for f in RANKS if (f, 1_000_000) in found]
     if last and all({"triples", "oracle", "default", "bound"} <= row.keys() for row in last):
         oracle = ", ".join(f"{row['triples'] / row['oracle']:.2f}" for row in last)

@@ -78,7 +78,7 @@ def restructured(sections: Sequence[Section], title: str) -> str:
     """The sections as a page of Sphinx."""
     blocks = [f"{title}\n{'=' * len(title)}"]
     for section in sections:
-        blocks.append(f"{section.title}\n{'-' * len(section.title)}")
+        blocks += [f"{section.title}\n{'-' * len(section.title)}"] if section.title else []
         for part in section.parts:
             if isinstance(part, Text):
                 blocks.append(_marked(part.words))

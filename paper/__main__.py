@@ -1,0 +1,43 @@
+"""All tables and figures, and the report: ``python -m paper`` (``make paper``).
+
+``--fast`` runs a small part of each and checks it (``make paper-fast``); ``--report`` runs nothing
+and builds the report of what is there.
+"""
+
+import argparse
+import sys
+from pathlib import Path
+
+from paper import report
+from paper.framework import Unavailable
+from paper.framework.experiment import RESULTS
+
+
+def main() -> None:
+    """Read the arguments and run."""
+    parser = argparse.ArgumentParser(prog="python -m paper", description=__doc__.splitlines()[0])
+    parser.add_argument("--fast", action="store_true", help="a small part of each, checked")
+    parser.add_argument("--report", action="store_true", help="only build the report")
+    parser.add_argument("--jobs", type=int, help="processes; one a processor by default")
+    parser.add_argument("--results", type=Path, default=RESULTS, help="where cells are kept")
+    options = parser.parse_args()
+    unmet = []
+    for experiment in [] if options.report else report.experiments():
+        try:
+            done = experiment.run(options.results, options.fast, options.jobs)
+        except Unavailable as reason:
+            print(f"{experiment.name}: left out, {reason}", file=sys.stderr)
+            continue
+        except KeyboardInterrupt:
+            sys.exit(130)
+        for line in experiment.expected(done) if options.fast else ():
+            print(f"{experiment.name}: {line}")
+            unmet += [] if line.met else [line]
+    if not options.fast:
+        report.build(options.results, Path("docs/paper"))
+    if unmet:
+        sys.exit(f"{len(unmet)} numbers are not as expected.")
+
+
+if __name__ == "__main__":
+    main()

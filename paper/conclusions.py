@@ -1,0 +1,34 @@
+"""The conclusions of the paper's text, one by one, each with the number that decides it."""
+
+from paper.framework import Section, Table, Text
+from paper.verdicts.conclusion import Conclusion, Found, Verdict
+from paper.verdicts.on_data import ON_DATA
+from paper.verdicts.on_samples import ON_SAMPLES
+from paper.verdicts.on_theory import ON_THEORY
+
+
+def section(found: Found) -> Section:
+    """All conclusions whose results are there."""
+    rows = []
+    for place, conclusion in enumerate((*ON_THEORY, *ON_SAMPLES, *ON_DATA), start=1):
+        verdict, why = judged(conclusion, found)
+        rows.append([str(place), conclusion.says, verdict, why])
+    words = (
+        "What the paper's text concludes, in its order, and what came out here. Refined means: "
+        "true, but the numbers here say more, or something else, about how far."
+    )
+    parts = [Text(words), Table(["", "the paper says", "verdict", "what shows it"], rows)]
+    return Section("The paper's conclusions, one by one", parts)
+
+
+def judged(conclusion: Conclusion, found: Found) -> Verdict:
+    """The verdict, or that there is none as long as cells are lacking."""
+    rests_on = [found[name] for name in conclusion.rests_on if name in found]
+    complete = len(rests_on) == len(conclusion.rests_on)
+    complete = complete and all(len(done) == done.wanted for done in rests_on)
+    try:
+        return conclusion.judge(found)
+    except (KeyError, IndexError, ValueError):
+        if complete:
+            raise
+        return "open", "its cells are not done yet"
