@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper clean help
+.PHONY: demo test lint browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -68,10 +68,11 @@ screenshots: $(VENV)/test.stamp browser  ## pictures of the explorer and session
 	@$(BIN)/python docs/screenshots.py
 	@$(BIN)/python docs/cli_sessions.py
 
-paper: $(VENV)/test.stamp  ## the scripts that redo the paper's tables and figures
-	@set -- $$(ls paper/[a-z]*.py 2>/dev/null); \
-	[ $$# -gt 0 ] || { echo "Nothing to run: paper/ holds no scripts in this version."; exit 0; }; \
-	for script in "$$@"; do echo "== $$script"; $(BIN)/python "$$script"; done
+paper: $(VENV)/paper.stamp  ## every table and figure of the paper, and the report in docs/paper (hours; resumes)
+	@$(BIN)/python -m paper
+
+paper-fast: $(VENV)/test.stamp  ## a small part of each, against expected values
+	@$(BIN)/python -m paper --fast --results "$$(mktemp -d)"
 
 clean:  ## remove the environment and everything that was built
 	rm -rf $(VENV) build dist demo docs/_build docs/gallery docs/generated
@@ -105,6 +106,10 @@ $(VENV)/test.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 
 $(VENV)/bench.stamp: $(BUILD_FILES) | $(VENV)/bin/python
 	$(call install,test$(comma)lint$(comma)bench)
+	@touch $@ $(VENV)/test.stamp $(VENV)/plots.stamp
+
+$(VENV)/paper.stamp: $(BUILD_FILES) | $(VENV)/bin/python
+	$(call install,test$(comma)lint$(comma)paper)
 	@touch $@ $(VENV)/test.stamp $(VENV)/plots.stamp
 
 $(VENV)/docs.stamp: $(BUILD_FILES) | $(VENV)/bin/python

@@ -36,7 +36,7 @@ def cells(fast: bool, missing: float) -> Sequence[Mapping[str, Any]]:
     """Tables and records of every rank, size and run; the fast run takes one of each."""
     grid = list(product(range(RUNS), RANKS, SIZES))
     if fast:
-        grid = [(0, 5, 10_000), (0, 5, 1_000_000)]
+        grid = [(0, 5, 10_000)] if missing else [(0, 5, 10_000), (0, 5, 1_000_000)]
     common = [{"missing": missing, "rank": f, "size": m, "seed": seed} for seed, f, m in grid]
     tables = [{"from": "tables", **c, "starts": STARTS, "sweeps": SWEEPS} for c in common]
     records = [{"from": "records", **c, "kept": not fast} for c in common]
@@ -88,8 +88,8 @@ def means(done: Done) -> Means:
 
 def expected(done: Done) -> Iterable[Expected]:
     """The order of the methods, which is what the paper's text says."""
-    few, many = (means(done)[5, size] for size in (10_000, 1_000_000))
-    bound = few["bound"]
+    found = means(done)
+    few, bound = found[5, 10_000], found[5, 10_000]["bound"]
     why = "one sample: its error is within 30 % of the root mean square (some 200 parameters)"
     yield Expected("default / bound", few["default"] / bound, 0.7, 1.3, why)
     why = "least squares: about 1.4 times the error of likelihood, more where tables are thin"
@@ -99,6 +99,9 @@ def expected(done: Done) -> Iterable[Expected]:
     yield Expected("oracle / bound", few["oracle"] / bound, 0.3, 0.95, why)
     why = "100,000 cells from at most 10,000 records"
     yield Expected("empirical MLE", few["empirical"], 2, 6, why)
+    if (5, 1_000_000) not in found:
+        return
+    many = found[5, 1_000_000]
     why = "a hundred times the records: a tenth of the error, within the noise of one sample"
     yield Expected("triples, 1e6 / 1e4", many["triples"] / few["triples"], 0.06, 0.16, why)
     why = "pairs stay at their plateau, which is low for this model, while triples go on"

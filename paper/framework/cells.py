@@ -17,11 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+import rejoint
+
 Settings = Mapping[str, Any]
 Values = dict[str, Any]
 Work = Callable[..., Values]
 
-PACKAGES = ("rejoint", "numpy", "scipy", "scikit-learn", "scikit-surprise", "matplotlib")
+PACKAGES = ("numpy", "scipy", "scikit-learn", "scikit-surprise", "matplotlib")
 
 
 @dataclass(frozen=True)
@@ -111,7 +113,7 @@ def plain(value: Any) -> Any:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that matter."""
-    found = {"python": platform.python_version()}
+    found = {"rejoint": rejoint.__version__, "python": platform.python_version()}
     for name in PACKAGES:
         try:
             found[name] = version(name)
