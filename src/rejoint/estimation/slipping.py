@@ -97,7 +97,7 @@ def brief_fit(
     """Some steps with a prior: from the fit of the last time, and from one grown afresh."""
     em = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
     grown = partial(grown_model, rank=rank, blend=CAUTIOUS, em=em, rng=child(rng))
-    other = partial(random_model, rank=rank, rng=rng) if warm is None else given_model(warm)
+    other = partial(random_model, rank=rank, rng=child(rng)) if warm is None else given_model(warm)
     starts: list[Start] = [grown, other] if rank > 1 else [independence]
     runs = explore(problem, em, starts, report)
     if interrupted(runs):

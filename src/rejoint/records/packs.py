@@ -26,8 +26,8 @@ META = "meta.json"
 _FORMAT = "rejoint pack"
 
 
-def pack(scan: Scan, folder: str | PathLike[str], rows: int | None = None) -> Scan:
-    """Write the parts of a scan to a folder, which must be new or empty.
+def pack(scan: Scan, folder: str | PathLike[str]) -> Scan:
+    """Write the parts of a scan to a folder, which must be new or empty; parts stay as long.
 
     Examples
     --------
@@ -42,7 +42,7 @@ def pack(scan: Scan, folder: str | PathLike[str], rows: int | None = None) -> Sc
     if any(place.iterdir()):
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
     kind = _width(max(scan.domain.shape, default=1))
-    count = 0
+    count = longest = 0
     weighed = False
     with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
         for part in scan:
@@ -53,7 +53,7 @@ def pack(scan: Scan, folder: str | PathLike[str], rows: int | None = None) -> Sc
             if weighed:
                 mass = part.sample_weight
                 (np.ones(len(part)) if mass is None else mass).tofile(weights)
-            count += len(part)
+            count, longest = count + len(part), max(longest, len(part))
     if not weighed:
         (place / "weight.bin").unlink()
     head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
@@ -61,7 +61,7 @@ def pack(scan: Scan, folder: str | PathLike[str], rows: int | None = None) -> Sc
     aside = place / f".{META}"
     aside.write_text(text, encoding="utf-8")
     os.replace(aside, place / META)
-    return open_pack(place, rows)
+    return open_pack(place, longest)
 
 
 def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:

@@ -91,8 +91,8 @@ def _scan(
     if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
         name = f"{len(source)} files"
         return _of_files(list(source), name, size, domain, sample_weight, options)
-    chunks = _chunks_of(source, size)
-    return _of_chunks(chunks, domain, sample_weight, options)
+    found = _of_chunks(_chunks_of(source, size), domain, sample_weight, options)
+    return replace(found, quick=isinstance(source, Records))
 
 
 def files_of(path: str | PathLike[str]) -> list[str]:

@@ -1,0 +1,237 @@
+"""Fits that were interrupted, by Ctrl-C or a kill, go on to the result of those that were not."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from small_records import random_records
+
+import rejoint as rj
+from rejoint import kernels
+from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation.problem import RecordProblem
+from rejoint.solver import Limits, journal
+
+SHAPE = (3, 3, 3, 3)
+RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
+SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=2)
+
+FITS = {
+    "ml": {"rank": 3, "solver": "ml", "n_init": 4},
+    "map": {"rank": 3, "solver": "map", "n_init": 3},
+    "bayes": {"rank": 2, "solver": SHORT},
+    "auto": {"solver": "map", "n_init": 2},
+    "smooth": {"rank": 2, "solver": "map", "smooth": True, "n_init": 2},
+}
+
+
+def scanned():
+    return rj.scan(RECORDS, size=50, memory=0)
+
+
+def data_of(name):
+    if name == "scan":
+        return scanned(), {"rank": 3, "solver": "map", "n_init": 2}
+    if name == "smooth":
+        kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in RECORDS.domain))
+        return rj.Records(kinds, RECORDS.codes), FITS[name]
+    return RECORDS, FITS[name]
+
+
+def assert_same(one, other):
+    """Bit for bit, but for the seconds."""
+    np.testing.assert_array_equal(one.pmf.weights, other.pmf.weights)
+    for mine, theirs in zip(one.pmf.factors, other.pmf.factors, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+    assert (one.stop, one.choice, one.log_likelihood) == (
+        other.stop,
+        other.choice,
+        other.log_likelihood,
+    )
+    for mine, theirs in zip(one.history, other.history, strict=True):
+        assert (mine.step, mine.objective) == (theirs.step, theirs.objective)
+    if one.posterior is not None:
+        for mine, theirs in zip(one.posterior.draws, other.posterior.draws, strict=True):
+            np.testing.assert_array_equal(mine.weights, theirs.weights)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """The journal is written whenever that takes no longer than the rest."""
+    monkeypatch.setattr(journal, "EVERY", 0.0)
+    monkeypatch.setattr(journal, "SHARE", 1.0)
+    monkeypatch.setattr(os, "fsync", lambda number: None)  # slow where others use the disk
+
+
+class Pressed:
+    """Ctrl-C in the k-th call of a function."""
+
+    def __init__(self, monkeypatch, owner, name):
+        self.patch, self.owner, self.name = monkeypatch, owner, name
+        self.real = getattr(owner, name)
+
+    def at(self, k):
+        calls = []
+
+        def pressed(*args, **kwargs):
+            calls.append(1)
+            if len(calls) == k:
+                raise KeyboardInterrupt
+            return self.real(*args, **kwargs)
+
+        self.patch.setattr(self.owner, self.name, pressed)
+        return calls
+
+    def release(self):
+        self.patch.setattr(self.owner, self.name, self.real)
+
+
+@pytest.mark.parametrize("name", [*FITS, "scan"])
+@pytest.mark.parametrize("frequent", [True, False])
+def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent):
+    if frequent:
+        request.getfixturevalue("often")
+    data, options = data_of(name)
+    expected = estimate(data, **options, random_state=0)
+    path = tmp_path / "fit.checkpoint"
+    kernel = "class_draws" if name == "bayes" else "class_pass"
+    press = Pressed(monkeypatch, kernels, kernel)
+    for k in (3, 10, 20):  # again and again
+        press.at(k)
+        with suppress(KeyboardInterrupt):  # which is raised before there is anything to return
+            estimate(data, **options, random_state=0, checkpoint=path)
+        press.release()
+    assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
+    calls = press.at(10**9)
+    assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
+    fresh = press.at(10**9)
+    estimate(data, **options, random_state=0)
+    assert len(calls) < len(fresh) / 2  # what is there is not computed anew
+
+
+def test_a_pass_goes_on_in_the_middle(tmp_path, monkeypatch, often):
+    """Of six parts the first three were done: they are not looked at again."""
+    monkeypatch.setattr(journal, "SHARE", 0.0)
+    solver = Em(limits=Limits(max_steps=3, exact=-1.0))
+    start = estimate(RECORDS, 2, "map", n_init=1, random_state=0).pmf
+    options = {"rank": 2, "solver": solver, "start": start, "random_state": 0}
+    expected = estimate(scanned(), **options)
+    path = tmp_path / "fit.checkpoint"
+    press = Pressed(monkeypatch, kernels, "class_pass")
+    press.at(6 + 4)
+    result = estimate(scanned(), **options, checkpoint=path)
+    assert "interrupted" in result.stop
+    calls = press.at(10**9)
+    assert_same(estimate(scanned(), **options, checkpoint=path), expected)
+    assert len(calls) == 3 + 2 * 6
+
+
+CHILD = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from rejoint import kernels
+from rejoint.solver import journal
+import test_checkpoint as t
+journal.EVERY = journal.SHARE = 0.0
+real, calls = kernels.{kernel}, []
+def killed(*args, **kwargs):
+    calls.append(1)
+    if len(calls) == {k}:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return real(*args, **kwargs)
+kernels.{kernel} = killed
+data, options = t.data_of({name!r})
+t.estimate(data, **options, random_state=0, checkpoint={path!r})
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
+@pytest.mark.parametrize(
+    ("name", "kernel", "k"),
+    [("ml", "class_pass", 100), ("bayes", "class_draws", 25), ("scan", "class_pass", 150)],
+)
+def test_kill_minus_nine(tmp_path, name, kernel, k):
+    path = str(tmp_path / "fit.checkpoint")
+    tests = str(Path(__file__).parent)
+    child = CHILD.format(tests=tests, kernel=kernel, k=k, name=name, path=path)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", child], env=environment, timeout=300)
+    assert done.returncode == -signal.SIGKILL
+    data, options = data_of(name)
+    expected = estimate(data, **options, random_state=0)
+    assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
+
+
+def test_without_a_seed_that_of_the_first_attempt_is_taken(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    first = estimate(RECORDS, 3, "ml", n_init=2, checkpoint=path)
+    assert_same(estimate(RECORDS, 3, "ml", n_init=2, checkpoint=path), first)
+
+
+def test_ranks(tmp_path, monkeypatch, often):
+    expected = rj.rank.select(RECORDS, random_state=0)
+    path = tmp_path / "fit.checkpoint"
+    press = Pressed(monkeypatch, kernels, "class_pass")
+    press.at(100)
+    assert rj.rank.select(RECORDS, random_state=0, checkpoint=path).interrupted
+    press.release()
+    found = rj.rank.select(RECORDS, random_state=0, checkpoint=path)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    assert found.words == expected.words
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"rank": 2}, "another fit: its rank is 3, not 2"),
+        ({"solver": "map"}, "another fit: its solver is 'ml', not 'map'"),
+        ({"random_state": 1}, "another fit: its random_state is"),
+        ({"data": random_records(1, SHAPE, 300)}, "another fit: its data is"),
+    ],
+)
+def test_another_fit_is_refused(tmp_path, change, words):
+    given = {"data": RECORDS, "rank": 3, "solver": "ml", "n_init": 2, "random_state": 0}
+    path = tmp_path / "fit.checkpoint"
+    estimate(**given, checkpoint=path)
+    with pytest.raises(ValueError, match=words):
+        estimate(**given | change, checkpoint=path)
+
+
+def test_files_that_are_none(tmp_path):
+    path = tmp_path / "fit.checkpoint"
+    path.write_text("hello")
+    with pytest.raises(ValueError, match="is no checkpoint that can be read"):
+        estimate(RECORDS, 3, "ml", checkpoint=path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("meta.json", json.dumps({"format": "rejoint checkpoint", "version": 99}))
+    with pytest.raises(ValueError, match="it has another format"):
+        estimate(RECORDS, 3, "ml", checkpoint=path)
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        estimate(RECORDS, 3, "ml", checkpoint=tmp_path / "none" / "fit.checkpoint")
+
+
+def test_no_pickle(tmp_path):
+    """An array of objects would be code to run: it is refused."""
+    path = tmp_path / "fit.checkpoint"
+    estimate(RECORDS, 2, "ml", n_init=1, random_state=0, checkpoint=path)
+    with zipfile.ZipFile(path) as archive:
+        head = archive.read("meta.json")
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("meta.json", head)
+        with archive.open("0.npy", "w") as member:
+            np.save(member, np.array([print], dtype=object), allow_pickle=True)
+    with pytest.raises(ValueError, match=r"no checkpoint that can be read .*pickle|Object arrays"):
+        estimate(RECORDS, 2, "ml", n_init=1, random_state=0, checkpoint=path)
+
+
+def test_threads_do_not_matter():
+    """The place of a run does not depend on how it is computed."""
+    problem = RecordProblem.of(RECORDS, threads=1)
+    assert problem.fingerprint == RecordProblem.of(RECORDS, threads=2).fingerprint
