@@ -22,7 +22,7 @@ from paper.printed import RANKS, TABLE1
 from paper.table4 import quiet
 from rejoint.factorization import Admm, Limits
 
-TRIPLES, STARTS = 16, 3
+TRIPLES, STARTS = 8, 2
 
 
 def cells(fast: bool) -> Sequence[Mapping[str, Any]]:
