@@ -115,7 +115,7 @@ def look_at(part: Records, seed: int, size: int, budget: int) -> Survey:
         np.bincount(codes[:, n] + 1, mass, levels + 1)[1:]
         for n, levels in enumerate(part.domain.shape)
     ]
-    held = fitting(((codes, mass),), part.domain, budget)
+    held = fitting(((part.codes, weight),), part.domain, budget)
     return Survey(
         domain=part.domain,
         rows=len(part),
@@ -136,7 +136,7 @@ def fitting(
     """The blocks, merged into one where they do not fit; None where that does not help."""
     if held is None or sum(codes.nbytes + weight.nbytes for codes, weight in held) <= budget:
         return held
-    some = held[0][0][:FEW]
+    some = held[-1][0][:FEW]
     if len(merge_rows(some, domain.shape, None)[0]) > NEARLY_ALL * len(some):
         return None
     codes, weight = (np.concatenate(parts) for parts in zip(*held, strict=True))

@@ -1,0 +1,204 @@
+"""Estimates from records that are read part by part."""
+
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+import pytest
+from small_records import random_records, random_start
+
+import rejoint as rj
+from rejoint.estimation import Em, estimate
+from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation.scanned import ScanProblem
+from rejoint.estimation.surveys import add_up, look_at
+from rejoint.solver import Limits, run
+
+SHAPE = (3, 4, 2, 3, 3)
+
+
+def quiet(line):
+    pass
+
+
+@pytest.fixture(scope="module")
+def records():
+    found = random_records(0, SHAPE, 3000, rank=3, missing=0.2)
+    codes = np.array(found.codes)
+    codes[::50] = -1  # empty ones, which say nothing
+    weight = np.random.default_rng(0).integers(0, 4, len(codes)).astype(float)
+    return rj.Records(found.domain, codes, weight)
+
+
+@pytest.fixture(scope="module")
+def some(records):
+    """Fewer, where ranks are compared."""
+    return rj.Records(records.domain, records.codes[:600], records.sample_weight[:600])
+
+
+def survey(scan, size=10**6, budget=0):
+    return add_up(scan.map(partial(look_at, seed=0, size=size, budget=budget)), quiet)
+
+
+@pytest.mark.parametrize("size", [1, 7, 3000])
+def test_a_pass_is_the_sum_over_parts(records, size):
+    records = rj.Records(records.domain, records.codes[:500], records.sample_weight[:500])
+    scan = rj.scan(records, size=size)
+    problem = ScanProblem.over(scan, survey(scan), quiet, None)
+    whole = RecordProblem.of(records)
+    model = random_start(0, SHAPE, 4)
+    mine, other = problem.expect(*model), whole.expect(*model)
+    # Sums of 500 numbers in another order.
+    assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-13)
+    np.testing.assert_allclose(mine.stacked, other.stacked, rtol=1e-11)
+    np.testing.assert_allclose(problem.centre, whole.centre, rtol=1e-14)
+    assert problem.total == whole.total
+
+
+def test_the_same_steps(records):
+    """From the same start: sums in another order, so nearly the same numbers."""
+    scan = rj.scan(records, size=100)
+    problem = ScanProblem.over(scan, survey(scan), quiet, None)
+    solver, start = Em(limits=Limits(max_steps=15, exact=-1.0)), random_start(0, SHAPE, 3)
+    mine, other = run(solver, problem, *start), run(solver, RecordProblem.of(records), *start)
+    assert mine.objective == pytest.approx(other.objective, rel=1e-12)
+    # Rounding grows over 15 quasi-Newton steps.
+    np.testing.assert_allclose(mine.factors, other.factors, atol=1e-7)
+
+
+@pytest.mark.parametrize("solver", ["ml", "map"])
+def test_from_a_sample_to_all(records, solver, monkeypatch):
+    monkeypatch.setattr("rejoint.estimation.surveys.sample_size", lambda variables: 800)
+    result = estimate(rj.scan(records, size=500, memory=0), 3, solver, n_init=4, random_state=0)
+    whole = estimate(records, 3, solver, random_state=0)
+    if solver == "ml":
+        # The rise over ten passes below which it stops is 0.01; the best of some starts of a sample
+        # need not be on the highest hill, but is here.
+        assert result.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.5)
+    assert rj.metrics.total_variation(result.pmf, whole.pmf) < 0.02
+    assert "of 3,000 records" in result.stop
+
+
+def test_what_fits_is_a_fit_in_memory(some):
+    scan = rj.scan(some, size=100)
+    for options in ({"rank": 2, "solver": "bayes"}, {"solver": "map", "n_init": 2}):
+        one = estimate(scan, **options, random_state=0)
+        other = estimate(some, **options, random_state=0)
+        np.testing.assert_array_equal(one.pmf.weights, other.pmf.weights)
+        assert one.choice == other.choice
+
+
+def test_few_distinct_records_are_held(records):
+    """3,000 records of two variables are at most 19: they fit where the rows do not."""
+    few = records.project(["x0", "x1"])
+    found = survey(rj.scan(few, size=100), budget=4000)
+    whole = few.merged()
+    merged = found.records.merged()
+    np.testing.assert_array_equal(merged.codes, whole.codes)
+    np.testing.assert_array_equal(merged.sample_weight, whole.sample_weight)
+    assert survey(rj.scan(records, size=100), budget=4000).records is None
+
+
+def test_the_sample_is_one(records):
+    """Each record is as likely: of 400 samples of 100 out of 1,000, 40 have each, +- 6."""
+    codes = np.arange(1000)[:, None]
+    scan = rj.scan(rj.Records(rj.Domain.of({"a": 1000}), codes), size=130)
+    counts = np.zeros(1000)
+    for seed in range(400):
+        look = partial(look_at, seed=seed, size=100, budget=0)
+        sample = add_up(scan.map(look), quiet).sample
+        assert len(sample) == 100
+        counts[sample.codes.ravel()] += 1
+    # The spread of 1,000 counts is known to 2 %; the largest of them lies within five deviations.
+    assert counts.std() == pytest.approx(np.sqrt(400 * 0.1 * 0.9), rel=0.1)
+    assert abs(counts - 40).max() < 5 * 6
+
+
+def test_rank_of_a_sample(some):
+    result = estimate(rj.scan(some, size=100, memory=0), solver="map", random_state=0)
+    assert result.selection is not None
+    assert "of the 600 records, drawn at random, were looked at" in result.choice
+
+
+def test_auto(some):
+    result = estimate(rj.scan(some, size=100, memory=0), 2, random_state=0)
+    assert "posterior draws would need them in memory" in result.choice
+
+
+def test_what_cannot_be(records):
+    scan = rj.scan(records, size=500, memory=0)
+    with pytest.raises(
+        ValueError, match="Posterior draws need records in memory: say solver='map'"
+    ):
+        estimate(scan, 2, "bayes")
+    with pytest.raises(ValueError, match="smooth columns need records in memory"):
+        estimate(scan, 2, "ml", smooth=True)
+    with pytest.raises(ValueError, match="A Scan has its domain and weights"):
+        estimate(scan, 2, domain=records.domain)
+    empty = rj.Records(records.domain, np.full((3, 5), -1))
+    with pytest.raises(ValueError, match="There is nothing to estimate from"):
+        estimate(rj.scan(empty), 2)
+
+
+def test_files_of_text_are_packed_first(tmp_path, records, monkeypatch):
+    """So that they are parsed twice, for levels and for codes, whatever the number of passes."""
+    path = tmp_path / "a.csv"
+    rows = [
+        "" if None in row.values() else ",".join(map(str, row.values())) for row in records.rows()
+    ]
+    path.write_text("\n".join([",".join(records.names), *filter(None, rows)]) + "\n")
+    scan = rj.scan(path, memory=0)
+    opened = []
+    real = rj.records.sources.Source.open
+    monkeypatch.setattr(
+        rj.records.sources.Source, "open", lambda self: opened.append(1) or real(self)
+    )
+    result = estimate(scan, 2, "ml", n_init=2, random_state=0)
+    assert len(result.history) > 5
+    assert len(opened) == 2  # the dialect, the rows
+
+
+def test_ctrl_c_before_the_first_pass_has_ended(records, monkeypatch):
+    scan = rj.scan(records, size=500, memory=0)
+
+    def expect(self, *model):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ScanProblem, "expect", expect)
+    result = estimate(scan, 2, "ml", n_init=2, random_state=0)
+    assert "Interrupted; this is a fit to a sample" in result.stop
+
+
+def test_progress_tells_the_time_left(records, capsys, monkeypatch):
+    monkeypatch.setattr("rejoint.solver.progress.Progress.__call__", say)
+    estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)
+    text = capsys.readouterr().err
+    assert "first look: 3,000 records" in text
+    assert "pass over 3,000 records: 50%, " in text
+    assert " left" in text
+
+
+def say(self, line):
+    import sys
+
+    sys.stderr.write(line + "\n")
+
+
+@pytest.mark.parametrize("solver", ["ml", "auto"])
+def test_starts_and_folds_on_an_executor(some, solver):
+    """Processes: nothing but the arguments may matter."""
+    options = {"solver": solver, "n_init": 3, "random_state": 0}
+    if solver == "auto":
+        options = {"solver": "map", "n_init": 2, "random_state": 0}
+    else:
+        options["rank"] = 3
+    expected = estimate(some, **options)
+    with ThreadPoolExecutor(2) as executor:
+        found = estimate(some, **options, executor=executor)
+    np.testing.assert_array_equal(found.pmf.weights, expected.pmf.weights)
+    assert found.choice == expected.choice
+    if solver == "ml":
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as executor:
+            found = estimate(some, **options, executor=executor)
+        np.testing.assert_array_equal(found.pmf.weights, expected.pmf.weights)
