@@ -212,7 +212,7 @@ def test_search_walks_to_the_best():
 
 
 def test_weights_go_to_what_tells_held_out_labels():
-    records = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
+    records = rj.Records.of({"x": ["a", "b"] * 100, "y": ["no", "yes"] * 100})
     held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
     good, poor = Setting(2, 0.1, 0.0), Setting(1, 0.1, 0.0)
     assert held.loss(good) < held.loss(poor)

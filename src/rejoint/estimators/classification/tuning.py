@@ -39,15 +39,15 @@ LIGHT = 0.05
 #: A label cannot cost more than it would at this probability: one outlier is one outlier.
 DOUBT = 1e-3
 
-#: A record speaks for each model beforehand, since few labels held out say little about weights;
+#: Records that speak for each model beforehand, since few labels held out say little of weights;
 #: steps towards the best weights, and how little they move in the last.
-EVEN, STEPS, STILL = 1.0, 5000, 1e-5
+EVEN, STEPS, STILL = 3.0, 5000, 1e-5
 
 #: Relative fall of the loss that is worth another setting.
 NOTICEABLE = 1e-3
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
-JOINTS = (0.0, 0.1, 1.0, 10.0)
+JOINTS = (0.0, 0.1, 1.0, 10.0, 100.0)
 #: Classes for each combination of labels.
 CLASSES = (1, 2, 3, 6, 12, 24)
 
