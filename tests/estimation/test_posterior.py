@@ -77,3 +77,12 @@ def test_level_must_be_a_probability(level):
 def test_unknown_names_are_said():
     with pytest.raises(KeyError, match="c"):
         Posterior(DRAWS).interval("c")
+
+
+def test_chains_are_wider_only_as_far_as_larger_ranks_are_not_out_of_the_question():
+    truth = rj.datasets.asia()
+    few = rj.estimate(truth.sample(300, random_state=0), solver="bayes", random_state=0)
+    assert few.selection.largest > few.pmf.rank
+    assert {d.rank for d in few.posterior.draws} == {few.pmf.rank, few.selection.largest}
+    told = rj.estimate(truth.sample(300, random_state=0), 2, solver="bayes", random_state=0)
+    assert {d.rank for d in told.posterior.draws} == {2}

@@ -200,8 +200,10 @@ def estimate_records(
             search = replace(search, count=max(chosen.chains, MODES))
             spare = 0
             if selection is not None and chosen.sparsity == 1.0:
+                spare = min(selection.largest - rank, SPARE)
+            if spare:
                 # Classes that are not needed lose their weight below a pseudo-count of one.
-                spare, chosen = SPARE, replace(chosen, sparsity=0.3)
+                chosen = replace(chosen, sparsity=0.3)
             result = fit_bayes(problem, rank, chosen, search, spare)
         elif chosen == "map":
             result = fit_map(problem, rank, search)

@@ -130,7 +130,7 @@ def fit_bayes(
 ) -> FitResult:
     """Posterior draws from chains that start at modes; ``pmf`` is the best mode.
 
-    Where the rank was estimated, chains have some ``spare`` classes more than ``pmf``, so that the
+    Where the rank was estimated, most chains have ``spare`` classes more than ``pmf``, so that the
     draws also say how unsure the rank is.
     """
     em = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
@@ -149,6 +149,8 @@ def fit_bayes(
     first = wide[top]
     good = [first, *(r for r in wide if r is not first and r.objective <= first.objective + POORER)]
     begun = [good[k % len(good)] for k in range(bayes.chains)]
+    if spare:  # every other chain is as narrow as the rank found: draws of both are the posterior
+        begun[1::2] = [runs[best]] * (bayes.chains // 2)
     models = [(r.weights, r.factors) for r in begun]
     draws, ended = bayes.sample(problem, models, search.rng, search.report)
     if ended:

@@ -3,7 +3,6 @@
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from time import perf_counter
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,12 +25,17 @@ __all__ = ["ScanProblem", "fit_scan", "pass_over"]
 NATS = 1e-2
 
 
-class Sums(NamedTuple):
+@dataclass(frozen=True)
+class Sums:
     """What a pass over one part finds: rows, log-likelihood, expected counts (1 + L, F)."""
 
     rows: int
     log_likelihood: float
     counts: Array
+
+    def __add__(self, other: "Sums") -> "Sums":
+        value = self.log_likelihood + other.log_likelihood
+        return Sums(self.rows + other.rows, value, self.counts + other.counts)
 
 
 def pass_over(part: Records, weights: Array, factors: Array, threads: int) -> Sums:
@@ -65,7 +69,7 @@ class ScanProblem(RecordProblem):
     ) -> "ScanProblem":
         """The problem of a scan that was surveyed."""
         none = np.empty((0, len(scan.domain)), dtype=np.int16)
-        mass, threads = np.array([survey.mass]), kernels.available_threads()
+        mass, threads = np.array([survey.mass]), scan.threads
         more = {"scan": scan, "survey": survey, "report": report}
         return cls(scan.domain, none, mass, threads, journal, **more)  # type: ignore[arg-type]
 

@@ -95,8 +95,10 @@ class Survey:
         return Records(self.domain, codes, weight)
 
 
-def look_at(part: Records, seed: int, size: int, budget: int) -> Survey:
+def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0) -> Survey:
     """The survey of one part; which of its records are drawn depends on them and the seed.
+
+    Of the sample only what has keys ``below`` some bound is kept, where it is known to be enough.
 
     Examples
     --------
@@ -110,7 +112,9 @@ def look_at(part: Records, seed: int, size: int, budget: int) -> Survey:
     codes, mass = part.codes[used], weight[used]
     chance = np.random.default_rng([seed, int(digest(codes, mass), 16)])
     keys = chance.random(len(codes))
-    kept = np.sort(np.argpartition(keys, size)[:size]) if len(keys) > size else slice(None)
+    kept = np.flatnonzero(keys < below)
+    if len(kept) > size:
+        kept = np.sort(kept[np.argpartition(keys[kept], size)[:size]])
     totals = [
         np.bincount(codes[:, n] + 1, mass, levels + 1)[1:]
         for n, levels in enumerate(part.domain.shape)
@@ -172,8 +176,10 @@ def survey_of(scan: Scan, seed: int, report: Report, journal: Journal | None) ->
     size = sample_size(len(scan.domain))
     if entry is not None:
         return Survey(scan.domain, **entry, size=size, held=None, budget=scan.memory)
-    look = partial(look_at, seed=seed, size=size, budget=scan.part_memory)
-    found = add_up(scan.map(look), report)
+    below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
+    look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
+    parts = (replace(part, budget=scan.memory) for part in scan.map(look))
+    found = add_up(parts, report)
     if journal is not None and found.held is None:
         names = ("rows", "mass", "totals", "keys", "codes", "weight")
         journal.put("survey", {name: getattr(found, name) for name in names})

@@ -10,6 +10,9 @@ from rejoint.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
 
+#: Standard errors below the best from which a rank is out of the question: one chance in a hundred.
+SURE = 2.33
+
 
 @dataclass(frozen=True)
 class Selection:
@@ -59,6 +62,19 @@ class Selection:
     words: str
     pmf: LowRankPMF | None = field(default=None, repr=False)
     interrupted: bool = False
+
+    @property
+    def largest(self) -> int:
+        """The largest rank that is not out of the question.
+
+        Examples
+        --------
+        >>> scores, errors = np.array([-9.0, -8.0, -8.1]), np.array([0.1, 0.0, 0.1])
+        >>> Selection(2, (1, 2, 3), scores, errors, (2, 3), "heldout", "").largest
+        3
+        """
+        near = self.scores >= self.scores.max() - SURE * self.errors
+        return max(rank for rank, is_near in zip(self.ranks, near, strict=True) if is_near)
 
 
 def listed(ranks: Sequence[int]) -> str:
