@@ -41,6 +41,15 @@ def expected(done: Done, printed: Printed) -> Iterable[Expected]:
             yield Expected(name, ours, theirs, theirs, "a whole number, computed exactly")
 
 
+WHY = Text(
+    "Why corrected columns: the proofs give the stacked factor of a group of variables "
+    "`I |S|` free rows, but the rows of each variable sum to one, so that its rank is at "
+    "most `(I - 1) |S| + 1`. With these sides the lemmas do apply. As printed the theorems "
+    "are unproved rather than refuted: later results (best proved) often reach further, "
+    "and above the counting limit no estimate is unique."
+)
+
+
 def section(done: Done, folder: Path, printed: Printed, number: str, name: str) -> Section:
     """Printed beside the formula, what the theorems say, and what is proved."""
     head = ["", "printed", "by the formula", "Theorems 1, 2", "corrected: Kruskal, Lemmas 2, 3"]
@@ -71,13 +80,7 @@ def section(done: Done, folder: Path, printed: Printed, number: str, name: str) 
             ["", "printed", "by Theorem 3", "corrected Lemma 4", "best proved", "counting limit"],
             quadruples,
         ),
-        Text(
-            "Why corrected columns: the proofs give the stacked factor of a group of variables "
-            "`I |S|` free rows, but the rows of each variable sum to one, so that its rank is at "
-            "most `(I - 1) |S| + 1`. With these sides the lemmas do apply. As printed the theorems "
-            "are unproved rather than refuted: later results (best proved) often reach further, "
-            "and above the counting limit no estimate is unique."
-        ),
+        *([WHY] if number == "II" else []),
         draw(done, folder, printed, name),
     ]
     return Section(f"Table {number}: rank bounds for generic identifiability", parts)

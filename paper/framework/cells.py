@@ -28,12 +28,16 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "scikit-surprise", "matplotlib")
 
 @dataclass(frozen=True)
 class Cell:
-    """What came out for one setting, the seconds it took, and the versions it was made with."""
+    """What came out for one setting, the versions it was made with, and the time it took.
+
+    ``seconds`` are by the clock, ``processor`` are those of the processor (not always known).
+    """
 
     settings: dict[str, Any]
     values: Values
     seconds: float
     versions: dict[str, str]
+    processor: float | None = None
 
 
 class Done(Sequence[Cell]):
@@ -63,8 +67,8 @@ class Done(Sequence[Cell]):
 
     @property
     def seconds(self) -> float:
-        """Time of all cells together."""
-        return sum(c.seconds for c in self.cells)
+        """Time of all cells together, of the processor where it is known."""
+        return sum(c.seconds if c.processor is None else c.processor for c in self.cells)
 
     @property
     def versions(self) -> dict[str, str]:
@@ -189,6 +193,7 @@ def settle(count: Any, jobs: int) -> None:
 
 def timed(work: Work, settings: dict[str, Any]) -> Cell:
     """One cell, in its process."""
-    begun = time.perf_counter()
+    clock, processor = time.perf_counter(), time.process_time()
     values = work(**settings)
-    return Cell(settings, values, round(time.perf_counter() - begun, 3), versions())
+    seconds = round(time.perf_counter() - clock, 3)
+    return Cell(settings, values, seconds, versions(), round(time.process_time() - processor, 3))

@@ -12,6 +12,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto
 table { border-collapse: collapse; margin: 1rem 0; font-variant-numeric: tabular-nums; }
 th, td { padding: .25rem .7rem; border-bottom: 1px solid #d5d9de; text-align: left;
          vertical-align: top; }
+td:first-child { white-space: nowrap; }
 .scroll { overflow-x: auto; }
 figure { margin: 1rem 0; } figure img { max-width: 100%; }
 figcaption { color: #4a5057; font-size: .9rem; }
