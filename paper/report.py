@@ -2,6 +2,7 @@
 
 import os
 import platform
+import sys
 from collections.abc import Sequence
 from importlib import import_module
 from importlib.util import find_spec
@@ -49,10 +50,14 @@ def build(results: Path, folder: Path) -> None:
             continue
         if done.cells:
             found[experiment.name] = experiment, done
+    if not found:
+        print("No cell is done yet: there is nothing to report. Run make paper.", file=sys.stderr)
+        return
     folder.mkdir(parents=True, exist_ok=True)
     shown = {n: with_times(e, done, e.section(done, folder)) for n, (e, done) in found.items()}
     every = {name: done for name, (_, done) in found.items()}
-    last = {"conclusions": conclusions.section(every), "beyond": shown.pop("beyond")}
+    last = {"conclusions": conclusions.section(every)}
+    last |= {"beyond": shown.pop("beyond")} if "beyond" in shown else {}
     first = [introduction(every), *shown.values()]
     (folder / "report.md").write_text(markdown([*first, *last.values()], TITLE))
     (folder / "report.html").write_text(page([*first, *last.values()], TITLE))
