@@ -1,6 +1,7 @@
 """Counting records into tables: chunk by chunk, identical records merged where that pays."""
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 from itertools import chain
 from math import prod
 from typing import Any
@@ -24,8 +25,8 @@ MERGE = 4
 def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[Records]:
     """Give the data as Records, one after another, all over the same domain.
 
-    A Scan has parts, an iterator is taken as chunks; anything else is one chunk. Chunks that are
-    not Records need a domain, since each alone may show only some of the levels.
+    An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
+    domain, since each alone may show only some of the levels.
 
     Examples
     --------
@@ -33,10 +34,6 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     >>> [len(chunk) for chunk in as_chunks(rows, None, None)]
     [2]
     """
-    if isinstance(data, Scan):
-        if domain is not None or sample_weight is not None:
-            raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
-        data = iter(data)
     if not isinstance(data, Iterator):
         yield Records.of(data, domain=domain, sample_weight=sample_weight)
         return
@@ -74,6 +71,24 @@ def count_all(chunks: Iterable[Records], subsets: tuple[Subset, ...], threads: i
     total = next(tables)
     for flat in tables:
         total += flat
+    return total
+
+
+def count_scan(scan: Scan, subsets: tuple[Subset, ...], threads: int | None) -> Array:
+    """Add up the tables of all parts of a scan, wherever these are.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> count_scan(rj.scan(lambda: iter([{"a": [0, 1]}, {"a": [1]}])), ((0,),), threads=1)
+    array([1., 2.])
+    """
+    threads = scan.threads if threads is None else threads
+    total: Array | None = None
+    for flat in scan.map(partial(_count_one, subsets=subsets, threads=threads)):
+        total = flat if total is None else total + flat
+    if total is None:
+        raise ValueError(f"{scan} has no rows: there is nothing to count.")
     return total
 
 

@@ -16,6 +16,7 @@ from rejoint.marginals.exchange import TableExchange
 from rejoint.marginals.moments import read_moments
 from rejoint.marginals.reading import check_covered, read_tables
 from rejoint.marginals.store import add, fill_unknown
+from rejoint.records import Scan
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -119,6 +120,11 @@ class Marginals(TableExchange):
         >>> m.totals
         array([2., 1., 1.])
         """
+        if isinstance(data, Scan):
+            if domain is not None or sample_weight is not None:
+                raise ValueError("A Scan has its domain and weights: give them to scan(...).")
+            chosen = covers.choose(data.domain, order, subsets, sample, memory_limit, random_state)
+            return cls(data.domain, chosen, counting.count_scan(data, chosen, threads))
         chunks = counting.as_chunks(data, domain, sample_weight)
         first = next(chunks)
         chosen = covers.choose(first.domain, order, subsets, sample, memory_limit, random_state)

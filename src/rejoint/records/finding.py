@@ -17,7 +17,14 @@ from rejoint.records.sightings import MOST, Sightings
 from rejoint.records.sources import Source
 from rejoint.records.wishes import Wishes, read_wishes
 
-__all__ = ["CHUNK", "find_domain_of_files", "find_domain_of_frames"]
+__all__ = [
+    "CHUNK",
+    "find_domain_of_files",
+    "find_domain_of_frames",
+    "find_domain_of_seen",
+    "see_file",
+    "see_frames",
+]
 
 #: Rows that are looked at at a time.
 CHUNK = 100_000
@@ -29,15 +36,9 @@ def find_domain_of_files(
     sources: Iterable[Source], how: FileOptions, weight: str | None, wishes: Mapping[str, Any]
 ) -> Domain:
     """One pass that keeps distinct values and their counts, not rows."""
-    seen: Seen = {}
-    name = ""
-    for source in sources:
-        name = source.name
-        if format_of(source, how.format) == "text":
-            _see_text(source, how, weight, seen)
-        else:
-            _see_frames(file_frames(source, how, CHUNK, None, weight), weight, seen)
-    return _conclude(name, seen, wishes)
+    sources = list(sources)
+    parts = (see_file(source, how, weight) for source in sources)
+    return find_domain_of_seen(parts, sources[0].name, wishes)
 
 
 def find_domain_of_frames(
@@ -51,9 +52,39 @@ def find_domain_of_frames(
     >>> find_domain_of_frames(iter(frames), None, {})["a"].levels
     ('x', 'y', 'z')
     """
+    return _conclude("The source", see_frames(frames, weight), wishes)
+
+
+def see_frames(frames: Iterator[Frame], weight: str | None) -> Seen:
+    """What is seen of some frames, to be joined with what others show.
+
+    Examples
+    --------
+    >>> list(see_frames(iter([Frame(("a",), [["x", "y"]], 2)]), None))
+    ['a']
+    """
     seen: Seen = {}
     _see_frames(frames, weight, seen)
-    return _conclude("The source", seen, wishes)
+    return seen
+
+
+def see_file(source: Source, how: FileOptions, weight: str | None) -> Seen:
+    """What is seen of one file."""
+    seen: Seen = {}
+    if format_of(source, how.format) == "text":
+        _see_text(source, how, weight, seen)
+    else:
+        _see_frames(file_frames(source, how, CHUNK, None, weight), weight, seen)
+    return seen
+
+
+def find_domain_of_seen(parts: Iterable[Seen], source: str, wishes: Mapping[str, Any]) -> Domain:
+    """The domain of all that was seen, part after part."""
+    total: Seen = {}
+    for part in parts:
+        for name, mine in part.items():
+            total.setdefault(name, Sightings(name)).join(mine)
+    return _conclude(source, total, wishes)
 
 
 def _see_frames(frames: Iterator[Frame], weight: str | None, seen: Seen) -> None:

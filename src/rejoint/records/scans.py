@@ -6,6 +6,7 @@ from itertools import islice
 from os import PathLike
 from typing import TypeVar
 
+from rejoint import kernels
 from rejoint.domain import Domain
 from rejoint.domain.labels import plural
 from rejoint.records.records import Records
@@ -71,6 +72,11 @@ class Scan:
         ('a',)
         """
         return self.domain.names
+
+    @property
+    def threads(self) -> int:
+        """Threads for the computing on one part."""
+        return kernels.available_threads()
 
     @property
     def part_memory(self) -> int:

@@ -89,6 +89,20 @@ class Sightings:
             self.sampled = Sampled(MOST)
             self.sampled.add(self.values, self.value_mass)
 
+    def join(self, other: "Sightings") -> None:
+        """Take in what was seen elsewhere."""
+        if other.labels:
+            codes = np.arange(len(other.labels), dtype=np.int32)
+            column = Coded(tuple(other.labels), codes, other.declared, other.ordered)
+            self._add_labels(column, other.mass, other.cells)
+        if other.sampled is not None:
+            if self.sampled is None:
+                self.sampled = Sampled(MOST)
+                self.sampled.add(self.values, self.value_mass)
+            self.sampled.join(other.sampled)
+        elif len(other.values):
+            self._add_values(other.values, other.value_cells, other.value_mass)
+
     def variable(self, wish: Wish) -> Variable:
         """The variable behind the column, as its whole would have made it."""
         if self.sampled is not None:
@@ -130,6 +144,13 @@ class Sampled:
     def add(self, values: NDArray[Any], weight: Floats) -> None:
         """Take in more: those with the smallest exponential waiting times stay."""
         ranks = self.rng.exponential(size=len(values)) / np.maximum(weight, 1e-300)
+        self._take(values, ranks)
+
+    def join(self, other: "Sampled") -> None:
+        """Take in another sample."""
+        self._take(other.values, other.ranks)
+
+    def _take(self, values: NDArray[Any], ranks: Floats) -> None:
         self.values = np.concatenate(_alike(self.values, values))
         self.ranks = np.concatenate([self.ranks, ranks])
         if len(self.ranks) > self.size:
