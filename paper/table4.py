@@ -17,7 +17,7 @@ from rejoint.factorization import Admm, Limits
 LEVELS = [10] * 5
 RUNS, STARTS, SWEEPS = 20, 10, 1000
 #: Runs in which our default is tried on pairs too, which takes long and cannot succeed.
-PAIRS = 5
+PAIRS = 2
 #: Relative error of the tables from which on a start has succeeded: what the paper reaches.
 SUCCESS = 1e-7
 
