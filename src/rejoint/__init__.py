@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint import datasets, identifiability, metrics, plots, rank
+    from rejoint import datasets, distributed, identifiability, metrics, plots, rank
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation import estimate
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
@@ -51,6 +51,7 @@ _HOMES: dict[str, str | None] = {
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
+    "distributed": None,
     "estimate": "estimation",
     "factorize": "factorization",
     "identifiability": None,
@@ -89,6 +90,7 @@ __all__ = [
     "Variable",
     "ZeroEvidenceError",
     "datasets",
+    "distributed",
     "estimate",
     "factorize",
     "identifiability",

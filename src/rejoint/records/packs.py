@@ -20,7 +20,7 @@ from rejoint.domain import Domain
 from rejoint.records.records import Records
 from rejoint.records.scans import Scan
 
-__all__ = ["META", "open_pack", "pack"]
+__all__ = ["META", "narrowest", "open_pack", "pack", "rows_of_part"]
 
 META = "meta.json"
 _FORMAT = "rejoint pack"
@@ -41,7 +41,7 @@ def pack(scan: Scan, folder: str | PathLike[str]) -> Scan:
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
-    kind = _width(max(scan.domain.shape, default=1))
+    kind = narrowest(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = False
     with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
@@ -122,5 +122,12 @@ def _parts(
                 weights.close()
 
 
-def _width(levels: int) -> type[np.signedinteger[Any]]:
+def narrowest(levels: int) -> type[np.signedinteger[Any]]:
+    """The narrowest type of codes of so many levels.
+
+    Examples
+    --------
+    >>> narrowest(5).__name__, narrowest(1000).__name__
+    ('int8', 'int16')
+    """
     return np.int8 if levels <= 127 else np.int16 if levels <= 32_767 else np.int32

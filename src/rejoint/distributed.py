@@ -1,0 +1,298 @@
+"""Past one machine: records on the workers of a Dask cluster, and fits that are spread over them.
+
+The records stay where they are, as codes, a byte or two a cell. What moves for a table or a pass of
+EM is the model on the way out, and sums on the way back. A worker that dies takes its parts with
+it; Dask reads them anew elsewhere, and the sums are the same.
+
+The only module that imports Dask (``pip install 'rejoint[distributed]'``).
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future
+from dataclasses import dataclass, replace
+from importlib import import_module
+from os import PathLike
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain import Domain
+from rejoint.estimation.problem import RecordProblem
+from rejoint.records import Records, Scan
+from rejoint.records.blocks import FileOptions, file_frames, records_of, split_options
+from rejoint.records.finding import CHUNK, find_domain_of_seen, see_file, see_frames
+from rejoint.records.frames import take_apart
+from rejoint.records.packs import narrowest
+from rejoint.records.scanning import files_of
+from rejoint.records.scans import MEMORY
+from rejoint.records.sources import Source
+
+__all__ = ["DaskScan", "executor", "scan"]
+
+T = TypeVar("T")
+
+#: How often a task is tried whose worker has died.
+RETRIES = 5
+
+#: Partitions whose sums are added up on the workers before they are fetched.
+GROUP = 8
+
+
+class Part(NamedTuple):
+    """Codes of a partition, as narrow as they can be, and weights."""
+
+    codes: NDArray[np.signedinteger[Any]]
+    weight: NDArray[np.float64] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DaskScan(Scan):
+    """Records on the workers of a cluster; make one by :func:`scan`.
+
+    Examples
+    --------
+    >>> issubclass(DaskScan, Scan)
+    True
+    """
+
+    client: Any = None
+    parts: tuple[Any, ...] = ()  # futures of Part, in order
+
+    @property
+    def threads(self) -> int:
+        """One: a worker computes on as many parts at once as it has threads."""
+        return 1
+
+    @property
+    def part_memory(self) -> int:
+        """An equal share for each sum that is fetched."""
+        return self.memory // max(len(self.groups), 1)
+
+    @property
+    def groups(self) -> list[tuple[Any, ...]]:
+        """Parts whose results are added up before they are fetched."""
+        return [self.parts[at : at + GROUP] for at in range(0, len(self.parts), GROUP)]
+
+    def map(self, function: Callable[[Records], T], skip: int = 0) -> Iterator[T]:
+        """Apply a function on the workers, and give its results, some added up, in order."""
+        waiting = [self._total(function, group) for group in self.groups[skip:]]
+        for future in waiting:
+            yield future.result()
+
+    def _total(self, function: Callable[[Records], T], group: tuple[Any, ...]) -> Any:
+        options = {"pure": False, "retries": RETRIES}
+        found = [
+            self.client.submit(_on_part, function, part, self.domain, **options) for part in group
+        ]
+        return found[0] if len(found) == 1 else self.client.submit(_added, *found, **options)
+
+
+def scan(
+    data: Any,
+    *,
+    domain: Domain | None = None,
+    sample_weight: str | None = None,
+    memory: int = MEMORY,
+    client: Any = None,
+    **options: Any,
+) -> DaskScan:
+    """Encode records on the workers of a cluster and keep them there.
+
+    Parameters
+    ----------
+    data : Dask DataFrame, Bag or Array, or path
+        Partitions of frames, of dicts, or of rows of a 2-D array; a folder, a pattern or a list of
+        files (Parquet, text, ...), which all workers can read, one partition a file.
+    domain : Domain, optional
+        Variables and levels; by default they are found in a first pass.
+    sample_weight : str, optional
+        The column with the weights.
+    memory : int
+        Bytes of records that the fit itself may hold: where all fit, once identical ones are
+        merged, it is one of records in memory.
+    client : distributed.Client, optional
+        The cluster; by default the current one.
+    **options
+        As for :func:`rejoint.scan`.
+
+    Returns
+    -------
+    DaskScan
+        ``Marginals.count``, ``estimate`` and all else that takes a :class:`rejoint.Scan` works on
+        it, with the same results.
+
+    Examples
+    --------
+    >>> import dask.bag, rejoint as rj
+    >>> from distributed import Client
+    >>> rows = [{"a": "x"}, {"a": "y"}, {"a": "x"}, {}]
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     data = rj.distributed.scan(dask.bag.from_sequence(rows, npartitions=2))
+    ...     rj.Marginals.count(data, order=1)["a"]
+    array([2., 1.])
+    """
+    client = _client(client)
+    how, rest = split_options(options | {"domain": domain})
+    partitions, stamp, name = _partitions(data, how)
+    if rest["domain"] is None:
+        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        seen = _computed(client, _see, partitions, sample_weight)
+        rest["domain"] = find_domain_of_seen(client.gather(seen), name, wishes)
+    found: Domain = rest["domain"]
+    parts = tuple(_computed(client, _encode, partitions, sample_weight, rest))
+    rows = sum(client.gather([client.submit(_rows, part, retries=RETRIES) for part in parts]))
+    scanned = DaskScan(found, lambda: iter(()), name, stamp, rows, True, memory, client, parts)
+    return replace(scanned, read=lambda: _fetched(scanned))
+
+
+def executor(client: Any = None) -> Executor:
+    """An executor for ``estimate`` and ``rank.select``: starts and folds go to the workers.
+
+    Parameters
+    ----------
+    client : distributed.Client, optional
+        The cluster; by default the current one.
+
+    Examples
+    --------
+    >>> from distributed import Client
+    >>> with Client(processes=False, n_workers=1, dashboard_address=None) as client:
+    ...     executor(client).submit(pow, 2, 3).result()
+    8
+    """
+    return _Placing(_client(client))
+
+
+class _Placing(Executor):
+    """Dask's own executor, to which the same records are sent once."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.inner = client.get_executor(retries=RETRIES, pure=False)
+        self.placed: dict[str, Any] = {}
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """Send a task; records in its arguments go there by themselves."""
+        found: Future[Any] = self.inner.submit(fn, *map(self._place, args), **kwargs)
+        return found
+
+    def _place(self, argument: Any) -> Any:
+        if not isinstance(argument, RecordProblem):
+            return argument
+        mark = argument.fingerprint
+        if mark not in self.placed:
+            # A task, and not scattered data, which could not be had again from a worker that died.
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", UserWarning)  # that it is large
+                options = {"pure": False, "retries": RETRIES}
+                self.placed[mark] = self.client.submit(_itself, argument, **options)
+        return self.placed[mark]
+
+
+def _client(client: Any) -> Any:
+    try:
+        return _imported("distributed").default_client() if client is None else client
+    except ValueError:
+        raise ValueError(
+            "There is no cluster: begin with client = distributed.Client(...), of this machine "
+            "without arguments."
+        ) from None
+
+
+def _imported(name: str) -> Any:
+    try:
+        return import_module(name)
+    except ImportError:
+        raise ImportError("Clusters need Dask: pip install 'rejoint[distributed]'.") from None
+
+
+class _File(NamedTuple):
+    """A partition that is a file."""
+
+    path: str
+    how: FileOptions
+
+
+def _partitions(data: Any, how: FileOptions) -> tuple[list[Any], str, str]:
+    """Partitions, what tells them from others, and what they are called."""
+    tokenize = _imported("dask.base").tokenize
+    if isinstance(data, str | PathLike):
+        data = files_of(data)
+    if isinstance(data, list | tuple) and data and isinstance(data[0], str | PathLike):
+        paths = [str(path) for path in data]
+        return [_File(path, how) for path in paths], tokenize(paths), f"{len(paths)} files"
+    if not hasattr(data, "to_delayed"):
+        raise TypeError(
+            "distributed.scan takes a Dask DataFrame, Bag or Array, or paths, not a "
+            f"{type(data).__name__}; rejoint.scan is for what one machine reads."
+        )
+    if how != FileOptions():
+        raise TypeError("columns, without, format and so on are for files.")
+    kind = type(data).__name__
+    if hasattr(data, "rechunk"):
+        if data.ndim != 2:
+            raise ValueError(f"An array of records must have 2 axes, not {data.ndim}.")
+        data = data.rechunk({1: -1})
+    stamp = tokenize(data)
+    return list(np.ravel(np.asarray(data.to_delayed(), dtype=object))), stamp, f"a Dask {kind}"
+
+
+def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], *rest: Any) -> Any:
+    """Futures of a function of each partition, which can be computed again."""
+    lazy = _imported("dask").delayed(function, pure=False)
+    tasks = [lazy(partition, *rest) for partition in partitions]
+    return client.compute(tasks, retries=RETRIES)
+
+
+def _see(partition: Any, weight: str | None) -> Any:
+    if isinstance(partition, _File):
+        return see_file(Source(partition.path), partition.how, weight)
+    return see_frames(iter([take_apart(_plain(partition))]), weight)
+
+
+def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> Part:
+    domain = rest["domain"]
+    if isinstance(partition, _File):
+        frames = file_frames(Source(partition.path), partition.how, CHUNK, domain, weight)
+    else:
+        frames = iter([take_apart(_plain(partition))])
+    found = [records_of(frame, rest, weight) for frame in frames if frame.rows]
+    width = narrowest(max(domain.shape))
+    none = np.empty((0, len(domain)), dtype=width)
+    codes = np.concatenate([none, *(part.codes.astype(width) for part in found)])
+    if weight is None:
+        return Part(codes, None)
+    return Part(codes, np.concatenate([np.empty(0), *(part.sample_weight for part in found)]))
+
+
+def _plain(partition: Any) -> Any:
+    """Rows of a bag may come as any iterable."""
+    return partition if hasattr(partition, "__len__") else list(partition)
+
+
+def _rows(part: Part) -> int:
+    return len(part.codes)
+
+
+def _on_part(function: Callable[[Records], T], part: Part, domain: Domain) -> T:
+    return function(Records(domain, part.codes, part.weight))
+
+
+def _added(*found: Any) -> Any:
+    total = found[0]
+    for more in found[1:]:
+        total = total + more
+    return total
+
+
+def _itself(argument: Any) -> Any:
+    return argument
+
+
+def _fetched(scanned: DaskScan) -> Iterator[Records]:
+    for part in scanned.parts:
+        found = part.result()
+        if len(found.codes):
+            yield Records(scanned.domain, found.codes, found.weight)
