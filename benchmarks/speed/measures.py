@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,6 +41,19 @@ def gemm_rate(dtype: type = np.float64, size: int = 768) -> float:
     rng = np.random.default_rng(0)
     a, b = (rng.random((size, size)).astype(dtype) for _ in range(2))
     return 2.0 * size**3 / cpu_time(lambda: a @ b, 7)
+
+
+class Rates(NamedTuple):
+    """What the machine does in a second, on one thread."""
+
+    gemm: float  # flops
+    wide: float  # bytes read and written
+    drawn: float  # random numbers
+
+    @classmethod
+    def measured(cls) -> "Rates":
+        rng = np.random.default_rng(0)
+        return cls(gemm_rate(), bandwidth(), 1e6 / cpu_time(lambda: rng.random(1_000_000)))
 
 
 def bandwidth() -> float:

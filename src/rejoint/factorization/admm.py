@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from rejoint import kernels
 from rejoint.factorization.mixing import mixing_shares
 from rejoint.factorization.problem import Array, Problem, objective
 from rejoint.factorization.tableless import RecordTables, RecordVisit
@@ -21,6 +22,10 @@ from rejoint.solver import Limits, Stalled, relative_error
 #: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
 #: rounding that they fail by.
 PATIENCE, SETTLED = 20, 1e-6
+
+#: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
+#: is good enough: rounding takes at most 1e-10 of it then.
+ROUGH = 1e-5
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,9 @@ class Admm:
     def step(self, problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
-        value = value_of(problem, swept.weights, swept.factors)
+        value = swept.objective  # NaN where the sweep has not computed it
+        if not value > ROUGH * problem.scale:
+            value = value_of(problem, swept.weights, swept.factors)
         moved = np.linalg.norm(stack(swept) - stack(state)) / np.linalg.norm(stack(state))
         # Moves are small because little is left as well as because they lead nowhere.
         left = relative_error(problem, state.objective)
@@ -114,6 +121,8 @@ def stack(state: AdmmState) -> Array:
 
 def sweep(problem: Problem | RecordTables, state: AdmmState, inner: int) -> AdmmState:
     """Update each factor, then the weights (the paper's two subproblems)."""
+    if isinstance(problem, Problem) and problem.packed is not None:
+        return packed_sweep(problem, problem.packed, state, inner)
     weights, factors = state.weights, state.factors.copy()
     dual = state.factors_dual.copy()
     visit = begin(problem, weights, factors)
@@ -127,7 +136,20 @@ def sweep(problem: Problem | RecordTables, state: AdmmState, inner: int) -> Admm
         visit.moved(n)
     gram, target = visit.whole()
     weights, weights_dual = weights_update(gram, target, weights, state.weights_dual, 2 * inner)
-    return AdmmState(weights, factors, weights_dual, dual, np.inf, np.inf)
+    return AdmmState(weights, factors, weights_dual, dual, np.nan, np.inf)
+
+
+def packed_sweep(problem: Problem, packed: Array, state: AdmmState, inner: int) -> AdmmState:
+    """The same over all triples, compiled as a whole."""
+    (weights, factors), duals, value = kernels.triples_sweep(
+        packed,
+        problem.levels,
+        float(problem.weight[0]),
+        (state.weights, state.factors),
+        (state.weights_dual, state.factors_dual),
+        inner,
+    )
+    return AdmmState(weights, factors, *duals, float(0.5 * problem.scale + value), np.inf)
 
 
 def begin(problem: Problem | RecordTables, weights: Array, factors: Array) -> Visit:
@@ -141,6 +163,12 @@ def value_of(problem: Problem | RecordTables, weights: Array, factors: Array) ->
     """The objective, whichever form the tables have."""
     if isinstance(problem, RecordTables):
         return problem.objective(weights, factors)
+    if problem.packed is not None:
+        value = 0.5 * problem.scale + kernels.triples_value(
+            problem.packed, problem.levels, float(problem.weight[0]), weights, factors
+        )
+        if value > ROUGH * problem.scale:
+            return float(value)
     return objective(problem, weights, factors)
 
 

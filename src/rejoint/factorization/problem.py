@@ -18,6 +18,7 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint import kernels
 from rejoint.factorization.grams import Family
 from rejoint.factorization.unfolding import Columns, Slabs, Unfolding
 
@@ -92,6 +93,15 @@ class Problem:
             for n in subset:
                 found[n].append(i)
         return tuple(map(tuple, found))
+
+    @cached_property
+    def packed(self) -> Array | None:
+        """All triples as one array, where there is nothing else and kernels are compiled."""
+        whole = len(self.families) == 1 and self.families[0].complete and not self.moments
+        if not (kernels.TRIPLES and whole and self.families[0].order == 3):
+            return None
+        order = sorted(range(len(self.subsets)), key=self.subsets.__getitem__)
+        return kernels.pack_triples([self.tables[i] for i in order], self.levels)
 
     @cached_property
     def unfoldings(self) -> tuple[tuple[Unfolding, ...], ...]:

@@ -15,9 +15,12 @@ from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
+from rejoint.kernels.sampling import draw_levels
 from rejoint.kernels.symmetric import Polynomials, Transposed, symmetric_total
+from rejoint.kernels.triples import TRIPLES, pack_triples, triples_sweep, triples_value
 
 __all__ = [
+    "TRIPLES",
     "Cells",
     "Polynomials",
     "Transposed",
@@ -29,8 +32,12 @@ __all__ = [
     "class_pass",
     "class_posterior",
     "count",
+    "draw_levels",
+    "pack_triples",
     "project_columns",
     "symmetric_total",
+    "triples_sweep",
+    "triples_value",
 ]
 
 

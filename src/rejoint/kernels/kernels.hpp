@@ -7,7 +7,9 @@ namespace rejoint {
 
 void register_classes(nanobind::module_ &m);
 void register_count(nanobind::module_ &m);
+void register_sampling(nanobind::module_ &m);
 void register_simplex(nanobind::module_ &m);
 void register_symmetric(nanobind::module_ &m);
+void register_triples(nanobind::module_ &m);
 
 }  // namespace rejoint

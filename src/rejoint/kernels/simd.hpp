@@ -80,6 +80,12 @@ template <int WIDTH>
 REJOINT_INLINE void add(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &more) {
     lanes.x += more.x;
 }
+template <int WIDTH>
+REJOINT_INLINE void add_product(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &a, const Lanes<WIDTH> &b) {
+    lanes.x += a.x * b.x;
+}
+REJOINT_INLINE void spread(Lanes<2> &lanes, double x) { lanes.x = Lanes<2>::Vector{x, x}; }
+REJOINT_INLINE void spread(Lanes<4> &lanes, double x) { lanes.x = Lanes<4>::Vector{x, x, x, x}; }
 #else
 template <int WIDTH>
 struct Lanes {
@@ -100,6 +106,14 @@ REJOINT_INLINE void multiply(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &by) {
 template <int WIDTH>
 REJOINT_INLINE void add(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &more) {
     for (int i = 0; i < WIDTH; ++i) lanes.x[i] += more.x[i];
+}
+template <int WIDTH>
+REJOINT_INLINE void add_product(Lanes<WIDTH> &lanes, const Lanes<WIDTH> &a, const Lanes<WIDTH> &b) {
+    for (int i = 0; i < WIDTH; ++i) lanes.x[i] += a.x[i] * b.x[i];
+}
+template <int WIDTH>
+REJOINT_INLINE void spread(Lanes<WIDTH> &lanes, double x) {
+    for (int i = 0; i < WIDTH; ++i) lanes.x[i] = x;
 }
 #endif
 

@@ -6,6 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint import kernels
+
 __all__ = ["draw_codes", "draw_levels"]
 
 _ROWS = 2**16  # rows per block: what is in flight stays in the cache
@@ -36,7 +38,7 @@ def draw_codes(
         block = codes[start : start + _ROWS]
         chosen = draw_levels(classes, np.zeros(len(block), dtype=np.intp), rng)
         for column, tree in enumerate(trees):
-            block[:, column] = draw_levels(tree, chosen, rng)
+            kernels.draw_levels(tree, chosen, rng.random(len(block)), block[:, column])
     return codes
 
 
@@ -69,12 +71,4 @@ def draw_levels(
     >>> draw_levels(tree, np.array([0, 1, 0, 1]), np.random.default_rng(0))
     array([1, 0, 0, 0])
     """
-    rows, rank = tree.shape
-    uniform = rng.random(len(chosen))
-    flat = tree.ravel()
-    at = chosen.astype(np.intp)  # flat position of (level, class); the level is at // rank
-    step = rows // 2
-    while step:
-        at += (step * rank) * (uniform >= flat[at + (step - 1) * rank])
-        step //= 2
-    return np.asarray((at - chosen) // rank)
+    return np.asarray(kernels.draw_levels(tree, chosen, rng.random(len(chosen))), dtype=np.intp)

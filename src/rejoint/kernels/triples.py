@@ -1,0 +1,119 @@
+"""Sweeps over all triples of variables, compiled as a whole.
+
+They have no twin of their own: without a compiler :mod:`rejoint.factorization` goes variable by
+variable, which is the same sweep.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from rejoint.kernels._checks import Array
+from rejoint.kernels._choice import compiled
+
+#: Whether these can be used.
+TRIPLES = compiled is not None
+
+
+def pack_triples(tables: Sequence[Array], levels: Sequence[int]) -> Array:
+    """Tables of all triples, in lexical order, as the kernels lay them out: pair after pair.
+
+    A pair is a matrix of its cells by the levels of all variables after it.
+
+    Examples
+    --------
+    >>> pack_triples([np.arange(8.0).reshape(2, 2, 2)], [2, 2, 2])
+    array([0., 1., 2., 3., 4., 5., 6., 7.])
+    """
+    ordered, size = iter(tables), len(levels)
+    parts = []
+    for j in range(size):
+        for k in range(j + 1, size - 1):
+            beside = [
+                np.reshape(next(ordered), (levels[j] * levels[k], levels[n]))
+                for n in range(k + 1, size)
+            ]
+            parts.append(np.concatenate(beside, axis=1).ravel())
+    return np.concatenate(parts)
+
+
+def triples_sweep(
+    packed: Array,
+    levels: Sequence[int],
+    weight: float,
+    model: tuple[Array, Array],
+    duals: tuple[Array, Array],
+    steps: int,
+) -> tuple[tuple[Array, Array], tuple[Array, Array], float]:
+    """Update all factors by ADMM, each for the others as they are by then; then the weights.
+
+    Parameters
+    ----------
+    packed : array
+        The tables, by :func:`pack_triples`.
+    levels : sequence of N int
+        Number of levels of each variable.
+    weight : float
+        Weight of each table.
+    model : arrays (F,) and (L, F)
+        Weights of the classes, and factors of all variables, stacked.
+    duals : arrays (F,) and (L, F)
+        Their duals.
+    steps : int
+        ADMM steps on each factor; twice as many on the weights.
+
+    Returns
+    -------
+    model, duals : tuples of arrays
+        After the sweep.
+    value : float
+        Half the sum of squared residuals, less that of the tables themselves.
+
+    Examples
+    --------
+    >>> if TRIPLES:
+    ...     even = np.ones(1), np.full((6, 1), 0.5)
+    ...     table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
+    ...     moved = triples_sweep(table, [2, 2, 2], 1.0, even, (0 * even[0], 0 * even[1]), 1)
+    ...     assert round(moved[2], 9) == -0.0625
+    """
+    weights, factors = (np.array(x, dtype=np.float64, order="C") for x in model)
+    first, others = (np.array(x, dtype=np.float64, order="C") for x in duals)
+    shape = checked(packed, levels, weights, factors)
+    if others.shape != factors.shape or first.shape != weights.shape:
+        raise ValueError(f"Duals have shapes {first.shape} and {others.shape}, the model others.")
+    assert compiled is not None
+    value = compiled.triples_sweep(packed, shape, weight, weights, first, factors, others, steps)
+    return (weights, factors), (first, others), value
+
+
+def triples_value(
+    packed: Array, levels: Sequence[int], weight: float, weights: Array, factors: Array
+) -> float:
+    """Half the sum of squared residuals, less that of the tables themselves.
+
+    Examples
+    --------
+    >>> if TRIPLES:
+    ...     table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
+    ...     even = np.full((6, 1), 0.5)
+    ...     assert triples_value(table, [2, 2, 2], 1.0, np.ones(1), even) == -0.0625
+    """
+    weights, factors = (np.ascontiguousarray(x, dtype=np.float64) for x in (weights, factors))
+    shape = checked(packed, levels, weights, factors)
+    assert compiled is not None
+    return float(compiled.triples_value(packed, shape, weight, weights, factors))
+
+
+def checked(
+    packed: Array, levels: Sequence[int], weights: Array, factors: Array
+) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """Levels as the kernels take them, once all sizes fit."""
+    shape = np.asarray(levels, dtype=np.int64)
+    sizes = shape.astype(object)  # e_3 in whole numbers
+    cells = (sizes.sum() ** 3 - 3 * sizes.sum() * (sizes**2).sum() + 2 * (sizes**3).sum()) // 6
+    if packed.shape != (cells,) or packed.dtype != np.float64 or not packed.flags.c_contiguous:
+        raise ValueError(f"The triples of these levels have {cells} cells, got {packed.shape}.")
+    if factors.shape != (int(shape.sum()), len(weights)) or not len(weights):
+        raise ValueError(f"factors have shape {factors.shape}, which does not fit the levels.")
+    return shape
