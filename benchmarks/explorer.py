@@ -3,7 +3,9 @@
     python benchmarks/explorer.py            # needs playwright and Chromium
 
 A click is timed from its dispatch to the moment when style and layout of the new bars are done,
-which is all that the page itself has a say in; the frame is then painted at the next refresh.
+which is all that the page itself has a say in; the frame is then painted at the next refresh. The
+last column is the processor time of scripts, style and layout for a click, as Chromium counts it,
+cards that come onto the screen in the next frame included: it grows little with the machine's load.
 """
 
 import os
@@ -13,12 +15,13 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Page, sync_playwright
 
 import rejoint as rj
 from rejoint.explorer import document, write_page
 
-SETTINGS = [((200, 6, 50), 16), ((2_000, 10, 100), 100)]
+# Variables, levels, classes, posterior draws; milliseconds that are asked for.
+SETTINGS = [((200, 6, 50, 0), 16), ((200, 6, 50, 40), 16), ((2_000, 10, 100, 0), 100)]
 SORTS = ["", "change", "information"]
 CLICKS = 40
 
@@ -39,10 +42,42 @@ TIMES = """async (clicks) => {
 }"""
 
 
-def model(variables: int, levels: int, rank: int) -> rj.LowRankPMF:
+CLICK = """(k) => {
+  const rows = document.querySelectorAll(".level");
+  rows[(k * 7) % Math.min(rows.length, 100)].click();
+  document.body.offsetHeight;
+}"""
+WORK = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
+
+
+def model(variables: int, levels: int, rank: int, draws: int = 0) -> rj.LowRankPMF:
     rng = np.random.default_rng(0)
-    factors = [rng.dirichlet(np.full(levels, 0.5), rank).T for _ in range(variables)]
-    return rj.LowRankPMF(rng.dirichlet(np.ones(rank)), factors)
+
+    def drawn() -> rj.LowRankPMF:
+        factors = [rng.dirichlet(np.full(levels, 0.5), rank).T for _ in range(variables)]
+        return rj.LowRankPMF(rng.dirichlet(np.ones(rank)), factors)
+
+    pmf = drawn()
+    others = [drawn() for _ in range(draws)]
+    return rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, others)
+
+
+def processor_times(page: Page) -> list[float]:
+    """Milliseconds of the page's thread for each of some clicks."""
+    session = page.context.new_cdp_session(page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def work() -> float:
+        metrics = session.send("Performance.getMetrics")["metrics"]
+        return 1_000 * sum(m["value"] for m in metrics if m["name"] in WORK)
+
+    times = []
+    for k in range(CLICKS):
+        before = work()
+        page.evaluate(CLICK, k)
+        times.append(work() - before)
+        page.wait_for_timeout(50)
+    return times
 
 
 def main() -> None:
@@ -53,8 +88,8 @@ def main() -> None:
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as folder:
         browser = playwright.chromium.launch(executable_path=path, args=flags)
-        head = f"{'variables x levels x rank':26} {'sorted by':12}"
-        print(f"{head} {'ms: least':>9} {'median':>7} {'90 %':>6}")
+        head = f"{'variables x levels x rank':28} {'sorted by':12}"
+        print(f"{head} {'ms: least':>9} {'median':>7} {'90 %':>6} {'processor':>10}")
         for shape, goal in SETTINGS:
             file = Path(folder, "page.html")
             write_page(file, document(model(*shape)))
@@ -64,9 +99,10 @@ def main() -> None:
                 page.wait_for_selector(".level")
                 times = sorted(page.evaluate(TIMES, CLICKS))
                 middle, late = statistics.median(times), times[int(0.9 * CLICKS)]
-                name = " x ".join(f"{size:,}" for size in shape)
-                figures = f"{times[0]:9.1f} {middle:7.1f} {late:6.1f}"
-                print(f"{name:26} {sort or 'file':12} {figures}   goal {goal}")
+                work = statistics.median(processor_times(page))
+                name = " x ".join(f"{size:,}" for size in shape[:3]) + ", draws" * bool(shape[3])
+                figures = f"{times[0]:9.1f} {middle:7.1f} {late:6.1f} {work:10.1f}"
+                print(f"{name:28} {sort or 'file':12} {figures}   goal {goal}", flush=True)
                 page.close()
         browser.close()
 

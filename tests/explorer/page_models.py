@@ -1,4 +1,6 @@
-"""Models and evidence drawn at random, and a click as a person makes it."""
+"""Models and evidence drawn at random, and a page as a person meets it: whole, then clicked at."""
+
+import time
 
 import numpy as np
 
@@ -44,6 +46,37 @@ def pieces(pmf, given):
             levels = value if isinstance(value, list) else [value]
             out.append([n, {"kind": "in", "levels": levels}])
     return out
+
+
+# Scripts have run, and every card on the screen has its levels: they come a frame later.
+READY = """() => {
+  const built = (card) => {
+    const { top, bottom } = card.getBoundingClientRect();
+    return bottom <= 0 || top >= innerHeight || card.querySelector(".level") !== null;
+  };
+  return globalThis.rejoint !== undefined && [...document.querySelectorAll(".card")].every(built);
+}"""
+
+
+def eventually(page, function, wanted=bool, patience=60):
+    """Ask the page again and again until the answer is wanted; the answer."""
+    until = time.monotonic() + patience
+    while not wanted(found := page.evaluate(function)):
+        assert time.monotonic() < until, f"after {patience} s still {found!r}: {function}"
+        page.wait_for_timeout(50)
+    return found
+
+
+def visit(page, address):
+    """Open an address and wait until the page can be read and clicked at."""
+    page.goto(address)
+    eventually(page, READY)
+
+
+def copied(page, start):
+    """What the clipboard holds, once that begins as it should: writing to it takes a moment."""
+    read = "() => navigator.clipboard.readText()"
+    return eventually(page, read, lambda text: text.startswith(start))
 
 
 def level(page, variable, label):

@@ -3,7 +3,7 @@
 from importlib.resources import files
 
 import pytest
-from page_models import level
+from page_models import level, visit
 
 pytest.importorskip("axe_playwright_python")
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -22,7 +22,7 @@ def violations(page):
 def test_axe_finds_nothing(tab, asia_page, theme, width):
     tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
     tab.set_viewport_size({"width": width, "height": 900})
-    tab.goto(asia_page + "#is.smoke=yes&not.dysp=no&soft.xray=0.3+1&is.tub=yes")
+    visit(tab, asia_page + "#is.smoke=yes&not.dysp=no&soft.xray=0.3+1&is.tub=yes")
     level(tab, "bronc", "yes").focus()
     assert violations(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
@@ -30,7 +30,7 @@ def test_axe_finds_nothing(tab, asia_page, theme, width):
 
 def test_theme_can_be_chosen_and_is_kept_before_the_first_paint(tab, asia_page):
     tab.emulate_media(color_scheme="light")
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     ground = "getComputedStyle(document.body).backgroundColor"
     light = tab.evaluate(ground)
     button = tab.get_by_role("button", name="Theme")
@@ -49,7 +49,7 @@ def test_theme_can_be_chosen_and_is_kept_before_the_first_paint(tab, asia_page):
 
 
 def test_changes_are_announced(tab, asia_page):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     level(tab, "smoke", "yes").click()
     expect(tab.locator("#announcer")).to_contain_text("smoke = yes")
     expect(tab.locator("#announcer")).to_contain_text("50.0 %")

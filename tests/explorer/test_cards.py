@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from page_models import level, random_model
+from page_models import eventually, level, random_model, visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -15,6 +15,7 @@ expect = pytest.importorskip("playwright.sync_api").expect
 def shares(page, variable):
     """Probabilities that a card shows, in percent, by label."""
     rows = page.get_by_role("group", name=variable, exact=True).locator(".level")
+    rows.first.wait_for()  # a card that has just come onto the screen is built a frame later
     texts = rows.evaluate_all(
         "rows => rows.map(r => [r.querySelector('bdi').textContent,"
         " r.querySelector('.value').textContent])"
@@ -23,7 +24,7 @@ def shares(page, variable):
 
 
 def test_click_gives_and_click_again_takes_back(tab, asia_page, asia):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     assert shares(tab, "lung")["yes"] == 5.5
     level(tab, "smoke", "yes").click()
     wanted = 100 * asia.prob({"lung": "yes"}, given={"smoke": "yes"})
@@ -38,10 +39,10 @@ def test_click_gives_and_click_again_takes_back(tab, asia_page, asia):
 
 
 def test_bars_are_as_long_as_the_numbers_say(tab, asia_page):
-    tab.goto(asia_page + "#is.smoke=yes")
+    visit(tab, asia_page + "#is.smoke=yes")
     row = level(tab, "bronc", "yes")
     expect(row.locator(".value")).to_have_text("60.0 %")
-    tab.wait_for_timeout(300)  # the bar glides to its length
+    tab.evaluate("Promise.all(document.getAnimations().map((a) => a.finished))")  # bars glide
     boxes = {
         part: row.locator(part).bounding_box()["width"] for part in (".track", ".bar", ".ghost")
     }
@@ -90,7 +91,7 @@ def test_soft_evidence_by_sliders(opened, shop):
 
 
 def test_strip_tells_probability_support_and_what_is_too_few(tab, asia_page, asia, patients):
-    tab.goto(asia_page + "#is.smoke=yes")
+    visit(tab, asia_page + "#is.smoke=yes")
     shown = int((patients["smoke"] == "yes").sum())
     facts = tab.locator(".facts")
     expect(facts).to_contain_text("Probability of this 50.0 %")
@@ -106,7 +107,7 @@ def test_strip_tells_probability_support_and_what_is_too_few(tab, asia_page, asi
 
 
 def test_undo_redo_clear_and_keys(tab, asia_page):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     level(tab, "smoke", "yes").click()
     level(tab, "dysp", "yes").click()
     tab.keyboard.press("Control+z")
@@ -120,7 +121,7 @@ def test_undo_redo_clear_and_keys(tab, asia_page):
 
 
 def test_link_reproduces_the_state(tab, asia_page, browser):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     level(tab, "smoke", "yes").click()
     level(tab, "dysp", "no").click(modifiers=["Shift"])
     tab.get_by_label("Sort").select_option("change")
@@ -128,19 +129,19 @@ def test_link_reproduces_the_state(tab, asia_page, browser):
     texts = tab.locator(".card").all_inner_texts()
     link = tab.url
     tab.goto("about:blank")
-    tab.goto(link)
+    visit(tab, link)
     expect(tab.locator(".chip")).to_have_count(2)
     assert tab.locator(".card").all_inner_texts() == texts
 
 
 def test_link_of_another_model_says_what_is_unknown(tab, asia_page):
-    tab.goto(asia_page + "#is.smoke=yes&is.weather=rain")
+    visit(tab, asia_page + "#is.smoke=yes&is.weather=rain")
     expect(tab.get_by_role("alert")).to_contain_text("weather")
     expect(tab.locator(".chip")).to_have_count(1)
 
 
 def test_keyboard_alone(tab, asia_page):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     tab.keyboard.press("/")
     expect(tab.get_by_label("Search")).to_be_focused()
     level(tab, "smoke", "yes").focus()
@@ -163,7 +164,7 @@ def class_information(pmf, name, given):
 
 
 def test_search_sort_and_groups(tab, asia_page, asia):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     names = tab.locator(".card h3")
     tab.get_by_label("Search").fill("ub")
     expect(names).to_have_text(["tub"])
@@ -175,9 +176,21 @@ def test_search_sort_and_groups(tab, asia_page, asia):
     tab.get_by_label("Sort").select_option("information")
     bits = {name: class_information(asia, name, {"xray": "yes"}) for name in asia.domain.names}
     rest = sorted(set(bits) - {"xray"}, key=lambda name: -bits[name])
-    assert names.all_inner_texts() == ["xray", *rest]
+    expect(names).to_have_text(["xray", *rest])
     tab.get_by_label("Group").select_option("given")
     expect(tab.locator(".group-name")).to_have_text(["Given", "Not given"])
+
+
+def test_order_of_the_keyboard_follows_that_on_the_screen(tab, asia_page, asia):
+    visit(tab, asia_page + "#sort=change")
+    level(tab, "xray", "yes").click()
+    moved = {
+        name: np.abs(asia.marginal(name, given={"xray": "yes"}) - asia.marginal(name)).sum()
+        for name in asia.domain.names
+    }
+    order = sorted(set(moved) - {"xray"}, key=lambda name: -moved[name])
+    expect(tab.locator(".card h3")).to_have_text(["xray", *order])
+    expect(level(tab, "xray", "yes")).to_be_focused()
 
 
 def test_hundreds_of_variables_come_as_the_page_is_scrolled(opened):
@@ -189,21 +202,28 @@ def test_hundreds_of_variables_come_as_the_page_is_scrolled(opened):
     assert first < 300  # the others wait
     given = page.locator(".level").first
     given.click()
-    for _ in range(12):
-        page.evaluate("scrollTo(0, document.body.scrollHeight)")
-        page.wait_for_timeout(60)
+    eventually(
+        page,
+        """() => {
+          scrollTo(0, document.body.scrollHeight);
+          return document.querySelector('.card[data-n="299"] .level') !== null;
+        }""",
+    )
     expect(cards).to_have_count(300)
     last = page.get_by_role("group", name="x299", exact=True)
     last.scroll_into_view_if_needed()
     wanted = pmf.marginal("x299", given={"x0": 0})
     np.testing.assert_allclose(list(shares(page, "x299").values()), 100 * wanted, atol=0.051)
-    tops = page.evaluate(
-        "[...document.querySelectorAll('.card')].map((c) => c.getBoundingClientRect())"
-        ".map((b) => [b.left, b.top, b.bottom])"
+    # No card lies upon another, once those that have been built are measured.
+    eventually(
+        page,
+        """() => {
+          const cards = [...document.querySelectorAll(".card")];
+          const boxes = cards.map((card) => card.getBoundingClientRect());
+          return boxes.every((a) =>
+            boxes.every((b) => a.left !== b.left || b.top <= a.top || b.top >= a.bottom));
+        }""",
     )
-    for left, top, bottom in tops:  # no card lies upon another
-        below = [other for other in tops if other[0] == left and top < other[1] < bottom]
-        assert below == []
 
 
 def test_a_link_set_while_the_address_is_still_to_follow_is_not_lost(tab, asia_page):
@@ -213,14 +233,14 @@ def test_a_link_set_while_the_address_is_still_to_follow_is_not_lost(tab, asia_p
         "globalThis.setTimeout = (f, t) => (t ? due.push(f) : later(f, t));"
         "globalThis.runDue = () => due.forEach((f) => f());"
     )
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     tab.wait_for_function("globalThis.rejoint")
     tab.evaluate("() => { location.hash = '#is.smoke=no'; runDue(); }")
     expect(tab.locator(".chip")).to_have_count(1)
 
 
 def test_a_link_opened_in_the_page_changes_its_choices(tab, asia_page):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     tab.evaluate("location.hash = '#is.smoke=no&sort=name'")
     expect(tab.locator(".chip")).to_have_count(1)
     expect(tab.get_by_label("Sort")).to_have_value("name")

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from page_models import level
+from page_models import level, visit
 
 import rejoint as rj
 from rejoint.explorer import document, page
@@ -53,7 +53,7 @@ def test_served_page_asks_only_its_own_server(tab, served, asia):
     seen = []
     tab.on("request", lambda request: seen.append(request.url))
     address = served(document(asia, title="Asia"))
-    tab.goto(address)
+    visit(tab, address)
     level(tab, "smoke", "yes").click()
     expect(level(tab, "lung", "yes").locator(".value")).to_have_text("10.0 %")
     assert len(seen) > 10
@@ -86,7 +86,7 @@ def test_labels_from_data_are_text(opened):
     expect(show).to_have_url(re.compile("#is"))
     link = show.url
     show.goto("about:blank")
-    show.goto(link)
+    visit(show, link)
     expect(show.locator(".chip")).to_have_count(1)
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from page_models import pieces, random_evidence, random_model
+from page_models import pieces, random_evidence, random_model, visit
 
 from rejoint.explorer import document
 
@@ -24,7 +24,7 @@ ANSWERS = """async (cases) => {
 
 @pytest.fixture
 def ask(tab, served, asia):
-    tab.goto(served(document(asia)))
+    visit(tab, served(document(asia)))
 
     def answers(cases):
         return tab.evaluate(ANSWERS, [[document(pmf), pieces(pmf, given)] for pmf, given in cases])

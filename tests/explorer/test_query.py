@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from page_models import visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -60,7 +61,7 @@ ASKED = """async ([doc, texts]) => {
 
 @pytest.fixture
 def workbench(tab, served, asia):
-    tab.goto(served(document(asia)))
+    visit(tab, served(document(asia)))
     return tab
 
 
@@ -131,7 +132,7 @@ def test_errors_of_names_and_levels_are_those_of_python(workbench):
 
 
 def test_box_answers_points_at_errors_and_gives_evidence(tab, asia_page):
-    tab.goto(asia_page + "#view=ask")
+    visit(tab, asia_page + "#view=ask")
     box = tab.get_by_label("Question")
     box.fill("P(lung = yes | smoke = yes, xray = yes)")
     box.press("Enter")

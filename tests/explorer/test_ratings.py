@@ -4,6 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
+from page_models import visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -54,7 +55,7 @@ SETS = """async (cases) => {
 def test_bundles_are_the_best_of_all_sets(tab, served, asia):
     rng = np.random.default_rng(0)
     cases = [(rng.dirichlet(np.ones(4)), rng.random((9, 4)), size) for size in (2, 3, 4) * 4]
-    tab.goto(served(document(asia)))
+    visit(tab, served(document(asia)))
     plain = [[classes.tolist(), likes.tolist(), size] for classes, likes, size in cases]
     for (classes, likes, size), found in zip(cases, tab.evaluate(SETS, plain), strict=True):
         sets = itertools.combinations(range(len(likes)), size)
@@ -65,7 +66,7 @@ def test_bundles_are_the_best_of_all_sets(tab, served, asia):
 
 
 def test_ratings_are_offered_only_where_all_share_a_scale(tab, asia_page):
-    tab.goto(asia_page)
+    visit(tab, asia_page)
     expect(tab.get_by_role("button", name="Target", exact=True)).to_be_visible()
     assert tab.get_by_role("button", name="Ratings", exact=True).count() == 0
 

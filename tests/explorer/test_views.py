@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 import pytest
-from page_models import level, random_model
+from page_models import copied, level, random_model, visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -40,7 +40,7 @@ def mutual_information(pmf, a, b, given):
 
 def test_target_ranks_what_to_ask_next(tab, asia_page, asia):
     given = {"smoke": "yes", "dysp": "yes"}
-    tab.goto(asia_page + "#is.smoke=yes&is.dysp=yes&view=target&target=lung")
+    visit(tab, asia_page + "#is.smoke=yes&is.dysp=yes&view=target&target=lung")
     others = [name for name in asia.domain.names if name not in {"lung", *given}]
     bits = {name: mutual_information(asia, "lung", name, given) for name in others}
     ranking = tab.locator("section", has_text="Ask next").locator(".ranking")
@@ -55,7 +55,7 @@ def test_target_ranks_what_to_ask_next(tab, asia_page, asia):
 
 
 def test_target_tells_which_evidence_moved_it(tab, asia_page, asia):
-    tab.goto(asia_page + "#is.smoke=yes&is.xray=yes&is.asia=yes&view=target&target=lung")
+    visit(tab, asia_page + "#is.smoke=yes&is.xray=yes&is.asia=yes&view=target&target=lung")
     moved = tab.locator("section", has_text="What moved it").locator("li")
     given = {"smoke": "yes", "xray": "yes", "asia": "yes"}
     now = asia.prob({"lung": "yes"}, given=given)
@@ -69,7 +69,7 @@ def test_target_tells_which_evidence_moved_it(tab, asia_page, asia):
 
 
 def test_table_of_two_and_three_variables(tab, asia_page, asia):
-    tab.goto(asia_page + "#is.dysp=yes&view=table&of=smoke&of=bronc")
+    visit(tab, asia_page + "#is.dysp=yes&view=table&of=smoke&of=bronc")
     cells = tab.locator(".heat-table td")
     expect(cells).to_have_count(4)
     wanted = asia.marginal(["smoke", "bronc"], given={"dysp": "yes"})
@@ -88,7 +88,7 @@ def test_table_of_two_and_three_variables(tab, asia_page, asia):
 
 
 def test_record_completes_the_evidence(tab, asia_page, asia):
-    tab.goto(asia_page + "#is.dysp=yes&is.xray=yes&view=record")
+    visit(tab, asia_page + "#is.dysp=yes&is.xray=yes&view=record")
     mode = asia.mode(given={"dysp": "yes", "xray": "yes"})
     rows = {row["variable"]: row for row in rows_of(downloaded(tab, "CSV"))}
     assert {name: rows[name]["value"] for name in mode} == dict(mode)
@@ -96,7 +96,7 @@ def test_record_completes_the_evidence(tab, asia_page, asia):
 
 
 def test_record_is_stepped_through_imputed_and_judged(tab, asia_page, asia, patients):
-    tab.goto(asia_page + "#view=record&record=1")
+    visit(tab, asia_page + "#view=record&record=1")
     tab.get_by_role("button", name="Most surprising").click()
     number = int(tab.get_by_label("Record, 1 to 2,000").input_value())
     record = dict(zip(patients.names, patients.codes[number - 1], strict=True))
@@ -132,7 +132,7 @@ COMPLETIONS = """async (docs) => {
 def test_completions_are_the_best_ones(tab, served, asia):
     rng = np.random.default_rng(5)
     models = [random_model(rng, 6, int(rank)) for rank in rng.integers(1, 7, 20)]
-    tab.goto(served(document(asia)))
+    visit(tab, served(document(asia)))
     for pmf, (levels, log_prob, exact) in zip(
         models, tab.evaluate(COMPLETIONS, [document(pmf) for pmf in models]), strict=True
     ):
@@ -145,7 +145,7 @@ def test_completions_are_the_best_ones(tab, served, asia):
 def test_classes_weights_and_names_that_the_file_keeps(tab, served, asia, tmp_path):
     kept = []
     address = served(document(asia), keep=kept.append)
-    tab.goto(address + "#is.smoke=yes&view=classes")
+    visit(tab, address + "#is.smoke=yes&view=classes")
     weights = asia.classes([{"smoke": "yes"}])[0]
     rows = {row["class"]: float(row["now"]) for row in rows_of(downloaded(tab, "CSV"))}
     for f, weight in enumerate(weights):
@@ -213,20 +213,20 @@ def test_intervals_are_those_of_the_draws(opened, asia):
     place = asia.domain["bronc"].levels.index("yes")
     assert low == pytest.approx(lows[place], abs=0.00051)  # one digit of a percent is shown
     assert high == pytest.approx(highs[place], abs=0.00051)
-    page.goto(page.url + "&view=fit")
+    visit(page, page.url + "&view=fit")
     expect(page.get_by_text("posterior draws: how sure")).to_be_visible()
 
 
 def test_pictures_and_clipboard(tab, asia_page, asia):
     tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    tab.goto(asia_page + "#not.smoke=no&soft.xray=0.5+1&view=target&target=lung")
+    visit(tab, asia_page + "#not.smoke=no&soft.xray=0.5+1&view=target&target=lung")
     svg = downloaded(tab, "SVG").path().read_text(encoding="utf-8")
     assert svg.startswith("<svg")
     assert "lung" in svg
     assert "var(" not in svg  # colours are written out: the file stands by itself
     assert downloaded(tab, "PNG").path().read_bytes().startswith(b"\x89PNG")
     tab.get_by_role("button", name="Copy Python").click()
-    code = tab.evaluate("navigator.clipboard.readText()")
+    code = copied(tab, "import ")
     given = {"smoke": "yes", "xray": np.array([0.5, 1.0])}
     scope = {}
     code = code.replace('p = rj.load("asia.rejoint")', "p = rj.datasets.asia()")
@@ -235,8 +235,7 @@ def test_pictures_and_clipboard(tab, asia_page, asia):
     table = eval(last, scope)
     np.testing.assert_allclose(table.to_numpy(), asia.marginal("lung", given=given))
     tab.get_by_role("button", name="Copy command").click()
-    command = tab.evaluate("navigator.clipboard.readText()")
-    assert command.startswith("rejoint ask asia.rejoint '")
+    command = copied(tab, "rejoint ask asia.rejoint '")
     question = command.split("'")[1]
     answer = asia.ask(question)
     np.testing.assert_allclose(answer.value, asia.marginal("lung", given=given))
@@ -249,7 +248,7 @@ def test_views_are_accessible_and_fit_a_phone(tab, asia_page, view):
     from test_access import violations
 
     tab.set_viewport_size({"width": 390, "height": 844})
-    tab.goto(asia_page + f"#is.smoke=yes&is.dysp=yes&record=7&ask=P(lung|smoke)&view={view}")
+    visit(tab, asia_page + f"#is.smoke=yes&is.dysp=yes&record=7&ask=P(lung|smoke)&view={view}")
     assert violations(tab) == []
     assert tab.evaluate("document.documentElement.scrollWidth") <= 390
     share = tab.get_by_role("group", name="Take this view away")

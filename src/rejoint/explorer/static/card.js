@@ -47,6 +47,16 @@ export class Card {
     return this.measured ?? HEAD + ROW * Math.min(size, MANY) + (size > MANY ? MORE_BUTTON : 0);
   }
 
+  /** Lay it at a place of the board. A property of its own would be inherited, and so cost the style
+   * of all that is inside; what has not changed is not written. */
+  put(column, top) {
+    const { style } = this.element;
+    if (this.column !== column)
+      style.left = `calc(${(this.column = column)} * (100% + 14px) / var(--columns))`;
+    if (this.top !== top) style.top = `${(this.top = top)}px`;
+    if (this.reserved !== this.height) style.containIntrinsicHeight = `${(this.reserved = this.height)}px`;
+  }
+
   /** Make the inside; done when the card first comes near the screen. */
   build() {
     if (this.list) return;
@@ -244,10 +254,16 @@ function updateRow(row, before, after, piece, range, top) {
   }
   if (row.slider && piece?.kind !== "soft" && row.slider !== document.activeElement) row.slider.value = 1;
   if (row.slider && piece?.kind === "soft") row.slider.value = piece.weights[level];
-  const [low, high] = range ? [range.low[level], range.high[level]] : [0, 0];
-  row.range.hidden = high - low < 1e-6;
-  if (range) {
-    row.range.style.transform = `translateX(${(100 * low) / top}%) scaleX(${Math.max((high - low) / top, 0.002)})`;
-    row.button.title = `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
-  }
+  updateRange(row, range ? [range.low[level], range.high[level]] : [0, 0], top);
+}
+
+function updateRange(row, [low, high], top) {
+  const hidden = high - low < 1e-6;
+  if (row.range.hidden !== hidden) row.range.hidden = hidden;
+  const wide = Math.max((high - low) / top, 0.002);
+  const span = hidden ? "" : `translateX(${((100 * low) / top).toFixed(2)}%) scaleX(${wide.toFixed(4)})`;
+  if (row.span === span) return;
+  row.span = span;
+  row.range.style.transform = span;
+  row.button.title = hidden ? "" : `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
 }

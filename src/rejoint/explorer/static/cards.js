@@ -2,6 +2,7 @@
 // scrolled, built when they come near the screen, and updated only while they are near it.
 
 import { Card } from "./card.js";
+import { GAP, deal, exchange, reorder, section } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
 import { allPython, question } from "./code.js";
@@ -29,8 +30,8 @@ const CLICKS = [
 
 const CHUNK = 48; // cards put into the page at a time
 const LIVELY = 90;
+const QUIET = 400; // ms after which the order in the page follows that on the screen
 const WIDE = 330; // px, of a card at least
-const GAP = 14;
 const DRAWN = 120; // bars of a picture
 const ASKED = 20; // questions for the clipboard
 
@@ -106,6 +107,7 @@ export class CardsView {
 
   find(text) {
     this.sought = text.trim().toLowerCase();
+    this.hurried = false;
     this.arrange();
   }
 
@@ -156,13 +158,20 @@ export class CardsView {
         groups.map(([name, cards]) => section(name, cards)),
       );
     } else {
-      groups.forEach(([, cards], k) =>
-        reorder(
-          boards[k],
-          cards.map((card) => card.element),
-        ),
-      );
+      groups.forEach(([, cards], k) => exchange(boards[k], cards));
+      clearTimeout(this.tidying);
+      if (this.hurried) this.tidying = setTimeout(() => this.tidy(), QUIET);
+      else this.tidy();
     }
+  }
+
+  /** Cards lie where they belong at once; their order in the page, which is that of the keyboard and
+   * of screen readers, follows a moment after a click: moving elements would delay the new bars. */
+  tidy() {
+    const focused = document.activeElement;
+    this.list.querySelectorAll(".board").forEach((board, k) => reorder(board, this.groups[k][1]));
+    if (this.list.contains(focused) && document.activeElement !== focused)
+      focused.focus({ preventScroll: true });
   }
 
   deal() {
@@ -293,6 +302,7 @@ export class CardsView {
 
   grow() {
     this.limit += CHUNK;
+    this.hurried = false;
     this.arrange();
     // Asked again: a page that is still too short would otherwise not be looked at once more.
     this.observer.unobserve(this.end);
@@ -301,47 +311,12 @@ export class CardsView {
 
   update(what) {
     this.showChoices();
-    if (what !== "evidence" || this.moves) this.arrange();
+    this.hurried = what === "evidence";
+    if (!this.hurried || this.moves) this.arrange();
     for (const card of this.cards) {
       if (!card.list) continue;
       if (this.near.has(card)) card.update();
       else this.stale.add(card);
     }
   }
-}
-
-function section(name, cards) {
-  return h(
-    "section",
-    { class: "group" },
-    h("h2", { text: name || "Variables", class: name ? "group-name" : "quiet" }),
-    h(
-      "div",
-      { class: "board" },
-      cards.map((card) => card.element),
-    ),
-  );
-}
-
-function reorder(board, elements) {
-  const wanted = new Set(elements);
-  for (const child of [...board.children]) if (!wanted.has(child)) child.remove();
-  elements.forEach((element, k) => {
-    if (board.children[k] !== element) board.insertBefore(element, board.children[k] ?? null);
-  });
-}
-
-/** Places on a board: each card goes to the column that is shortest so far. The order in the page
- * stays that of the cards, which is also the order of the keyboard and of screen readers. */
-function deal(board, cards, columns) {
-  board.style.setProperty("--columns", columns);
-  const bottoms = new Array(columns).fill(0);
-  for (const card of cards) {
-    const column = bottoms.indexOf(Math.min(...bottoms));
-    card.element.style.setProperty("--column", column);
-    card.element.style.top = `${bottoms[column]}px`;
-    card.element.style.containIntrinsicHeight = `${card.height}px`; // while it is off the screen
-    bottoms[column] += card.height + GAP;
-  }
-  board.style.height = `${Math.max(...bottoms) - GAP}px`;
 }

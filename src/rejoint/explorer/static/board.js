@@ -1,0 +1,69 @@
+// Cards on their board: which are there, where they lie, and in which order the page has them.
+
+import { h } from "./dom.js";
+
+export const GAP = 14; // px, between cards
+
+export function section(name, cards) {
+  return h(
+    "section",
+    { class: "group" },
+    h("h2", { text: name || "Variables", class: name ? "group-name" : "quiet" }),
+    h(
+      "div",
+      { class: "board" },
+      cards.map((card) => card.element),
+    ),
+  );
+}
+
+/** Take out cards that are no longer shown, add those that are new; the others are not touched. */
+export function exchange(board, cards) {
+  const wanted = new Set(cards.map((card) => card.element));
+  const there = new Set(board.children);
+  for (const element of there) if (!wanted.has(element)) element.remove();
+  board.append(...[...wanted].filter((element) => !there.has(element)));
+}
+
+/** Moving an element costs the style of all that is in it, so that as many as can be stay. */
+export function reorder(board, cards) {
+  const place = new Map([...board.children].map((element, k) => [element, k]));
+  const order = cards.map((card) => place.get(card.element));
+  const stay = new Set(rising(order).map((k) => cards[k].element));
+  let next = null;
+  for (const { element } of [...cards].reverse()) {
+    if (!stay.has(element)) board.insertBefore(element, next);
+    next = element;
+  }
+}
+
+/** Positions of a longest rising part of some numbers. */
+function rising(numbers) {
+  const ends = []; // of the best part of each length
+  const before = numbers.map((number, k) => {
+    let [low, high] = [0, ends.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (numbers[ends[middle]] < number) low = middle + 1;
+      else high = middle;
+    }
+    ends[low] = k;
+    return low ? ends[low - 1] : -1;
+  });
+  const found = [];
+  for (let k = ends.at(-1) ?? -1; k >= 0; k = before[k]) found.push(k);
+  return found.reverse();
+}
+
+/** Places on a board: each card goes to the column that is shortest so far. The order in the page
+ * stays that of the cards, which is also the order of the keyboard and of screen readers. */
+export function deal(board, cards, columns) {
+  board.style.setProperty("--columns", columns);
+  const bottoms = new Array(columns).fill(0);
+  for (const card of cards) {
+    const column = bottoms.indexOf(Math.min(...bottoms));
+    card.put(column, bottoms[column]);
+    bottoms[column] += card.height + GAP;
+  }
+  board.style.height = `${Math.max(...bottoms) - GAP}px`;
+}
