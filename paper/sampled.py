@@ -120,8 +120,8 @@ def section(done: Done, folder: Path, number: int) -> Section:
     parts = [
         Text(
             f"Mean relative error of the joint, {complete}, {RUNS} runs (seeds 0 to {RUNS - 1}). "
-            f"`admm` with {STARTS} random start of up to {SWEEPS} sweeps; three starts or 600 sweeps "
-            "changed the errors by 4 % at the most in six settings tried. Our default is "
+            f"`admm` with {STARTS} random start of up to {SWEEPS} sweeps; three starts or 600 "
+            "sweeps changed the errors by 4 % at the most in six settings tried. Our default is "
             "`rj.estimate(data, rank)`. The paper prints no numbers here, only curves; the "
             "Cramér-Rao bound is not in the paper. "
             f"Done: {counts[0]} of {done.wanted // 2} fits of tables, {counts[1]} of records."
