@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zipfile
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,9 @@ from small_records import random_records
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation import Bayes, Em, chain_book, estimate
+from rejoint.estimation.chain_book import ChainBook, Place
+from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.problem import RecordProblem
 from rejoint.solver import Limits, journal
 
@@ -167,6 +170,25 @@ def test_kill_minus_nine(tmp_path, name, kernel, k):
     data, options = data_of(name)
     expected = estimate(data, **options, random_state=0)
     assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
+
+
+def test_draws_of_different_ranks(tmp_path):
+    """Chains may start at models of which one has lost a class."""
+    rng = np.random.default_rng(0)
+    draws = [Draw(rng.random(f), rng.random((4, f)), rng.random(2)) for f in (2, 3, 1)]
+    place = Place(1, 0, None, tuple(draws), json.dumps(rng.bit_generator.state))
+    mine = journal.Journal(tmp_path / "a", {})
+    book = ChainBook(mine, "key")
+    book.place = place
+    book.save()
+    problem = replace(RecordProblem.of(RECORDS), journal=journal.Journal(tmp_path / "a", {}))
+    key = chain_book.digest("chains", problem.fingerprint, SHORT, (), rng)
+    problem.journal.put(key, problem.journal.get("key"))
+    found = ChainBook.of(problem, SHORT, (), rng).place
+    assert (found.chain, found.step) == (1, 0)
+    for one, other in zip(found.kept, draws, strict=True):
+        for part in ("weights", "factors", "strengths"):
+            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
 
 
 def test_without_a_seed_that_of_the_first_attempt_is_taken(tmp_path):

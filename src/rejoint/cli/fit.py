@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rejoint.cli.display import classes, show_columns, size
+from rejoint.cli.fit_stream import fit_stream, is_big
 from rejoint.cli.group import ENDED
 from rejoint.cli.options import (
     DataReader,
@@ -28,6 +29,7 @@ Examples:
   rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
   rejoint fit patients.csv -o lung.rejoint --rank 3 --target lung
   rejoint fit patients.csv -o patients.rejoint --dry-run
+  rejoint fit patients.csv -o patients.rejoint --stream --checkpoint patients.checkpoint
   rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > some.rejoint"""
 
 
@@ -62,6 +64,17 @@ Examples:
 @click.option(
     "--smooth", is_flag=True, help="Let neighbouring levels of ordinal and binned columns agree."
 )
+@click.option(
+    "--stream/--no-stream",
+    default=None,
+    help="Read the data part by part, for what is larger than memory; by default where there are "
+    "many files or more than 300 MB.",
+)
+@click.option(
+    "--checkpoint",
+    metavar="FILE",
+    help="Write to it from time to time; after Ctrl-C or a kill the same command goes on from it.",
+)
 @seed_option
 @click.option("--dry-run", is_flag=True, help="Only tell columns, memory and time.")
 @as_json
@@ -77,6 +90,8 @@ def command(
     average: bool,
     draws: bool,
     smooth: bool,
+    stream: bool | None,
+    checkpoint: str | None,
     seed: int,
     dry_run: bool,
     as_json: bool,
@@ -85,7 +100,8 @@ def command(
     """Learn a model from records, holes included.
 
     DATA is CSV, TSV, Parquet, Arrow, JSON lines (gzipped or not), - for stdin, or a query
-    "duckdb:SELECT ...". Ctrl-C ends the fit and keeps the best model so far (exit code 3).
+    "duckdb:SELECT ..."; a folder or "a/*.parquet" is all of its files. Ctrl-C ends the fit and
+    keeps the best model so far (exit code 3).
     """
     from rejoint.domain.labels import plural
     from rejoint.pmf import LowRankPMF
@@ -94,7 +110,16 @@ def command(
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
     if target and (average or smooth):
         raise click.UsageError("--target goes without --average and --smooth.")
-    if ratings is not None:
+    special = target or ratings is not None or average or smooth or dry_run
+    if special and stream:
+        raise click.UsageError(
+            "--stream goes without --target, --ratings, --average, --smooth and --dry-run."
+        )
+    if checkpoint is not None and (target or ratings is not None):
+        raise click.UsageError("--checkpoint goes without --target and --ratings.")
+    if stream or (stream is None and not special and is_big(data)):
+        result, notes = fit_stream(data, reader, rank, solver, starts, seed, checkpoint)
+    elif ratings is not None:
         if target or average or dry_run:
             raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
         result, notes = _fitted_ratings(data, reader, split_names([ratings]), rank, solver, seed)
@@ -104,7 +129,7 @@ def command(
         if dry_run:
             _tell(records, rank, solver, as_json)
             return
-        result = _fitted(records, rank, solver, starts, target, smooth, seed)
+        result = _fitted(records, rank, solver, starts, target, smooth, seed, checkpoint)
         notes = _notes(result, records, data, seed, target)
     pmf = result.pmf
     if average:
@@ -138,12 +163,21 @@ def _fitted(
     target: str | None,
     smooth: bool,
     seed: int,
+    checkpoint: str | None,
 ) -> "FitResult":
     wanted: Any = "auto" if rank is None else rank
     if target is None:
         from rejoint.estimation import estimate
 
-        return estimate(records, wanted, solver, smooth=smooth, n_init=starts, random_state=seed)
+        return estimate(
+            records,
+            wanted,
+            solver,
+            smooth=smooth,
+            n_init=starts,
+            random_state=seed,
+            checkpoint=checkpoint,
+        )
     from rejoint.estimators import JointClassifier
 
     records.domain.index(target)  # says which columns there are, if this is none

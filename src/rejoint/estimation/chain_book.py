@@ -49,7 +49,7 @@ class ChainBook:
         )
         entry = problem.journal.get(book.key)
         if entry is not None:
-            kept = tuple(Draw(*draw) for draw in zip(*(entry[p] for p in _PARTS), strict=True))
+            kept = _unpacked(entry)
             last = Draw(*(entry[f"last {part}"] for part in _PARTS)) if entry["step"] else None
             book.place = Place(entry["chain"], entry["step"], last, kept, entry["chance"])
             rng.bit_generator.state = json.loads(entry["chance"], object_hook=_exact)
@@ -75,10 +75,9 @@ class ChainBook:
         if self.journal is None or not place.chance:
             return
         entry: dict[str, Any] = {"chain": place.chain, "step": place.step, "chance": place.chance}
-        for part in _PARTS:
-            entry[part] = np.array([getattr(draw, part) for draw in place.kept])
-            if place.last is not None:
-                entry[f"last {part}"] = getattr(place.last, part)
+        entry |= _packed(place.kept)
+        if place.last is not None:
+            entry |= {f"last {part}": getattr(place.last, part) for part in _PARTS}
         self.journal.put(self.key, entry)
 
     def save(self) -> None:
@@ -86,6 +85,28 @@ class ChainBook:
         self.write()
         if self.journal is not None:
             self.journal.save()
+
+
+def _packed(draws: Sequence[Draw]) -> dict[str, Any]:
+    """Draws as flat arrays: chains may have different numbers of classes."""
+    ranks = np.array([len(draw.weights) for draw in draws], dtype=np.int64)
+    flat = {
+        part: np.concatenate([np.empty(0), *(getattr(draw, part).ravel() for draw in draws)])
+        for part in _PARTS
+    }
+    return {"ranks": ranks, **flat}
+
+
+def _unpacked(entry: dict[str, Any]) -> tuple[Draw, ...]:
+    ranks = entry["ranks"]
+    if not len(ranks):
+        return ()
+    levels = len(entry["factors"]) // int(ranks.sum())
+    weights = np.split(entry["weights"], np.cumsum(ranks)[:-1])
+    factors = np.split(entry["factors"], np.cumsum(ranks * levels)[:-1])
+    strengths = entry["strengths"].reshape(len(ranks), -1)
+    parts = zip(weights, factors, strengths, strict=True)
+    return tuple(Draw(w, f.reshape(levels, len(w)), s) for w, f, s in parts)
 
 
 def _plain(array: np.ndarray[Any, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ written last, the domain and the number of rows.
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from os import PathLike
 from pathlib import Path
@@ -26,7 +26,9 @@ META = "meta.json"
 _FORMAT = "rejoint pack"
 
 
-def pack(scan: Scan, folder: str | PathLike[str]) -> Scan:
+def pack(
+    scan: Scan, folder: str | PathLike[str], report: Callable[[str], None] | None = None
+) -> Scan:
     """Write the parts of a scan to a folder, which must be new or empty; parts stay as long.
 
     Examples
@@ -54,6 +56,8 @@ def pack(scan: Scan, folder: str | PathLike[str]) -> Scan:
                 mass = part.sample_weight
                 (np.ones(len(part)) if mass is None else mass).tofile(weights)
             count, longest = count + len(part), max(longest, len(part))
+            if report is not None:
+                report(f"{count:,} records read")
     if not weighed:
         (place / "weight.bin").unlink()
     head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
