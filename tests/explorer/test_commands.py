@@ -62,6 +62,8 @@ def test_export_of_the_open_format(model, tmp_path, asia):
         (["export", "{data}", "-o", "page.html"], "is not a rejoint model"),
         (["export", "nowhere.rejoint", "-o", "page.html"], "No model file"),
         (["explore", "{data}", "--data", "{data}"], "--data goes with a MODEL"),
+        (["explore"], "Name a MODEL or DATA, or try --demo"),
+        (["explore", "{model}", "--demo"], "--demo goes without a MODEL"),
     ],
 )
 def test_errors_are_in_words(model, data, words, said):
@@ -78,12 +80,13 @@ def test_names_go_into_the_file_and_other_notes_stay(model, asia):
     assert again.notes == {"class_names": list("abcdefgh"), "by": "hand"}
 
 
-@pytest.mark.parametrize("source", ["model", "data"])
-def test_explore_serves_until_ctrl_c(request, source):
+@pytest.mark.parametrize("source", ["model", "data", "demo"])
+def test_explore_serves_until_ctrl_c(request, source, tmp_path):
     pytest.importorskip("uvicorn")
-    path = request.getfixturevalue(source)
+    demo = source == "demo"
+    path = tmp_path / "demo.rejoint" if demo else request.getfixturevalue(source)
     start = "from rejoint.cli import main; main()"
-    words = ["-c", start, "explore", str(path), "--no-browser"]
+    words = ["-c", start, "explore", *(["--demo", "-o"] if demo else []), str(path), "--no-browser"]
     if source == "data":
         words += ["--rank", "2", "-o", str(path.with_suffix(".rejoint"))]
     process = subprocess.Popen(
@@ -94,9 +97,9 @@ def test_explore_serves_until_ctrl_c(request, source):
         assert address.startswith("http://127.0.0.1:"), process.stderr.read()
         with urllib.request.urlopen(address + "model.json", timeout=30) as answer:
             plain = json.load(answer)
-        assert plain["title"] == path.stem
+        assert plain["title"] == ("Asia, a demo" if demo else path.stem)
         assert plain["can_save"]
-        if source == "data":
+        if source != "model":
             assert plain["records"]["total"] == 2000
             assert len(plain["draws"]) > 10
             assert open_model(path.with_suffix(".rejoint")).notes["fit"] == plain["fit"]

@@ -14,22 +14,25 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\b
 Examples:
+  rejoint explore --demo
   rejoint explore asia.rejoint
   rejoint explore asia.rejoint --data patients.csv
   rejoint explore patients.csv -o asia.rejoint"""
 
 
 @click.command("explore", epilog=EXAMPLES, short_help="Open a model in the browser.")
-@click.argument("source", metavar="MODEL|DATA")
+@click.argument("source", metavar="MODEL|DATA", required=False)
+@click.option("--demo", is_flag=True, help="A model of the Asia network, without any file.")
 @click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
 @click.option("--rank", type=click.IntRange(min=1), help="Classes when DATA is fitted.")
 @seed_option
-@click.option("-o", "--output", metavar="FILE", help="Keep the model that DATA is fitted with.")
+@click.option("-o", "--output", metavar="FILE", help="Keep the model that is fitted.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=0, help="A free one by default.")
 @click.option("--browser/--no-browser", default=True, help="Whether to open the page.")
 @data_options
 def command(
-    source: str,
+    source: str | None,
+    demo: bool,
     data: str | None,
     rank: int | None,
     seed: int,
@@ -44,14 +47,8 @@ def command(
     only, at an address that holds a secret; Ctrl-C ends it.
     """
     from rejoint.explorer import serve
-    from rejoint.explorer.opening import is_model
 
-    if is_model(source):
-        opened = opened_model(source, data, reader)
-    elif data is not None:
-        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
-    else:
-        opened = _fitted(source, rank, seed, output, reader)
+    opened = _opened(source, demo, data, rank, seed, output, reader)
 
     def ready(address: str) -> None:
         click.echo(address)
@@ -63,6 +60,31 @@ def command(
         serve(opened.document(), port=port, keep=keep, ready=ready)
     except KeyboardInterrupt:
         click.echo("Ended.", err=True)
+
+
+def _opened(
+    source: str | None,
+    demo: bool,
+    data: str | None,
+    rank: int | None,
+    seed: int,
+    output: str | None,
+    reader: DataReader,
+) -> "Opened":
+    """What the page shall show."""
+    from rejoint.explorer.opening import is_model, open_demo
+
+    if demo:
+        if source is not None or data is not None:
+            raise click.UsageError("--demo goes without a MODEL and without DATA.")
+        return open_demo(path=output)
+    if source is None:
+        raise click.UsageError("Name a MODEL or DATA, or try --demo.")
+    if is_model(source):
+        return opened_model(source, data, reader)
+    if data is not None:
+        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
+    return _fitted(source, rank, seed, output, reader)
 
 
 def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":

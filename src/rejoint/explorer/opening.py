@@ -1,7 +1,7 @@
 """From a file, a model or data, to the document that the page shows."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ from rejoint.explorer.trust import pair_fit, verdict
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
 
-__all__ = ["Opened", "fit_data", "is_model", "open_model"]
+__all__ = ["Opened", "fit_data", "is_model", "open_demo", "open_model"]
 
 
 @dataclass(frozen=True)
@@ -106,6 +106,22 @@ def open_model(path: str | PathLike[str]) -> Opened:
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(pmf, Path(path), Path(path).stem, saved.notes, story=story)
+
+
+def open_demo(path: str | PathLike[str] | None = None) -> Opened:
+    """The Asia network, from 2,000 records of it with holes: something to try the page with.
+
+    Examples
+    --------
+    >>> opened = open_demo()
+    >>> opened.title, len(opened.records), len(opened.pmf.draws)
+    ('Asia, a demo', 2000, 40)
+    """
+    from rejoint.datasets import asia, remove_cells
+
+    records = remove_cells(asia().sample(2_000, random_state=0), 0.1, random_state=0)
+    opened = fit_data(records, rank=4, random_state=0, path=path)
+    return replace(opened, title="Asia, a demo")
 
 
 def fit_data(
