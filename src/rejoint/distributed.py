@@ -36,6 +36,9 @@ T = TypeVar("T")
 #: How often a task is tried whose worker has died.
 RETRIES = 5
 
+#: Options of all tasks: what they give is never the same as before.
+_TASK = {"pure": False, "retries": RETRIES}
+
 #: Partitions whose sums are added up on the workers before they are fetched.
 GROUP = 8
 
@@ -77,16 +80,19 @@ class DaskScan(Scan):
 
     def map(self, function: Callable[[Records], T], skip: int = 0) -> Iterator[T]:
         """Apply a function on the workers, and give its results, some added up, in order."""
-        waiting = [self._total(function, group) for group in self.groups[skip:]]
+        sent: Any = function
+        if len(self.parts) > GROUP:
+            # Workers have it from each other then: a model of many levels would be sent, by the
+            # one process that all tasks pass through, as often as there are parts.
+            sent = self.client.submit(_itself, function, **_TASK)
+        waiting = [self._total(sent, group) for group in self.groups[skip:]]
         for future in waiting:
             yield future.result()
 
-    def _total(self, function: Callable[[Records], T], group: tuple[Any, ...]) -> Any:
-        options = {"pure": False, "retries": RETRIES}
-        found = [
-            self.client.submit(_on_part, function, part, self.domain, **options) for part in group
-        ]
-        return found[0] if len(found) == 1 else self.client.submit(_added, *found, **options)
+    def _total(self, function: Any, group: tuple[Any, ...]) -> Any:
+        send = self.client.submit
+        found = [send(_on_part, function, part, self.domain, **_TASK) for part in group]
+        return found[0] if len(found) == 1 else send(_added, *found, **_TASK)
 
 
 def scan(
@@ -186,8 +192,7 @@ class _Placing(Executor):
             # A task, and not scattered data, which could not be had again from a worker that died.
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # that it is large
-                options = {"pure": False, "retries": RETRIES}
-                self.placed[mark] = self.client.submit(_itself, argument, **options)
+                self.placed[mark] = self.client.submit(_itself, argument, **_TASK)
         return self.placed[mark]
 
 
