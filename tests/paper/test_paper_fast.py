@@ -1,5 +1,7 @@
 """The paper's tables and figures: a small part of each, against what is expected of it."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from paper import printed, report
@@ -15,6 +17,12 @@ def run_fast(experiment):
     except Unavailable as reason:
         pytest.skip(str(reason))
     return Done([Cell(dict(s), experiment.work(**s), 0.0, {}) for s in wanted], len(wanted))
+
+
+def test_every_script_is_in_the_report():
+    folder = Path(report.__file__).parent
+    scripts = {path.stem for path in folder.glob("*.py") if "EXPERIMENT.main()" in path.read_text()}
+    assert scripts == set(EXPERIMENTS) == set(report.NAMES)
 
 
 @pytest.mark.parametrize("name", EXPERIMENTS)
