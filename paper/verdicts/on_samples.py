@@ -13,7 +13,7 @@ def approaches_oracle(found: Found) -> Verdict:
     bound = ", ".join(f"{row['bound'] / row['oracle']:.1f}" for row in last)
     return "refined", (
         f"Figure 7, 1,000,000 records: triples have {ratios} times the oracle's error for F = 5, "
-        f"10, 15. They fall with it, but no estimator can come nearer than {bound}, the "
+        f"10, 15. They fall with it, but no unbiased estimate comes nearer than {bound}, the "
         "Cramér-Rao bound, since the oracle sees the hidden variable; and the distance grows with F"
     )
 
