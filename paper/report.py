@@ -56,13 +56,13 @@ def build(results: Path, folder: Path) -> None:
     last = {"conclusions": conclusions.section(every)}
     last |= {"beyond": shown.pop("beyond")} if "beyond" in shown else {}
     first = [introduction(every), *shown.values()]
-    (folder / "report.md").write_text(markdown([*first, *last.values()], TITLE))
-    (folder / "report.html").write_text(page([*first, *last.values()], TITLE))
+    (folder / "report.md").write_text(markdown([*first, *last.values()], TITLE), "utf-8")
+    (folder / "report.html").write_text(page([*first, *last.values()], TITLE), "utf-8")
     further = "\n.. toctree::\n   :maxdepth: 1\n\n   conclusions\n   beyond\n"
-    (folder / "index.rst").write_text(restructured(first, TITLE) + further)
+    (folder / "index.rst").write_text(restructured(first, TITLE) + further, "utf-8")
     for name, section in last.items():
         text = restructured([Section("", section.parts)], section.title)
-        (folder / f"{name}.rst").write_text(text)
+        (folder / f"{name}.rst").write_text(text, "utf-8")
 
 
 def with_times(experiment: Experiment, done: Done, section: Section) -> Section:

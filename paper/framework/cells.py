@@ -85,7 +85,7 @@ class Store:
         self.path = path
         self.cells: dict[str, Cell] = {}
         if path.exists():
-            kept = json.loads(path.read_text())["cells"]
+            kept = json.loads(path.read_text("utf-8"))["cells"]
             self.cells = {key: Cell(**cell) for key, cell in kept.items()}
 
     def keep(self, cell: Cell) -> None:
@@ -94,7 +94,7 @@ class Store:
         self.path.parent.mkdir(parents=True, exist_ok=True)
         content = {"cells": {key: vars(c) for key, c in sorted(self.cells.items())}}
         unfinished = self.path.with_suffix(f".{os.getpid()}.tmp")
-        unfinished.write_text(json.dumps(content, indent=1, default=plain))
+        unfinished.write_text(json.dumps(content, indent=1, default=plain), "utf-8")
         os.replace(unfinished, self.path)
 
     def done(self, wanted: Sequence[Settings]) -> Done:
