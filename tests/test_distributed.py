@@ -79,7 +79,7 @@ def quiet(line):
 
 
 def problem_of(scan):
-    survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)), quiet)
+    survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
     return ScanProblem.over(scan, survey, quiet, None)
 
 
@@ -158,8 +158,8 @@ def test_a_worker_that_is_killed(client, frame, monkeypatch):
     expected = estimate(scan, 3, solver, start=start, random_state=0)
     real, passes = type(scan).map, []
 
-    def killing(self, function, skip=0):
-        found = real(self, function, skip)
+    def killing(self, function, skip=0, report=None):
+        found = real(self, function, skip, report)
         passes.append(1)
         yield next(found)
         if len(passes) == 5:

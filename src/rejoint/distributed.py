@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass, replace
 from importlib import import_module
 from os import PathLike
+from time import perf_counter
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -26,7 +27,7 @@ from rejoint.records.finding import CHUNK, find_domain_of_seen, see_file, see_fr
 from rejoint.records.frames import take_apart
 from rejoint.records.packs import narrowest
 from rejoint.records.scanning import files_of
-from rejoint.records.scans import MEMORY
+from rejoint.records.scans import MEMORY, Report, how_far
 from rejoint.records.sources import Source
 
 __all__ = ["DaskScan", "executor", "scan"]
@@ -78,16 +79,22 @@ class DaskScan(Scan):
         """Parts whose results are added up before they are fetched."""
         return [self.parts[at : at + GROUP] for at in range(0, len(self.parts), GROUP)]
 
-    def map(self, function: Callable[[Records], T], skip: int = 0) -> Iterator[T]:
+    def map(
+        self, function: Callable[[Records], T], skip: int = 0, report: Report | None = None
+    ) -> Iterator[T]:
         """Apply a function on the workers, and give its results, some added up, in order."""
         sent: Any = function
         if len(self.parts) > GROUP:
             # Workers have it from each other then: a model of many levels would be sent, by the
             # one process that all tasks pass through, as often as there are parts.
             sent = self.client.submit(_itself, function, **_TASK)
-        waiting = [self._total(sent, group) for group in self.groups[skip:]]
-        for future in waiting:
+        begun, groups = perf_counter(), self.groups
+        waiting = [self._total(sent, group) for group in groups[skip:]]
+        each = (self.rows or 0) // max(len(groups), 1)
+        for number, future in enumerate(waiting, 1):
             yield future.result()
+            if report is not None:
+                report(how_far(skip * each, number * each, self.rows, perf_counter() - begun))
 
     def _total(self, function: Any, group: tuple[Any, ...]) -> Any:
         send = self.client.submit

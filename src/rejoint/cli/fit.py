@@ -226,7 +226,7 @@ def _notes(
 
 def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> None:
     from rejoint.cli.forecast import forecast
-    from rejoint.solver import duration
+    from rejoint.domain.labels import duration
 
     found = forecast(records, rank, solver)
     if as_json:

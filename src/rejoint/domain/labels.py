@@ -11,7 +11,7 @@ import numpy as np
 
 from rejoint.domain.bins import Bin
 
-__all__ = ["Level", "is_missing", "is_number", "native", "natural_order", "nearest", "show"]
+__all__ = ["Level", "duration", "is_missing", "is_number", "native", "natural_order", "nearest", "show"]
 
 Level = Hashable
 """A label: text, a number, a boolean, or a `Bin`."""
@@ -142,3 +142,20 @@ def plural(number: int, noun: str) -> str:
     ('1 table', '1,140 tables')
     """
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def duration(seconds: float) -> str:
+    """A time in words.
+
+    Examples
+    --------
+    >>> duration(0.2), duration(75), duration(9000)
+    ('less than a second', '75 seconds', '2.5 hours')
+    """
+    if seconds < 1:
+        return "less than a second"
+    if seconds < 120:
+        return f"{max(seconds, 1.5):.0f} seconds"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} minutes"
+    return f"{seconds / 3600:.1f} hours"

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from time import perf_counter
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from rejoint.estimation.problem import Array, Expected, RecordProblem, any_cell
 from rejoint.estimation.surveys import Survey
 from rejoint.estimation.tidy import tidy
 from rejoint.records import Records, Scan
-from rejoint.solver import FitResult, Journal, Limits, Run, digest, duration, run
+from rejoint.solver import FitResult, Journal, Limits, Run, digest, run
 
 __all__ = ["ScanProblem", "fit_scan", "pass_over"]
 
@@ -70,7 +69,7 @@ class ScanProblem(RecordProblem):
         """The problem of a scan that was surveyed."""
         none = np.empty((0, len(scan.domain)), dtype=np.int16)
         mass, threads = np.array([survey.mass]), scan.threads
-        more = {"scan": scan, "survey": survey, "report": report}
+        more = {"scan": replace(scan, rows=survey.rows), "survey": survey, "report": report}
         return cls(scan.domain, none, mass, threads, journal, **more)  # type: ignore[arg-type]
 
     @cached_property
@@ -92,27 +91,19 @@ class ScanProblem(RecordProblem):
             if (entry := journal.get(key)) is not None:
                 rows, parts, value = entry["rows"], entry["parts"], entry["value"]
                 counts = entry["counts"].copy()
-        begun, first = perf_counter(), rows
         look = partial(pass_over, weights=weights, factors=factors, threads=self.threads)
         try:
-            for found in self.scan.map(look, skip=parts):
+            for found in self.scan.map(look, parts, self.report):
                 value += found.log_likelihood
                 counts += found.counts
                 rows, parts = rows + found.rows, parts + 1
                 if journal is not None and journal.due:
                     entry = {"rows": rows, "parts": parts, "value": value, "counts": counts.copy()}
                     journal.put(key, entry)
-                self.tell(rows, first, begun)
         finally:
             if journal is not None and rows >= self.survey.rows:
                 journal.put(key, None)
         return Expected(value, counts[0], counts[1:])
-
-    def tell(self, rows: int, first: int, begun: float) -> None:
-        """Say how far the pass is and how long it takes."""
-        share = rows / self.survey.rows
-        left = (perf_counter() - begun) * (self.survey.rows - rows) / max(rows - first, 1)
-        self.report(f"pass over {self.survey.rows:,} records: {share:.0%}, {duration(left)} left")
 
 
 def fit_scan(problem: ScanProblem, rank: int, solver: str | Em, search: Search) -> FitResult:
@@ -146,14 +137,14 @@ def limits_of(problem: ScanProblem) -> Limits:
 
 def follow(problem: ScanProblem, em: Em, model: tuple[Array, Array], report: Report) -> FitResult:
     """Take steps over all records, from one model on."""
-    last = ""
+    last = "first pass"
 
     def step(line: str) -> None:
         nonlocal last
         last = line
         report(line)
 
-    problem = replace(problem, report=lambda line: report(f"{last}; {line}" if last else line))
+    problem = replace(problem, report=lambda line: report(f"{last}; this pass {line}"))
     done = run(em, problem, *model, report=step)
     ended = done.reason == "interrupted"
     weights, factors, gone = tidy(done.weights, done.factors)

@@ -1,6 +1,6 @@
 """Surveys: one look at records that are read part by part, which add up."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from rejoint.domain import Domain
 from rejoint.estimation.problem import Array, any_cell
 from rejoint.records import Records, Scan
+from rejoint.records.scans import Report
 from rejoint.records.tallies import merge_rows
 from rejoint.solver import Journal, digest
 
 __all__ = ["Survey", "at_hand", "look_at", "survey_of"]
 
-Report = Callable[[str], None]
 
 #: Records of which nearly all must not differ if merging shall pay.
 FEW, NEARLY_ALL = 20_000, 0.9
@@ -178,20 +178,19 @@ def survey_of(scan: Scan, seed: int, report: Report, journal: Journal | None) ->
         return Survey(scan.domain, **entry, size=size, held=None, budget=scan.memory)
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
-    parts = (replace(part, budget=scan.memory) for part in scan.map(look))
-    found = add_up(parts, report)
+    parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
+    found = add_up(replace(part, budget=scan.memory) for part in parts)
     if journal is not None and found.held is None:
         names = ("rows", "mass", "totals", "keys", "codes", "weight")
         journal.put("survey", {name: getattr(found, name) for name in names})
     return found
 
 
-def add_up(found: Iterable[Survey], report: Report) -> Survey:
+def add_up(found: Iterable[Survey]) -> Survey:
     """The sum of surveys, of one at least."""
     total: Survey | None = None
     for survey in found:
         total = survey if total is None else total + survey
-        report(f"first look: {total.rows:,} records")
     if total is None or total.mass <= 0:
         raise ValueError(
             "There is nothing to estimate from: no record has a value and a weight above zero. "

@@ -74,7 +74,9 @@ def count_all(chunks: Iterable[Records], subsets: tuple[Subset, ...], threads: i
     return total
 
 
-def count_scan(scan: Scan, subsets: tuple[Subset, ...], threads: int | None) -> Array:
+def count_scan(
+    scan: Scan, subsets: tuple[Subset, ...], threads: int | None, progress: bool | None = None
+) -> Array:
     """Add up the tables of all parts of a scan, wherever these are.
 
     Examples
@@ -83,10 +85,14 @@ def count_scan(scan: Scan, subsets: tuple[Subset, ...], threads: int | None) -> 
     >>> count_scan(rj.scan(lambda: iter([{"a": [0, 1]}, {"a": [1]}])), ((0,),), threads=1)
     array([1., 2.])
     """
+    from rejoint.solver import Progress  # it stands below, but shows what any long pass does
+
     threads = scan.threads if threads is None else threads
+    count = partial(_count_one, subsets=subsets, threads=threads)
     total: Array | None = None
-    for flat in scan.map(partial(_count_one, subsets=subsets, threads=threads)):
-        total = flat if total is None else total + flat
+    with Progress(progress) as report:
+        for flat in scan.map(count, report=lambda line: report(f"counting: {line}")):
+            total = flat if total is None else total + flat
     if total is None:
         raise ValueError(f"{scan} has no rows: there is nothing to count.")
     return total

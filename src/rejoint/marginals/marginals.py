@@ -81,6 +81,7 @@ class Marginals(TableExchange):
         memory_limit: float | None = None,
         threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
+        progress: bool | None = None,
     ) -> "Marginals":
         """Count records into tables; each uses the records that hold all of its variables.
 
@@ -110,6 +111,8 @@ class Marginals(TableExchange):
             Threads of the compiled kernel; all processors by default. The result is the same.
         random_state : int or Generator, optional
             Source of randomness of ``sample``.
+        progress : bool, optional
+            Whether to show progress over a Scan on stderr; by default where that is a terminal.
 
         Examples
         --------
@@ -124,7 +127,7 @@ class Marginals(TableExchange):
             if domain is not None or sample_weight is not None:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = covers.choose(data.domain, order, subsets, sample, memory_limit, random_state)
-            return cls(data.domain, chosen, counting.count_scan(data, chosen, threads))
+            return cls(data.domain, chosen, counting.count_scan(data, chosen, threads, progress))
         chunks = counting.as_chunks(data, domain, sample_weight)
         first = next(chunks)
         chosen = covers.choose(first.domain, order, subsets, sample, memory_limit, random_state)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rejoint.records.sources import Source
 
-__all__ = ["DUCKDB", "SUFFIXES", "format_of", "read_table_blocks"]
+__all__ = ["DUCKDB", "SUFFIXES", "format_of", "read_table_blocks", "rows_of_parquet"]
 
 #: Which columns are wanted, by their places among the names.
 Wanted = Callable[[Sequence[str]], list[int]]
@@ -105,6 +105,21 @@ def _parquet(source: Source, size: int, wanted: Wanted) -> Iterator[Any]:
                 yield pa.table(batch).select(picked)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name}: cannot be read as Parquet ({error}).") from error
+
+
+def rows_of_parquet(sources: Sequence[Source]) -> int | None:
+    """How many rows Parquet files say that they have; None where that is not known at once."""
+    if not find_spec("pyarrow"):
+        return None
+    import pyarrow.parquet as pq
+
+    total = 0
+    for source in sources:
+        with source.open() as file:
+            if not hasattr(file, "fileno"):
+                return None
+            total += int(pq.ParquetFile(file).metadata.num_rows)
+    return total
 
 
 def _arrow(source: Source, size: int) -> Iterator[Any]:

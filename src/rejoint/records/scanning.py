@@ -11,7 +11,7 @@ from typing import Any
 from rejoint.domain import Domain
 from rejoint.records.blocks import FileOptions, file_frames, records_of, split_options
 from rejoint.records.finding import find_domain_of_files, find_domain_of_frames
-from rejoint.records.formats import DUCKDB, SUFFIXES, format_of
+from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
 from rejoint.records.frames import take_apart
 from rejoint.records.packs import META, open_pack, rows_of_part
 from rejoint.records.records import Records
@@ -133,10 +133,11 @@ def _of_files(
         rest["domain"] = find_domain_of_files(sources, how, weight, wishes)
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
-    quick = all(format_of(source, how.format) in ("parquet", "arrow") for source in sources)
     stamp = "; ".join(_stamp(source) for source in sources)
     read = partial(_read_files, sources, how, rows, rest, weight)
-    return Scan(found, read, name, stamp, None, quick)
+    kinds = {format_of(source, how.format) for source in sources}
+    known = rows_of_parquet(sources) if kinds == {"parquet"} else None
+    return Scan(found, read, name, stamp, known, kinds <= {"parquet", "arrow"})
 
 
 def _stamp(source: Source) -> str:

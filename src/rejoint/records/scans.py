@@ -2,18 +2,19 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
 from os import PathLike
+from time import perf_counter
 from typing import TypeVar
 
 from rejoint import kernels
 from rejoint.domain import Domain
-from rejoint.domain.labels import plural
+from rejoint.domain.labels import duration, plural
 from rejoint.records.records import Records
 
-__all__ = ["Scan"]
+__all__ = ["MEMORY", "Report", "Scan", "how_far"]
 
 T = TypeVar("T")
+Report = Callable[[str], None]
 
 #: Bytes of records that a fit holds; finding those that are alike takes three times as much.
 MEMORY = 2**26
@@ -91,8 +92,12 @@ class Scan:
         """Iterate over the parts, from the beginning."""
         return self.read()
 
-    def map(self, function: Callable[[Records], T], skip: int = 0) -> Iterator[T]:
+    def map(
+        self, function: Callable[[Records], T], skip: int = 0, report: Report | None = None
+    ) -> Iterator[T]:
         """Apply a function to every part but the first ``skip``, in order.
+
+        ``report`` is told how far it is, and how long it will take where ``rows`` are known.
 
         Examples
         --------
@@ -101,7 +106,15 @@ class Scan:
         >>> list(data.map(len))
         [2, 1]
         """
-        return map(function, islice(self.read(), skip, None))
+        begun, before, done = perf_counter(), 0, 0
+        for number, part in enumerate(self.read()):
+            if number < skip:
+                before += len(part)
+                continue
+            yield function(part)
+            done += len(part)
+            if report is not None:
+                report(how_far(before, done, self.rows, perf_counter() - begun))
 
     def pack(self, folder: str | PathLike[str]) -> "Scan":
         """Write the codes to a folder, a byte or two a cell; passes over them are quick.
@@ -119,3 +132,18 @@ class Scan:
         from rejoint.records.packs import pack  # which makes a Scan in turn
 
         return replace(pack(self, folder), memory=self.memory)
+
+
+def how_far(before: int, done: int, rows: int | None, seconds: float) -> str:
+    """How far a pass is: what was done before, what in so many seconds, of how many rows.
+
+    Examples
+    --------
+    >>> how_far(0, 20_000, 80_000, 30.0), how_far(0, 20_000, None, 30.0)
+    ('25% of 80,000 records, 90 seconds left', '20,000 records')
+    """
+    if not rows:
+        return f"{before + done:,} records"
+    left = seconds * max(rows - before - done, 0) / max(done, 1)
+    share = min((before + done) / rows, 1.0)
+    return f"{share:.0%} of {rows:,} records, {duration(left)} left"

@@ -9,7 +9,7 @@ from rejoint.solver.digests import digest
 from rejoint.solver.history import Record, Run
 from rejoint.solver.journal import Journal
 from rejoint.solver.loop import Stalled, relative_error, run, why_stop
-from rejoint.solver.progress import Progress, duration
+from rejoint.solver.progress import Progress
 from rejoint.solver.protocols import Array, Limits, Sized, Solver, State
 from rejoint.solver.result import FitResult
 from rejoint.solver.resuming import Bookmark, finished_run
@@ -29,7 +29,6 @@ __all__ = [
     "Stalled",
     "State",
     "digest",
-    "duration",
     "finished_run",
     "relative_error",
     "run",

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from rejoint.domain.labels import duration
 from rejoint.solver.history import Record, Run
-from rejoint.solver.progress import duration
 from rejoint.solver.protocols import Array, Limits, Sized, Solver
 from rejoint.solver.resuming import Bookmark, finished_run
 

@@ -5,7 +5,7 @@ from time import perf_counter
 
 import numpy as np
 
-__all__ = ["Progress", "duration"]
+__all__ = ["Progress"]
 
 
 class Progress:
@@ -37,20 +37,3 @@ class Progress:
             self.last = now
             sys.stderr.write(f"\r\x1b[K{line}")
             sys.stderr.flush()
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Examples
-    --------
-    >>> duration(0.2), duration(75), duration(9000)
-    ('less than a second', '75 seconds', '2.5 hours')
-    """
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 120:
-        return f"{max(seconds, 1.5):.0f} seconds"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
