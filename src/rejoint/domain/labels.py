@@ -11,7 +11,17 @@ import numpy as np
 
 from rejoint.domain.bins import Bin
 
-__all__ = ["Level", "duration", "is_missing", "is_number", "native", "natural_order", "nearest", "show"]
+__all__ = [
+    "Level",
+    "duration",
+    "is_missing",
+    "is_number",
+    "native",
+    "natural_order",
+    "nearest",
+    "plural",
+    "show",
+]
 
 Level = Hashable
 """A label: text, a number, a boolean, or a `Bin`."""
