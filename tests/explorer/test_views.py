@@ -255,6 +255,7 @@ def test_views_are_accessible_and_fit_a_phone(tab, asia_page, view):
     wanted = ["Copy Python", "Copy command", "CSV", "SVG", "PNG"]
     missing = set(wanted) - set(share.get_by_role("button").all_inner_texts())
     assert not missing
+    expect(tab.locator(".tab[aria-current]")).to_be_in_viewport(ratio=1)  # though tabs scroll
 
 
 def test_documents_are_json(asia, patients):

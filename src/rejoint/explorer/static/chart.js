@@ -19,7 +19,8 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
     role: "img",
     "aria-label": title || "Bars",
   });
-  if (title) svg.append(s("text", { x: 0, y: 16, class: "chart-title", text: title }));
+  svg.style.maxWidth = `${width}px`; // letters as large as elsewhere on the page, not larger
+  if (title) svg.append(s("text", { x: 0, y: 16, class: "chart-title", text: short(title, width / 7.5) }));
   rows.forEach((row, k) => {
     const y = top + ROW * k;
     svg.append(
@@ -56,10 +57,16 @@ export function barChart(rows, { width = 640, title = "", unit = percent, most =
   return svg;
 }
 
+/** How wide a picture can be on this screen with letters of their usual size. */
+export function room(most = 640) {
+  return Math.max(Math.min(most, innerWidth - 74), 260);
+}
+
 /** A table of numbers as shaded cells, each with its number: shade is never the only sign. */
 export function heatMap(table, { title = "", unit = percent, most } = {}) {
-  const { rows, columns, values } = table;
-  const left = 150;
+  const { rows, columns, values, corner = "" } = table;
+  const longest = Math.max(...[corner, ...rows].map((label) => Array.from(label).length));
+  const left = Math.min(Math.max(24 + 7.5 * longest, 60), 170);
   const top = (title ? 24 : 0) + 26;
   const wide = Math.max(64, Math.min(110, 760 / columns.length));
   const tall = 30;
@@ -75,6 +82,16 @@ export function heatMap(table, { title = "", unit = percent, most } = {}) {
     "aria-label": title,
   });
   if (title) svg.append(s("text", { x: 0, y: 15, class: "chart-title", text: short(title, width / 8) }));
+  if (corner)
+    svg.append(
+      s("text", {
+        x: left - 10,
+        y: top - 8,
+        "text-anchor": "end",
+        class: "chart-text chart-corner",
+        text: short(corner, 20),
+      }),
+    );
   columns.forEach((label, j) =>
     svg.append(
       s("text", {
@@ -94,7 +111,7 @@ export function heatMap(table, { title = "", unit = percent, most } = {}) {
         y: y + 20,
         "text-anchor": "end",
         class: "chart-text",
-        text: short(label, 18),
+        text: short(label, 20),
       }),
     );
     columns.forEach((_, j) => {

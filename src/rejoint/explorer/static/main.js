@@ -100,9 +100,17 @@ class Tabs {
       this.links.forEach((link, k) =>
         k === at ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"),
       );
+      this.reveal(this.links[at]);
       document.getElementById("main").replaceChildren(view.element);
     }
     view.update(what);
+  }
+
+  /** On a narrow screen the tabs scroll sideways: the one that is shown comes into sight. */
+  reveal(link) {
+    const nav = link.parentElement;
+    if (nav.scrollWidth <= nav.clientWidth) return;
+    nav.scrollLeft = link.offsetLeft - nav.offsetLeft - (nav.clientWidth - link.offsetWidth) / 2;
   }
 }
 

@@ -1,7 +1,7 @@
 // The query box: a question as text, its answer as a table or a picture.
 
 import { ask, placeOf } from "./ask.js";
-import { barChart, heatMap } from "./chart.js";
+import { barChart, heatMap, room } from "./chart.js";
 import { count, percent, probability } from "./format.js";
 import { h, replace } from "./dom.js";
 import { QueryError } from "./tokens.js";
@@ -240,18 +240,23 @@ export class QueryView {
     if (axes.length === 1 && value.length <= 40) {
       return barChart(
         model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })),
-        { title: query, unit: number, most: kind === "expectation" ? most : 1 },
+        { title: query, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );
     }
     if (axes.length !== 2 || value.length > 400) return null;
     let [rows, columns] = axes.map((n) => model.variables[n].labels);
+    let corner = axes.map((n) => model.variables[n].name);
     let values = rows.map((_, i) => [...value.subarray(i * columns.length, (i + 1) * columns.length)]);
     if (columns.length > Math.max(rows.length, 6)) {
       // Down rather than across: a page is longer than it is wide.
       values = columns.map((_, j) => values.map((line) => line[j]));
       [rows, columns] = [columns, rows];
+      corner = corner.reverse();
     }
-    return heatMap({ rows, columns, values }, { title: query, unit: number, most });
+    return heatMap(
+      { rows, columns, values, corner: corner.join(" \\ ") },
+      { title: query, unit: number, most },
+    );
   }
 
   takeaways() {

@@ -1,6 +1,6 @@
 // One variable of interest: where it stands, what to ask next, what moved it.
 
-import { barChart } from "./chart.js";
+import { barChart, room } from "./chart.js";
 import { bits, percent } from "./format.js";
 import { describe, likelihoods, withPiece } from "./evidence.js";
 import { distance, entropy, targetInformation } from "./information.js";
@@ -56,7 +56,7 @@ export class TargetView {
     const variable = app.model.variables[target];
     const unsure = entropy(app.after(target));
     const words = `${bits(unsure)} unsure, ${bits(entropy(app.before(target)))} before any evidence.`;
-    return panel(`${variable.name} now`, this.chart(440), h("p", { class: "note", text: words }));
+    return panel(`${variable.name} now`, this.chart(room(560)), h("p", { class: "note", text: words }));
   }
 
   next(ranked) {
