@@ -285,3 +285,26 @@ def test_multiple_imputation_is_by_draws(run, more):
     result = run("impute", "patients.rejoint", "patients.csv", "--draws", 3, *more)
     assert result.exit_code == 2
     assert "--draws goes with --method draw and without --probabilities" in result.stderr
+
+
+def test_a_place_that_cannot_be_written_is_told_before_the_fit(run, monkeypatch):
+    def never(*args, **more):
+        raise AssertionError("fitted all the same")
+
+    monkeypatch.setattr("rejoint.estimation.estimate", never)
+    monkeypatch.setattr("rejoint.factorization.factorize", never)
+    for words in (["fit", "patients.csv"], ["fit-tables", "triples"]):
+        result = run(*words, "-o", "nowhere/x.rejoint")
+        assert result.exit_code == 1
+        assert "there is no folder" in result.stderr
+
+
+def test_which_tables_to_ask_for(run):
+    words = ["identify", "pairs", "--rank", 3, "--plan"]
+    told = json.loads(run(*words, "--json").stdout)
+    assert told["plan"]
+    assert all(len(names) == 3 for names in told["plan"])
+    assert "Tables to add for rank 3: " in run(*words).stdout
+    assert run("identify", "pairs", "--plan").exit_code == 2
+    said = run("fit-tables", "pairs", "-o", "open.rejoint", "--rank", 3).stderr
+    assert said.count("rejoint identify --plan says which") == 1

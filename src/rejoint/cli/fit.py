@@ -16,7 +16,7 @@ from rejoint.cli.options import (
     source_name,
     split_names,
 )
-from rejoint.cli.output import echo_json, write_saved
+from rejoint.cli.output import check_place, echo_json, write_saved
 from rejoint.cli.wording import in_options
 
 if TYPE_CHECKING:
@@ -108,6 +108,7 @@ def command(
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
+    check_place(output)
     if target and (average or smooth):
         raise click.UsageError("--target goes without --average and --smooth.")
     special = target or ratings is not None or average or smooth or dry_run

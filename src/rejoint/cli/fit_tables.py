@@ -1,14 +1,16 @@
 """``rejoint fit-tables``: from published tables to a model file."""
 
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, simplefilter
 
 import click
 
 from rejoint.cli.display import clean, show_table
 from rejoint.cli.group import ENDED, FAR
 from rejoint.cli.options import as_json, output_option, seed_option
-from rejoint.cli.output import echo_json, write_saved
+from rejoint.cli.output import check_place, echo_json, write_saved
 from rejoint.cli.wording import in_options
+from rejoint.remarks import Remark
 
 if TYPE_CHECKING:
     from rejoint.marginals import Marginals
@@ -109,12 +111,15 @@ def command(
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
+    check_place(output)
     marginals = read_tables(tables, **how)
     click.echo(repr(marginals), err=True)
     wanted: Any = "auto" if rank is None else rank
-    result = factorize(
-        marginals, wanted, solver, n_init=starts, weighting=weighting, random_state=seed
-    )
+    with catch_warnings():
+        simplefilter("ignore", Remark)  # what the tables leave open is said in `stop`, too
+        result = factorize(
+            marginals, wanted, solver, n_init=starts, weighting=weighting, random_state=seed
+        )
     fits = marginals.compare(result.pmf)
     notes = fit_notes(
         result,

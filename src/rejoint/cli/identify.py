@@ -28,6 +28,9 @@ Examples:
 )
 @click.option("--rank", type=click.IntRange(min=1), help="The number of classes in question.")
 @click.option("--local", is_flag=True, help="Test whether the classes are locally unique, too.")
+@click.option(
+    "--plan", is_flag=True, help="Few tables that determine --rank, beside those that are there."
+)
 @click.option("--all", "every", is_flag=True, help="Also bounds that are printed but not proved.")
 @as_json
 def command(
@@ -37,6 +40,7 @@ def command(
     subsets: tuple[str, ...],
     rank: int | None,
     local: bool,
+    plan: bool,
     every: bool,
     as_json: bool,
 ) -> None:
@@ -77,7 +81,13 @@ def command(
         if rank is None:
             raise click.UsageError("--local needs --rank.")
         details.append(identifiability.jacobian(base, rank, **asked))
-    _show(said, details, every, as_json)
+    planned = None
+    if plan:
+        if rank is None:
+            raise click.UsageError("--plan needs --rank.")
+        there = asked.get("subsets", ())
+        planned = identifiability.plan(base, rank, order=order or 3, given=there)
+    _show(said, details, planned, every, as_json)
 
 
 def _of_model(source: str, asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
@@ -103,7 +113,7 @@ def _whole(text: str) -> list[int]:
     return found
 
 
-def _show(said: Any, details: list[Any], every: bool, as_json: bool) -> None:
+def _show(said: Any, details: list[Any], planned: Any, every: bool, as_json: bool) -> None:
     if as_json:
         bounds = [
             {"name": b.name, "rank": b.rank, "proved": b.proved, "rests_on": b.assumptions}
@@ -117,6 +127,7 @@ def _show(said: Any, details: list[Any], every: bool, as_json: bool) -> None:
                 "verdict": in_options(said.verdict),
                 "details": [in_options(found.verdict) for found in details],
                 "bounds": bounds,
+                **({} if planned is None else {"plan": planned.subsets}),
             }
         )
         return
@@ -131,3 +142,6 @@ def _show(said: Any, details: list[Any], every: bool, as_json: bool) -> None:
     click.echo(f"\n{in_options(said.verdict)}")
     for found in details:
         click.echo(in_options(str(found)))
+    if planned is not None:
+        names = "; ".join(", ".join(subset) for subset in planned.subsets) or "none are missing"
+        click.echo(f"Tables to add for rank {planned.rank}: {names}.")

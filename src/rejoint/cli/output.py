@@ -16,7 +16,15 @@ if TYPE_CHECKING:
     from rejoint.pmf import LowRankPMF
     from rejoint.records import Records
 
-__all__ = ["echo_json", "opened", "plain", "record_rows", "write_rows", "write_saved"]
+__all__ = [
+    "check_place",
+    "echo_json",
+    "opened",
+    "plain",
+    "record_rows",
+    "write_rows",
+    "write_saved",
+]
 
 _BLOCK = 10_000  # rows written at once
 
@@ -33,6 +41,14 @@ def opened(output: str | None) -> Iterator[IO[bytes]]:
         return
     with whole_file(output) as file:
         yield file
+
+
+def check_place(output: str) -> None:
+    """An error now, and not after a long fit, where a file cannot be written."""
+    from rejoint.io.places import place_of
+
+    if output != "-":
+        place_of(output)
 
 
 def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int:

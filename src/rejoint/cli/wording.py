@@ -20,6 +20,7 @@ _SWAPS = [
         r"\bidentifiability\.jacobian decides it locally",
         "rejoint identify --local decides it locally",
     ),
+    (r"\(identifiability\.plan says which\)", "(rejoint identify --plan says which)"),
     (r"; pmf\.reduce\(\)", ""),
     (r" Models are written by LowRankPMF\.save\.", " Models are written by rejoint fit."),
     (r"; give a domain to encode an empty table", ""),

@@ -26,11 +26,7 @@ def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     ...     pathlib.Path(folder, "a.txt").read_text()
     'all of it'
     """
-    target = Path(os.path.realpath(path))
-    if not target.parent.is_dir():
-        raise FileNotFoundError(f"Cannot save to '{path}': there is no folder '{target.parent}'.")
-    if target.is_dir():
-        raise IsADirectoryError(f"Cannot save to '{path}': it is a folder; name a file.")
+    target = place_of(path)
     if target.exists() and not target.is_file():
         # A device or a pipe (/dev/stdout, say) is written to: moving a file there would end it.
         with open(target, "wb") as file:
@@ -47,3 +43,23 @@ def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def place_of(path: str | PathLike[str]) -> Path:
+    """Where a file is to be, links followed; an error in words where none can be.
+
+    Examples
+    --------
+    >>> place_of("no such folder/model.rejoint")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: Cannot save to 'no such folder/model.rejoint': there is no folder '...'.
+    """
+    target = Path(os.path.realpath(path))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot save to '{path}': there is no folder '{target.parent}'.")
+    if target.is_dir():
+        raise IsADirectoryError(f"Cannot save to '{path}': it is a folder; name a file.")
+    if not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise PermissionError(f"Cannot save to '{path}': you may not write there.")
+    return target
