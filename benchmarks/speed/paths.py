@@ -92,7 +92,7 @@ def sweep_ours() -> Timed:
     tables, weights, factors = make_tables()
     problem = make_problem(tables, "equal")
     state = Admm().init(problem, weights, factors)
-    return lambda: [admm.sweep(problem, state, 10) for _ in range(20)], 1 / 20
+    return lambda: [admm.sweep(problem, state, 10) for _ in range(5)], 1 / 5
 
 
 def sweep_loop() -> Timed:

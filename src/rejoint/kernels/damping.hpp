@@ -12,6 +12,8 @@
 namespace rejoint {
 
 constexpr int CUTS = 4;  // of an interval at once
+constexpr double LEAST_SHARE = 1e-10;  // of the largest eigenvalue that the smallest counts as
+constexpr double ENOUGH = 1e-10;       // relative error of eigenvalues
 
 // Number of eigenvalues of a tridiagonal matrix below each of some points.
 REJOINT_CLONES
@@ -127,6 +129,11 @@ class Spectrum {
                 from[side] = left;
                 to[side] = right;
             }
+            // A step size needs no more digits; what is small enough counts as the least anyway.
+            const double width = std::max(from[0], LEAST_SHARE * from[1]);
+            if (to[1] - from[1] <= ENOUGH * from[1] &&
+                (to[0] - from[0] <= ENOUGH * width || to[0] <= LEAST_SHARE * from[1]))
+                break;
             if (to[0] - from[0] <= fine && to[1] - from[1] <= fine) break;
         }
         least = 0.5 * (from[0] + to[0]);
@@ -147,7 +154,7 @@ class Damped {
         double least, most;
         spectrum_.read(matrix, least, most);
         most = std::max(most, std::numeric_limits<double>::min());
-        rho = std::sqrt(std::max(least, 1e-10 * most) * most);
+        rho = std::sqrt(std::max(least, LEAST_SHARE * most) * most);
         invert(matrix);
     }
 

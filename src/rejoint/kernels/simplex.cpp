@@ -92,7 +92,13 @@ void multiply(const double *REJOINT_RESTRICT left, const double *REJOINT_RESTRIC
     for (std::size_t i = 0; i < rows; ++i) {
         double *o = out + i * n;
         std::fill(o, o + n, 0.0);
-        for (std::size_t k = 0; k < n; ++k) {
+        std::size_t k = 0;
+        for (; k + 4 <= n; k += 4) {  // four at once: each sum is loaded and stored less often
+            const double *a = left + i * n + k, *r = right + k * n;
+            for (std::size_t j = 0; j < n; ++j)
+                o[j] += a[0] * r[j] + a[1] * r[n + j] + a[2] * r[2 * n + j] + a[3] * r[3 * n + j];
+        }
+        for (; k < n; ++k) {
             const double a = left[i * n + k];
             const double *r = right + k * n;
             for (std::size_t j = 0; j < n; ++j) o[j] += a * r[j];
