@@ -154,7 +154,9 @@ def test_a_real_ctrl_c(world):
     code = process.wait(timeout=60)
     process.stderr.close()
     assert "Traceback" not in said
-    # Which of the two depends on how far it came in that second.
-    assert (code, (world / "c.rejoint").exists()) in [(3, True), (130, False)], said
+    # Which depends on how far it came in that second. Python itself dies of the signal, which a
+    # shell calls 130 as well, where it came while modules were imported.
+    ends = [(3, True), (130, False), (-signal.SIGINT, False)]
+    assert (code, (world / "c.rejoint").exists()) in ends, said
     if code == 3:
         assert rj.load(world / "c.rejoint").rank >= 1
