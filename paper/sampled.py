@@ -124,7 +124,8 @@ def section(done: Done, folder: Path, number: int) -> Section:
             "sweeps changed the errors by 4 % at the most in six settings tried. Our default is "
             "`rj.estimate(data, rank)`. The paper prints no numbers here, only curves; the "
             "Cramér-Rao bound is not in the paper. "
-            f"Done: {counts[0]} of {done.wanted // 2} fits of tables, {counts[1]} of records."
+            f"Done: {counts[0]} of {done.wanted // 2} fits of tables, {counts[1]} of records; what "
+            "`make bench-accuracy` had kept of the latter is taken from there and takes no time."
         ),
         draw(done, folder, f"figure{number}"),
         Table(["F", "records", *(label for label, _, _ in CURVES.values())], rows),
