@@ -119,9 +119,8 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     assert len(calls) < len(fresh) / 2  # what is there is not computed anew
 
 
-def test_a_pass_goes_on_in_the_middle(tmp_path, monkeypatch, often):
+def test_a_pass_goes_on_in_the_middle(tmp_path, monkeypatch):
     """Of six parts the first three were done: they are not looked at again."""
-    monkeypatch.setattr(journal, "SHARE", 0.0)
     solver = Em(limits=Limits(max_steps=3, exact=-1.0))
     start = estimate(RECORDS, 2, "map", n_init=1, random_state=0).pmf
     options = {"rank": 2, "solver": solver, "start": start, "random_state": 0}
@@ -237,6 +236,25 @@ def test_files_that_are_none(tmp_path):
         estimate(RECORDS, 3, "ml", checkpoint=path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         estimate(RECORDS, 3, "ml", checkpoint=tmp_path / "none" / "fit.checkpoint")
+
+
+def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch, often):
+    expected = estimate(RECORDS, 3, "ml", n_init=2, random_state=0)
+    path = tmp_path / "fit.checkpoint"
+    real, calls = journal.whole_file, []
+
+    def full(path):
+        calls.append(1)
+        if len(calls) > 2:
+            raise OSError(28, "No space left on device")
+        return real(path)
+
+    monkeypatch.setattr(journal, "whole_file", full)
+    with pytest.warns(rj.Remark, match="cannot be written any more .*the fit goes on without"):
+        result = estimate(RECORDS, 3, "ml", n_init=2, random_state=0, checkpoint=path)
+    assert_same(result, expected)
+    assert len(calls) == 3  # and is not tried again
+    assert_same(estimate(RECORDS, 3, "ml", n_init=2, random_state=0), expected)
 
 
 def test_no_pickle(tmp_path):

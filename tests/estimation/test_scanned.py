@@ -1,8 +1,10 @@
 """Estimates from records that are read part by part."""
 
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
+from weakref import WeakSet
 
 import numpy as np
 import pytest
@@ -115,6 +117,24 @@ def test_the_sample_is_one(records):
     assert abs(counts - 40).max() < 5 * 6
 
 
+def test_no_more_than_a_few_parts_are_there_at_a_time(records):
+    """Whatever the number of passes and parts: what is bounded is not how many there were."""
+    alive, most = WeakSet(), []
+
+    def parts():
+        for part in records.chunks(100):
+            fresh = rj.Records(part.domain, part.codes, part.sample_weight)
+            alive.add(fresh)
+            most.append(len(alive))
+            yield fresh
+
+    scan = replace(rj.scan(parts, memory=0), quick=True)
+    result = estimate(scan, 2, "ml", n_init=1, random_state=0)
+    rj.Marginals.count(scan, order=2)
+    assert len(most) >= 30 * (len(result.history) + 1)
+    assert max(most) <= 3
+
+
 def test_rank_of_a_sample(some):
     result = estimate(rj.scan(some, size=100, memory=0), solver="map", random_state=0)
     assert result.selection is not None
@@ -136,6 +156,10 @@ def test_what_cannot_be(records):
         estimate(scan, 2, "ml", smooth=True)
     with pytest.raises(ValueError, match="A Scan has its domain and weights"):
         estimate(scan, 2, domain=records.domain)
+    with pytest.raises(
+        TypeError, match=r"is read part by part, which Marginals.count and estimate"
+    ):
+        rj.Records.of(scan)
     empty = rj.Records(records.domain, np.full((3, 5), -1))
     with pytest.raises(ValueError, match="There is nothing to estimate from"):
         estimate(rj.scan(empty), 2)

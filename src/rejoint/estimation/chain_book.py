@@ -84,7 +84,7 @@ class ChainBook:
         """Put all into the journal, and that onto the disk."""
         self.write()
         if self.journal is not None:
-            self.journal.save()
+            self.journal.close()
 
 
 def _packed(draws: Sequence[Draw]) -> dict[str, Any]:

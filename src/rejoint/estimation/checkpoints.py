@@ -61,7 +61,7 @@ def kept(journal: Journal | None) -> Iterator[None]:
         yield
     finally:
         if journal is not None:
-            journal.save()
+            journal.close()
 
 
 def _text(value: Any) -> str:

@@ -84,26 +84,34 @@ class ScanProblem(RecordProblem):
 
     def expect(self, weights: Array, factors: Array) -> Expected:
         """One pass over all parts; one that was interrupted goes on."""
-        key, journal = "", self.journal
-        rows, parts, value, counts = 0, 0, 0.0, np.zeros((1 + len(factors), len(weights)))
-        if journal is not None:
-            key = digest("pass", self.fingerprint, weights, factors)
-            if (entry := journal.get(key)) is not None:
-                rows, parts, value = entry["rows"], entry["parts"], entry["value"]
-                counts = entry["counts"].copy()
+        key = digest("pass", self.fingerprint, weights, factors) if self.journal else ""
         look = partial(pass_over, weights=weights, factors=factors, threads=self.threads)
+        at = self.begun(key, (1 + len(factors), len(weights)))
         try:
-            for found in self.scan.map(look, parts, self.report):
-                value += found.log_likelihood
-                counts += found.counts
-                rows, parts = rows + found.rows, parts + 1
-                if journal is not None and journal.due:
-                    entry = {"rows": rows, "parts": parts, "value": value, "counts": counts.copy()}
-                    journal.put(key, entry)
-        finally:
-            if journal is not None and rows >= self.survey.rows:
-                journal.put(key, None)
-        return Expected(value, counts[0], counts[1:])
+            for found in self.scan.map(look, at[0], self.report):
+                at = at[0] + 1, at[1] + found  # at once, so that Ctrl-C cannot come in between
+                if self.journal is not None and self.journal.due:
+                    self.keep(key, *at)
+        except KeyboardInterrupt:
+            self.keep(key, *at)
+            raise
+        if self.journal is not None:
+            self.journal.put(key, None)
+        total = at[1]
+        return Expected(total.log_likelihood, total.counts[0], total.counts[1:])
+
+    def begun(self, key: str, shape: tuple[int, int]) -> tuple[int, Sums]:
+        """Parts that are done of a pass, and the sums over them."""
+        entry = None if self.journal is None else self.journal.get(key)
+        if entry is None:
+            return 0, Sums(0, 0.0, np.zeros(shape))
+        return entry["parts"], Sums(entry["rows"], entry["value"], entry["counts"])
+
+    def keep(self, key: str, parts: int, total: Sums) -> None:
+        """Write down how far a pass is."""
+        if self.journal is not None:
+            sums = {"rows": total.rows, "value": total.log_likelihood, "counts": total.counts}
+            self.journal.put(key, {"parts": parts, **sums})
 
 
 def fit_scan(problem: ScanProblem, rank: int, solver: str | Em, search: Search) -> FitResult:

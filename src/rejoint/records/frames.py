@@ -58,9 +58,20 @@ def take_apart(data: Any) -> Frame:
         return frame
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
+    _refuse_scan(data)
     if isinstance(data, Iterable):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
+
+
+def _refuse_scan(data: Any) -> None:
+    from rejoint.records.scans import Scan  # whose parts are records, which are made of frames
+
+    if isinstance(data, Scan):
+        raise TypeError(
+            f"{data!r} is read part by part, which Marginals.count and estimate can do with; all "
+            "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+        )
 
 
 def _of_array(array: NDArray[Any]) -> Frame:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from rejoint.io import whole_file
+from rejoint.remarks import remark
 
 __all__ = ["Entry", "Journal"]
 
@@ -58,6 +59,7 @@ class Journal:
         self._lock = RLock()
         self._written, self._pause = perf_counter(), EVERY
         self._changed = True
+        self._lost = False
         if self.path.exists():
             self._read()
         else:
@@ -76,8 +78,8 @@ class Journal:
             else:
                 self.entries[key] = entry
             self._changed = True
-            if self.due:
-                self.save()
+            if self.due and not self._lost:
+                self._try_to_save()
 
     @property
     def due(self) -> bool:
@@ -94,6 +96,22 @@ class Journal:
                 _write(file, self.identity, self.entries)
             self._written, self._changed = perf_counter(), False
             self._pause = max(EVERY, SHARE * (self._written - begun))
+
+    def _try_to_save(self) -> None:
+        """A disk that is full must not end a fit that has gone on for hours."""
+        try:
+            self.save()
+        except OSError as error:
+            self._lost = True
+            remark(
+                f"The checkpoint '{self.path}' cannot be written any more ({error}): the fit goes "
+                "on without, and if interrupted begins where the file stands."
+            )
+
+    def close(self) -> None:
+        """Write all that is new, if that is still possible."""
+        if not self._lost:
+            self._try_to_save()
 
     def _read(self) -> None:
         try:

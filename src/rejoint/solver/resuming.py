@@ -52,7 +52,7 @@ class Bookmark:
             names = " ".join(frozen)
             self.journal.put(self.key, {**frozen, "state": names, **_history(records)})
         if now:
-            self.journal.save()
+            self.journal.close()
 
     def close(self, run: Run) -> None:
         """Keep the outcome in place of the state."""
