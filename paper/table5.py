@@ -19,13 +19,14 @@ SPLITS = 10
 OURS = "JointClassifier"
 CP = {f"CP ({name})": order for order, name in ORDERS.items()}
 METHODS = (*CP, *baselines.BASELINES, OURS)
-VARIANTS = tuple(baselines.VARIANTS)
+#: Variants of baselines; the first two are for several classes.
+VARIANTS, MANY = tuple(baselines.VARIANTS), ("CAR", "NURSERY")
 #: Ranks tried, within the paper's ranges; random starts of each; sweeps.
 TUNING = {
-    "INCOME": ((10, 20), 2, 80),
+    "INCOME": ((10, 15, 20), 3, 50),
     "CREDIT": ((2, 5, 10, 20), 2, 50),
     "HEART": ((2, 3, 5, 10), 2, 50),
-    "MUSHROOM": ((10, 20), 2, 120),
+    "MUSHROOM": ((12, 14, 16, 18, 20), 2, 60),
     "VOTES": ((2, 3, 5, 10), 2, 60),
     "CAR": ((3, 5, 10, 15), 2, 60),
     "NURSERY": ((3, 5, 10, 15), 2, 60),
@@ -42,7 +43,8 @@ def cells(fast: bool) -> Sequence[Mapping[str, Any]]:
         small = {"ranks": [3, 15], "starts": 1, "sweeps": 50}
         return [settings("CAR", m, 0) | (small if m in CP else {}) for m in METHODS if m != OURS]
     tasks = product(SEQUENCE, range(SPLITS), (*METHODS, *VARIANTS))
-    return sorted((settings(name, m, k) for name, k, m in tasks), key=turn)
+    wanted = [settings(name, m, k) for name, k, m in tasks if m not in VARIANTS[:2] or name in MANY]
+    return sorted(wanted, key=turn)
 
 
 def check_data() -> None:
@@ -200,8 +202,8 @@ def protocol(number: str) -> str:
         "mean and standard deviation of the share of wrong labels, the printed in "
         "brackets. Missing cells hold the mode, as in public loaders of the same line of work, "
         "but for our default, which takes them as missing and learns from the 80 %. The paper's "
-        "method is `admm` on all pairs, triples or quadruples of the 70 %, from two random "
-        "starts at each of some ranks in the paper's range (Table VI), the one with the fewest "
+        "method is `admm` on all pairs, triples or quadruples of the 70 %, from two or three "
+        "random starts at each of some ranks in its range (Table VI), the one with the fewest "
         "errors on the 10 % taken, and of several such the one with the lowest log-loss there. "
         "SVMs are scikit-learn's, tuned on the 10 %, in both encodings, of which the better is "
         f"shown; one with a kernel is tuned on {baselines.TUNED_ON:,} rows and fitted to at most "
@@ -211,7 +213,53 @@ def protocol(number: str) -> str:
 
 def reasons(done: Done) -> list[str]:
     """Where and why ours differ from the printed, from cells that were run to find out."""
-    return []
+    mean = {m: {n: shown(errors(done, m, n)) for n in SETS} for m in (*METHODS, *VARIANTS)}
+    linear, rest, losses = (mean[m] for m in ("SVM (Linear)", *VARIANTS[:2]))
+    bayes, plus_one = mean["Naive Bayes"], mean[VARIANTS[2]]
+    best = {n: ", ".join(shown(at_best(done, m, n)) for m in CP) for n in SETS}
+    fixed = ", ".join(f"{r} {e}" for r, e in by_rank(done, "CP (Quadruples)", "HEART").items())
+    return [
+        "Linear SVM on several classes: how classes are told apart decides. One class against the "
+        f"rest has {rest['CAR']} of errors on CAR and {rest['NURSERY']} on NURSERY, pairs of "
+        f"classes by votes (the row above) {linear['CAR']} and {linear['NURSERY']}, pairs at hinge "
+        f"loss, the class of least loss, as MATLAB does it, {losses['CAR']} and "
+        f"{losses['NURSERY']}; printed are 0.065 and 0.063.",
+        "Naive Bayes on MUSHROOM: counts plus one, MATLAB's rule, make "
+        f"{plus_one['MUSHROOM']} (printed 0.044); the row above has a tuned share added, "
+        f"{bayes['MUSHROOM']}.",
+        "HEART has 30 records to choose by, and little is gained from choosing: mean error of "
+        f"quadruples at a fixed rank: {fixed} (rank, error). Even models chosen by the test part "
+        f"itself, which nobody may do, are at {best['HEART']} (pairs, triples, quadruples), so "
+        "that the printed 0.138 for quadruples is luck of ten splits, or another choice of "
+        "columns. The order of the three rows is within their noise.",
+        "MUSHROOM: models of the same rank that meet the tables about equally well differ in "
+        "errors by a factor of three, and a better fit of the tables is not always a better "
+        f"classifier. Chosen by the test part itself they are at {best['MUSHROOM']}. The printed "
+        "values need more starts or ranks than were tried here; rank and sweeps are within the "
+        "paper's range.",
+        "Our default learns from records, not tables, and averages models of higher rank than the "
+        "paper's range: on CAR and NURSERY it is on a level with the RBF SVM.",
+    ]
+
+
+def shown(values: np.ndarray) -> str:
+    """The mean in words."""
+    return f"{values.mean():.3f}" if len(values) else "-"
+
+
+def at_best(done: Done, method: str, name: str) -> np.ndarray:
+    """Errors if the test part itself chose among the models that were tried."""
+    part = done.where(method=method, dataset=name)
+    return np.array([min(one["test"] for one in cell.values["tried"]) for cell in part])
+
+
+def by_rank(done: Done, method: str, name: str) -> dict[int, str]:
+    """Mean error of all starts at each rank."""
+    found: dict[int, list[float]] = {}
+    for cell in done.where(method=method, dataset=name):
+        for one in cell.values["tried"]:
+            found.setdefault(one["rank"], []).append(one["test"])
+    return {rank: shown(np.array(values)) for rank, values in found.items()}
 
 
 EXPERIMENT = Experiment("table5", cells, work, section, expected)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from paper import baselines, coupled
 from paper.beside import Entry, short, tally
+from paper.ratings import foreseen
 from paper.table5 import label_shares
-from paper.table7 import foreseen
 
 import rejoint as rj
 
@@ -63,3 +63,11 @@ def test_two_printed_deviations_or_better():
     assert [(method, name) for method, name, _ in short(rows)] == [("a", "y")]
     assert "*" in str(far)
     assert "*" not in str(near)
+
+
+def test_losses_of_pairs_tell_three_classes_apart():
+    rng = np.random.default_rng(4)
+    codes = rng.integers(3, size=(200, 2)).astype(np.int16)
+    parts = np.split(np.arange(200), [140, 160])
+    method = "SVM (Linear), losses of pairs"
+    assert baselines.errors(method, codes, codes[:, 0], [3, 3], parts) == {"one-hot": 0}
