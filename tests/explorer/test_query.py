@@ -1,5 +1,6 @@
 """The page's query language against the golden cases of Python's, and the query box."""
 
+import csv
 import json
 from pathlib import Path
 
@@ -153,3 +154,21 @@ def test_box_answers_points_at_errors_and_gives_evidence(tab, asia_page):
     box.fill("sample 5 smoke, lung | xray = yes")
     box.press("Enter")
     expect(tab.locator(".plain-table tbody tr")).to_have_count(5)
+
+
+@pytest.mark.parametrize("text", ["P(lung | smoke = yes)", "P(lung = yes | smoke)", "H(lung)"])
+def test_answers_have_the_intervals_of_python(opened, asia, text):
+    draws = [asia] + [
+        rj.LowRankPMF(weights, asia.factors, asia.domain)
+        for weights in np.random.default_rng(0).dirichlet(200 * asia.weights, 20)
+    ]
+    pmf = rj.LowRankPMF(asia.weights, asia.factors, asia.domain, draws)
+    page = opened(document(pmf), f"#view=ask&ask={text}")
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="CSV", exact=True).click()
+    rows = list(csv.DictReader(waiting.value.path().read_text(encoding="utf-8").splitlines()))
+    found = pmf.ask(text).interval
+    # Draws are in single precision, and sum to one a little less exactly in the page.
+    np.testing.assert_allclose([float(r["low"]) for r in rows], found.low.ravel(), atol=1e-6)
+    np.testing.assert_allclose([float(r["high"]) for r in rows], found.high.ravel(), atol=1e-6)
+    expect(page.get_by_text("90 % credible interval")).to_be_visible()

@@ -20,7 +20,8 @@ export function intervals(app, n) {
   return bounds(states.map(([draw, state]) => marginal(draw, state, n)));
 }
 
-function drawsOf(model) {
+/** The posterior draws as models, which answer what models answer. */
+export function drawsOf(model) {
   model.draws ??= (model.doc.draws ?? []).map((plain) => {
     const weights = floats(plain.weights, "draws");
     const rows = floats(plain.factors, "draws");
@@ -30,6 +31,7 @@ function drawsOf(model) {
     );
     return {
       variables: model.variables,
+      index: model.index,
       rank: weights.length,
       weights,
       logWeights: weights.map(Math.log),
@@ -39,14 +41,15 @@ function drawsOf(model) {
   return model.draws;
 }
 
-function bounds(tables) {
+/** Lower and upper bound of each cell; draws in which it is undefined are left out. */
+export function bounds(tables) {
   const size = tables[0].length;
   const low = new Float64Array(size);
   const high = new Float64Array(size);
   for (let i = 0; i < size; i++) {
-    const sorted = Float64Array.from(tables, (table) => table[i]).sort();
-    low[i] = quantile(sorted, (1 - LEVEL) / 2);
-    high[i] = quantile(sorted, (1 + LEVEL) / 2);
+    const sorted = Float64Array.from(tables, (table) => table[i]).filter(Number.isFinite).sort();
+    low[i] = sorted.length ? quantile(sorted, (1 - LEVEL) / 2) : NaN;
+    high[i] = sorted.length ? quantile(sorted, (1 + LEVEL) / 2) : NaN;
   }
   return { low, high };
 }

@@ -2,6 +2,7 @@
 
 import { ask, placeOf } from "./ask.js";
 import { barChart, heatMap, room } from "./chart.js";
+import { bounds, drawsOf } from "./intervals.js";
 import { count, percent, probability } from "./format.js";
 import { h, replace } from "./dom.js";
 import { QueryError } from "./tokens.js";
@@ -9,6 +10,8 @@ import { question, text as pythonText } from "./code.js";
 import { shareBar } from "./share.js";
 
 const MOST_ROWS = 300;
+const MOST_BOUNDED = 400_000; // cells of all draws together
+const BOUNDED = ["probability", "table", "expectation", "entropy", "information"];
 const EXAMPLES = [
   "P(a, b | c = x)",
   "P(a = x | b in {y, z})",
@@ -94,6 +97,7 @@ export class QueryView {
     }
     try {
       this.answer = ask(this.app.model, asked);
+      this.bounds = boundsOf(this.app.model, asked, this.answer);
       replace(this.body, this.drawn());
       replace(this.share, shareBar(this.app, this.takeaways()), h("p", {}, this.evidenceButton()));
     } catch (error) {
@@ -135,6 +139,9 @@ export class QueryView {
             text: `What is given has probability ${probability(Math.log(answer.evidence))}.`,
           })
         : null,
+      this.bounds
+        ? h("p", { class: "note", text: "low and high: 90 % credible interval, of the posterior draws." })
+        : null,
       answer.notes.map((note) => h("p", { class: "note", text: note })),
     ];
     const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.query }); // a picture has it
@@ -146,9 +153,13 @@ export class QueryView {
     if (kind === "mode")
       return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
     if (typeof value === "number") {
-      const shown =
-        kind === "probability" ? percent(value, 2) : `${+value.toPrecision(6)}${unit ? ` ${unit}` : ""}`;
-      return h("p", { class: "single", text: shown });
+      const number = (x) => (kind === "probability" ? percent(x, 2) : String(+x.toPrecision(6)));
+      const { low, high } = this.bounds ?? {};
+      const range = low ? `low ${number(low[0])}, high ${number(high[0])}` : "";
+      return [
+        h("p", { class: "single", text: `${number(value)}${unit ? ` ${unit}` : ""}` }),
+        range ? h("p", { class: "note", text: range }) : null,
+      ];
     }
     const picture = this.chart();
     return [
@@ -177,11 +188,15 @@ export class QueryView {
         value.positions.map((n) => model.variables[n].name),
         ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i))),
       ];
-    if (typeof value === "number") return [[kind], [value]];
-    const header = [...axes.map((n) => model.variables[n].name), kind === "expectation" ? "mean" : "prob"];
+    const { low, high } = this.bounds ?? {};
+    const more = low ? ["low", "high"] : [];
+    const ends = (at) => (low ? [low[at], high[at]] : []);
+    if (typeof value === "number") return [[kind, ...more], [value, ...ends(0)]];
+    const number = kind === "expectation" ? "mean" : "prob";
+    const labels = (at) => placeOf(model, axes, at).map((i, k) => label(axes[k], i));
     return [
-      header,
-      ...Array.from(value, (x, at) => [...placeOf(model, axes, at).map((i, k) => label(axes[k], i)), x]),
+      [...axes.map((n) => model.variables[n].name), number, ...more],
+      ...Array.from(value, (x, at) => [...labels(at), x, ...ends(at)]),
     ];
   }
 
@@ -239,7 +254,12 @@ export class QueryView {
     const most = [...value].reduce((a, b) => (b > a ? b : a), 0);
     if (axes.length === 1 && value.length <= 40) {
       return barChart(
-        model.variables[axes[0]].labels.map((label, i) => ({ label, after: value[i] })),
+        model.variables[axes[0]].labels.map((label, i) => ({
+          label,
+          after: value[i],
+          low: this.bounds?.low[i],
+          high: this.bounds?.high[i],
+        })),
         { title: query, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );
     }
@@ -268,6 +288,26 @@ export class QueryView {
       table: () => this.rows(),
       chart: this.chart() ? () => this.chart() : null,
     };
+  }
+}
+
+/** Credible bounds of an answer: the same question asked of every posterior draw. */
+function boundsOf(model, text, { kind, value }) {
+  const draws = drawsOf(model);
+  const size = typeof value === "number" ? 1 : value.length;
+  if (!draws.length || !BOUNDED.includes(kind) || size * draws.length > MOST_BOUNDED) return null;
+  const tables = draws.map((draw) => answered(draw, text)).filter(Boolean);
+  return tables.length ? bounds(tables) : null;
+}
+
+/** The numbers of a draw's answer; none where it holds the evidence impossible. */
+function answered(draw, text) {
+  try {
+    const { value } = ask(draw, text);
+    return typeof value === "number" ? [value] : value;
+  } catch (error) {
+    if (!(error instanceof QueryError)) throw error;
+    return null;
   }
 }
 
