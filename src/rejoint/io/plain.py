@@ -140,7 +140,7 @@ def _read_draws(plain: Any, domain: Domain, path: Path) -> Block | None:
     check_number(len(plain), domain, path)
     parts = [_read_parts(draw, domain, path) for draw in plain]
     rank = max(len(weights) for weights, _ in parts)
-    if len(parts) * rank > 4 * sum(len(weights) for weights, _ in parts) + 1000:
+    if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
         raise spoilt(path, "its draws have very different numbers of classes")
     block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=np.float32)
     for target, (weights, factors) in zip(block, parts, strict=True):
