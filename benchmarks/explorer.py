@@ -4,8 +4,8 @@
 
 A click is timed from its dispatch to the moment when style and layout of the new bars are done,
 which is all that the page itself has a say in; the frame is then painted at the next refresh. The
-last column is the processor time of scripts, style and layout for a click, as Chromium counts it,
-cards that come onto the screen in the next frame included: it grows little with the machine's load.
+last column is the processor time of scripts, style and layout for such a click, as Chromium counts
+it over many in a row: it grows little with what else the machine has to do.
 """
 
 import os
@@ -42,10 +42,12 @@ TIMES = """async (clicks) => {
 }"""
 
 
-CLICK = """(k) => {
-  const rows = document.querySelectorAll(".level");
-  rows[(k * 7) % Math.min(rows.length, 100)].click();
-  document.body.offsetHeight;
+IN_A_ROW = """(clicks) => {
+  const rows = [...document.querySelectorAll(".level")].slice(0, 100);
+  for (let k = 0; k < clicks; k++) {
+    rows[(k * 7) % rows.length].click();
+    document.body.offsetHeight;
+  }
 }"""
 WORK = ("ScriptDuration", "LayoutDuration", "RecalcStyleDuration")
 
@@ -62,8 +64,8 @@ def model(variables: int, levels: int, rank: int, draws: int = 0) -> rj.LowRankP
     return rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, others)
 
 
-def processor_times(page: Page) -> list[float]:
-    """Milliseconds of the page's thread for each of some clicks."""
+def processor_time(page: Page) -> float:
+    """Milliseconds of the page's thread for a click."""
     session = page.context.new_cdp_session(page)
     session.send("Performance.enable", {"timeDomain": "threadTicks"})
 
@@ -71,13 +73,9 @@ def processor_times(page: Page) -> list[float]:
         metrics = session.send("Performance.getMetrics")["metrics"]
         return 1_000 * sum(m["value"] for m in metrics if m["name"] in WORK)
 
-    times = []
-    for k in range(CLICKS):
-        before = work()
-        page.evaluate(CLICK, k)
-        times.append(work() - before)
-        page.wait_for_timeout(50)
-    return times
+    before = work()
+    page.evaluate(IN_A_ROW, CLICKS)
+    return (work() - before) / CLICKS
 
 
 def main() -> None:
@@ -99,7 +97,7 @@ def main() -> None:
                 page.wait_for_selector(".level")
                 times = sorted(page.evaluate(TIMES, CLICKS))
                 middle, late = statistics.median(times), times[int(0.9 * CLICKS)]
-                work = statistics.median(processor_times(page))
+                work = processor_time(page)
                 name = " x ".join(f"{size:,}" for size in shape[:3]) + ", draws" * bool(shape[3])
                 figures = f"{times[0]:9.1f} {middle:7.1f} {late:6.1f} {work:10.1f}"
                 print(f"{name:28} {sort or 'file':12} {figures}   goal {goal}", flush=True)
