@@ -94,7 +94,7 @@ def cluster_seconds(workers: int) -> dict[str, Any]:
     import dask.array
     from distributed import Client, LocalCluster
 
-    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": None}
+    options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
     with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
         client.wait_for_workers(workers)
         much, model = records_of(1_600_000, 20), model_of(20, 20)

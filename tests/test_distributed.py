@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from contextlib import contextmanager
 from functools import partial
 
 import numpy as np
@@ -29,8 +30,8 @@ pytestmark = [
 LONG = 300.0  # seconds: a busy machine must not fail the tests
 
 
-@pytest.fixture(scope="module")
-def client():
+@contextmanager
+def two_workers():
     """Two workers, processes of their own, which a nanny starts anew where they die."""
     from distributed import Client, LocalCluster
 
@@ -46,7 +47,7 @@ def client():
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
+            dashboard_address=":0",  # any port: others may run the same tests
             memory_limit=None,
         ) as cluster,
         Client(cluster, timeout=LONG) as client,
@@ -110,7 +111,7 @@ def collections(frame, tmp_path):
     yield "array", dask.array.from_array(numbers, chunks=(700, 2))
 
 
-def test_all_collections(client, frame, records, tmp_path):
+def check_all_collections(client, frame, records, tmp_path):
     model = model_of(records, 4)
     for kind, data in collections(frame, tmp_path):
         local = records
@@ -129,7 +130,7 @@ def test_all_collections(client, frame, records, tmp_path):
         np.testing.assert_array_equal(np.concatenate([p.codes for p in fetched]), local.codes)
 
 
-def test_a_fit_is_that_of_the_same_parts_here(client, frame, records):
+def check_fits(client, frame, records):
     import dask.dataframe
 
     data = dask.dataframe.from_pandas(frame, npartitions=4)
@@ -146,8 +147,7 @@ def test_a_fit_is_that_of_the_same_parts_here(client, frame, records):
     np.testing.assert_array_equal(one.pmf.weights, two.pmf.weights)
 
 
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
-def test_a_worker_that_is_killed(client, frame, monkeypatch):
+def check_a_worker_that_is_killed(client, frame, monkeypatch):
     """In the middle of a pass: one of three sums is here, others are not or were on that worker."""
     import dask.dataframe
 
@@ -172,10 +172,9 @@ def test_a_worker_that_is_killed(client, frame, monkeypatch):
     assert len(passes) > 5
     np.testing.assert_array_equal(found.pmf.weights, expected.pmf.weights)  # bit for bit
     assert found.log_likelihood == expected.log_likelihood
-    client.wait_for_workers(2, timeout=LONG)
 
 
-def test_starts_and_ranks_on_workers(client, records):
+def check_starts_and_ranks_on_workers(client, records):
     some = rj.Records(records.domain, records.codes[:500])
     options = {"solver": "map", "n_init": 2, "random_state": 0}
     spread = rj.distributed.executor(client)
@@ -184,7 +183,7 @@ def test_starts_and_ranks_on_workers(client, records):
     np.testing.assert_array_equal(one.selection.scores, two.selection.scores)
 
 
-def test_words(client, tmp_path):
+def check_words(client):
     import dask.array
 
     with pytest.raises(
@@ -195,6 +194,17 @@ def test_words(client, tmp_path):
         rj.distributed.scan(dask.array.zeros(3), client=client)
     with pytest.raises(TypeError, match="are for files"):
         rj.distributed.scan(dask.array.zeros((3, 2)), columns=["a"], client=client)
+
+
+def test_on_a_cluster(frame, records, tmp_path, monkeypatch):
+    """One test, since a cluster takes seconds to start, and tests of a file may be shared out."""
+    with two_workers() as client:
+        check_all_collections(client, frame, records, tmp_path)
+        check_fits(client, frame, records)
+        check_starts_and_ranks_on_workers(client, records)
+        check_words(client)
+        if hasattr(signal, "SIGKILL"):
+            check_a_worker_that_is_killed(client, frame, monkeypatch)
 
 
 def test_without_a_cluster(monkeypatch):
