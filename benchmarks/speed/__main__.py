@@ -29,15 +29,20 @@ QUOTED = 11.0  # seconds of CPU of an iteration of poLCA on the sparse records, 
 
 def child(path: str, contender: str) -> None:
     """Print CPU seconds, and the peak of memory above that with the data loaded."""
+    forget_peak()
+    bare = resident("VmRSS")
     function, scale = paths.PATHS[path].contenders[contender]()
+    set_up = resident("VmHWM") - bare
     forget_peak()
     before = resident("VmRSS")
     # A contender that has measured itself while it was set up returns the seconds.
     begun = time.process_time()
     first = function()
+    if isinstance(first, float):
+        print(json.dumps([first * scale, set_up]))
+        return
     turns = min(max(int(1.0 / max(time.process_time() - begun, 1e-3)), 3), 50)
-    seconds = first if isinstance(first, float) else cpu_time(function, turns)
-    print(json.dumps([seconds * scale, resident("VmHWM") - before]))
+    print(json.dumps([cpu_time(function, turns) * scale, resident("VmHWM") - before]))
 
 
 def ask(path: str, contender: str, **environment: str) -> tuple[float, float]:

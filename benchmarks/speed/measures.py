@@ -1,5 +1,6 @@
 """What is measured, and what the machine can do: CPU time, memory, GEMM rate, bandwidth."""
 
+import ctypes
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -32,7 +33,8 @@ def resident(field: str) -> float:
 
 def forget_peak() -> None:
     """Let VmHWM begin anew, where the system can: what was before is not to count."""
-    with suppress(OSError):
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)  # what was freed goes back to the system first
         Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t CHUNKS = 64;      // at most; each has sums of its own, added up in order
 constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
-constexpr std::size_t WORTH = 8;  // cells of a chunk for each level: its sums are work, too
+constexpr std::size_t WORTH = 32;  // cells of a chunk for each level: its sums are work, too
 
 template <typename Code>
 using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
