@@ -194,6 +194,22 @@ def test_ctrl_c_before_the_first_pass_has_ended(records, monkeypatch):
     assert "Interrupted; this is a fit to a sample" in result.stop
 
 
+def test_ctrl_c_while_the_rank_is_chosen(some, monkeypatch):
+    scan = rj.scan(some, size=100, memory=0)
+    real, calls = RecordProblem.expect, []
+
+    def expect(self, *model):
+        calls.append(1)
+        if len(calls) == 150:
+            raise KeyboardInterrupt
+        return real(self, *model)
+
+    monkeypatch.setattr(RecordProblem, "expect", expect)
+    result = estimate(scan, solver="ml", random_state=0)
+    assert result.selection.interrupted
+    assert "Interrupted; this is a fit to a sample" in result.stop
+
+
 def test_progress_tells_the_time_left(records, capsys, monkeypatch):
     monkeypatch.setattr("rejoint.solver.progress.Progress.__call__", say)
     estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)

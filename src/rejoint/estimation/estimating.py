@@ -24,7 +24,7 @@ from rejoint.estimation.choices import (
 from rejoint.estimation.em import Em
 from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, interrupted_result
 from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.scanned import ScanProblem, fit_scan
+from rejoint.estimation.scanned import ScanProblem, fit_scan, of_sample
 from rejoint.estimation.slipping import best_time
 from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.estimation.starts import Model
@@ -225,6 +225,7 @@ def estimate_scan(
         problem = ScanProblem.over(scan, survey, report, journal)
         if request.smooth is not False:
             raise ValueError("smooth columns need records in memory: " + INSTEAD)
+        choose_for_scan(problem, 1, request.solver)  # what cannot be is told before the long part
         sample = replace(RecordProblem.of(survey.sample), journal=journal)
         rank, selection = chosen_rank(survey.sample, request, journal, rng)
         said: list[str] = []
@@ -232,6 +233,11 @@ def estimate_scan(
         if selection is not None:
             size = f"{len(survey.sample):,} of the {survey.rows:,} records"
             said = [f"{selection.words} {size}, drawn at random, were looked at."]
+            if selection.interrupted and selection.pmf is not None:
+                weights, factors = np.asarray(selection.pmf.weights), selection.pmf.factors
+                found = interrupted_result(sample, weights, np.vstack(factors))
+                ended = of_sample(found, problem)
+                return replace(ended, choice=said[0], selection=selection)
             known = given_start(selection.pmf, sample, rank)
         chosen, why = choose_for_scan(problem, rank, request.solver)
         n_init = request.n_init

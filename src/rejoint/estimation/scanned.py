@@ -17,7 +17,7 @@ from rejoint.estimation.tidy import tidy
 from rejoint.records import Records, Scan
 from rejoint.solver import FitResult, Journal, Limits, Run, digest, run
 
-__all__ = ["ScanProblem", "fit_scan", "pass_over"]
+__all__ = ["ScanProblem", "fit_scan", "of_sample", "pass_over"]
 
 #: Rise of the log-likelihood over ten passes below which a fit has arrived. Parameters are then
 #: within a hundredth of their standard errors, and more would be many passes over all records.
