@@ -1,6 +1,7 @@
 """Finding the variables and levels of files in one pass, without keeping their rows."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from rejoint.records.blocks import FileOptions, file_frames, take_column, text_b
 from rejoint.records.delimited import TextColumn, typed_column
 from rejoint.records.formats import format_of
 from rejoint.records.frames import Frame
+from rejoint.records.packs import rows_of_part
 from rejoint.records.reading import report_inferred
 from rejoint.records.sightings import MOST, Sightings
 from rejoint.records.sources import Source
@@ -26,7 +28,7 @@ __all__ = [
     "see_frames",
 ]
 
-#: Rows that are looked at at a time.
+#: Rows that are looked at at a time, or fewer where there are many columns.
 CHUNK = 100_000
 
 Seen = dict[str, Sightings]
@@ -71,11 +73,21 @@ def see_frames(frames: Iterator[Frame], weight: str | None) -> Seen:
 def see_file(source: Source, how: FileOptions, weight: str | None) -> Seen:
     """What is seen of one file."""
     seen: Seen = {}
-    if format_of(source, how.format) == "text":
-        _see_text(source, how, weight, seen)
+    kind = format_of(source, how.format)
+    # A query would be run twice to find out how many columns it has.
+    size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
+    if kind == "text":
+        _see_text(source, how, size, weight, seen)
     else:
-        _see_frames(file_frames(source, how, CHUNK, None, weight), weight, seen)
+        _see_frames(file_frames(source, how, size, None, weight), weight, seen)
     return seen
+
+
+def _columns(source: Source, how: FileOptions) -> int:
+    """Number of columns of a file."""
+    frames = file_frames(source, how, 1, None, None)
+    with closing(frames):  # type: ignore[type-var]  # a generator
+        return len(next(frames).columns)
 
 
 def find_domain_of_seen(parts: Iterable[Seen], source: str, wishes: Mapping[str, Any]) -> Domain:
@@ -99,11 +111,11 @@ def _see_frames(frames: Iterator[Frame], weight: str | None, seen: Seen) -> None
             seen.setdefault(name, Sightings(name)).add(read_column(column, name), mass)
 
 
-def _see_text(source: Source, how: FileOptions, weight: str | None, seen: Seen) -> None:
+def _see_text(source: Source, how: FileOptions, size: int, weight: str | None, seen: Seen) -> None:
     """Texts are kept until the end: one that is no number makes text of all of its column."""
     counts: dict[str, Any] = {}
     columns: dict[str, TextColumn] = {}
-    for names, block, rows in text_blocks(source, how, CHUNK):
+    for names, block, rows in text_blocks(source, how, size):
         for name, column in zip(names, block, strict=True):
             found = np.bincount(column.take_codes() + 1, minlength=len(column.texts) + 1)[1:]
             if name == weight or not rows:
