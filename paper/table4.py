@@ -169,7 +169,7 @@ def section(done: Done, folder: Path) -> Section:
             "Where they differ: ours is exact to rounding where the paper stops at 1e-7. For pairs "
             "the tables are met too, and still the joint is off by 10 to 20 %, as printed: many "
             "models have these pairs. The paper's algorithm from a random start often stands in a "
-            "swamp, at a table error of 1e-4 to 1e-2, for thousands of sweeps: the median over the "
+            "swamp, at a table error of 1e-4 to 1e-2, for hundreds of sweeps: the median over the "
             "runs is as good as the print, the mean is that of the runs not solved. The paper does "
             "not say how many starts and sweeps it took, nor its stopping rule."
         ),
