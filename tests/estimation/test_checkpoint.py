@@ -96,8 +96,9 @@ class Pressed:
         self.patch.setattr(self.owner, self.name, self.real)
 
 
-@pytest.mark.parametrize("name", [*FITS, "scan"])
-@pytest.mark.parametrize("frequent", [True, False])
+@pytest.mark.parametrize(
+    ("name", "frequent"), [*((name, True) for name in (*FITS, "scan")), ("ml", False)]
+)
 def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent):
     if frequent:
         request.getfixturevalue("often")
