@@ -10,6 +10,7 @@ const MANY = 12; // levels that a card shows without being asked
 const MORE = 100;
 const ROW = matchMedia("(max-width: 640px)").matches ? 39 : 29; // px; a card takes its room before it is built
 const HEAD = 60;
+const FRAME = 24; // padding and border, as in the style sheet
 const MORE_BUTTON = 36;
 const SCALES = [0.1, 0.25, 0.5];
 
@@ -54,7 +55,9 @@ export class Card {
     if (this.column !== column)
       style.left = `calc(${(this.column = column)} * (100% + 14px) / var(--columns))`;
     if (this.top !== top) style.top = `${(this.top = top)}px`;
-    if (this.reserved !== this.height) style.containIntrinsicHeight = `${(this.reserved = this.height)}px`;
+    // What is off the screen takes as much room as it will: that of its inside is told here.
+    const inside = Math.max(this.height - FRAME, 0);
+    if (this.reserved !== inside) style.containIntrinsicHeight = `${(this.reserved = inside)}px`;
   }
 
   /** Make the inside; done when the card first comes near the screen. */
