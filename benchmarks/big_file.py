@@ -192,6 +192,7 @@ def main() -> None:
         results["load"] = os.getloadavg()
         print(f"Peak memory {worst / 1e6:.0f} MB: {'within' if worst < LIMIT else 'ABOVE'} 1 GB")
         if given.save:
+            RESULT.parent.mkdir(exist_ok=True)
             RESULT.write_text(json.dumps(results, indent=1) + "\n")
     finally:
         shutil.rmtree(folder, ignore_errors=True)

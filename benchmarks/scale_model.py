@@ -157,6 +157,7 @@ def main() -> None:
     for line in far:
         print(json.dumps({key: float(f"{value:.3g}") for key, value in line.items()}))
     if given.save:
+        RESULT.parent.mkdir(exist_ok=True)
         RESULT.write_text(
             json.dumps(
                 {
