@@ -159,6 +159,7 @@ def twice():
             "at least one row",
         ),
         (lambda: rj.Records.of(sparse.csr_array([[1, 2]])), TypeError, "SparseRecords.of"),
+        (lambda: rj.Marginals.count(holey(20)[1], order=2), TypeError, "which to_records"),
     ],
 )
 def test_what_is_refused(make, error, words):

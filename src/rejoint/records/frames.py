@@ -59,6 +59,7 @@ def take_apart(data: Any) -> Frame:
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
     _refuse_scan(data)
+    _refuse_sparse(data)
     if isinstance(data, Iterable):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
@@ -71,6 +72,16 @@ def _refuse_scan(data: Any) -> None:
         raise TypeError(
             f"{data!r} is read part by part, which Marginals.count and estimate can do with; all "
             "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+        )
+
+
+def _refuse_sparse(data: Any) -> None:
+    from rejoint.records.sparse import SparseRecords  # which are built upon records
+
+    if isinstance(data, SparseRecords):
+        raise TypeError(
+            f"{data!r}: estimate, rank.select, AllTables, pmf.log_prob and pmf.classes take them; "
+            "all else needs a code for each cell, which to_records() makes."
         )
 
 
