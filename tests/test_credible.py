@@ -112,3 +112,9 @@ def test_draws_follow_the_model(fitted):
 def test_models_too_large_for_ten_draws_carry_none():
     pmf = rj.LowRankPMF(np.full(300, 1 / 300), [np.full((1_000, 300), 1 / 1_000)])
     assert len(rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, [pmf] * 12).draws) == 0
+
+
+def test_no_more_draws_are_kept_than_files_may_have(monkeypatch, fitted):
+    monkeypatch.setattr("rejoint.pmf.draws.MOST_FACTORS", 8 * 15)
+    copy = rj.LowRankPMF(fitted.weights, fitted.factors, fitted.domain, list(fitted.draws))
+    assert len(copy.draws) == 15

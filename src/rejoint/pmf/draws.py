@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain import Domain, level_order, positions
+from rejoint.io.schema import MOST_FACTORS
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -72,7 +73,7 @@ class Draws(Sequence["LowRankPMF"]):
             return draws.align(domain)
         rank = max((draw.rank for draw in draws), default=1)
         rows = 1 + sum(domain.shape)
-        room = min(most, _MOST_NUMBERS // (rows * rank), len(draws))
+        room = min(most, _MOST_NUMBERS // (rows * rank), MOST_FACTORS // len(domain), len(draws))
         if room < min(_FEWEST, len(draws)):
             room = 0
         places = np.linspace(0, max(len(draws) - 1, 0), room).round().astype(int)
@@ -87,17 +88,16 @@ class Draws(Sequence["LowRankPMF"]):
         if domain == self.domain:
             return self
         orders = level_order(self.domain, domain)
+        starts = _starts(self.domain)
         chosen = zip(self.domain.indices(domain.names), orders, strict=True)
-        return self._taken(domain, [self._start(n) + order for n, order in chosen])
+        return self._taken(domain, [starts[n] + order for n, order in chosen])
 
     def project(self, names: str | Sequence[str]) -> Self:
         """The same of some variables, in the order asked."""
         chosen = positions(self.domain, names)
-        rows = [self._start(n) + np.arange(len(self.domain[n])) for n in chosen]
+        starts = _starts(self.domain)
+        rows = [starts[n] + np.arange(len(self.domain[n])) for n in chosen]
         return self._taken(Domain(tuple(self.domain[n] for n in chosen)), rows)
-
-    def _start(self, n: int) -> int:
-        return 1 + sum(self.domain.shape[:n])
 
     def _taken(self, domain: Domain, rows: Sequence[Any]) -> Self:
         return type(self)(domain, self.block[:, np.concatenate([[0], *rows])])
@@ -116,10 +116,9 @@ class Draws(Sequence["LowRankPMF"]):
 
         numbers = self.block[place].astype(np.float64)
         numbers = numbers[:, numbers[0] > 0.0]
-        weights, *factors = np.split(numbers, 1 + np.cumsum((0, *self.domain.shape[:-1])))
-        scaled = [
-            factor / factor.sum(axis=0) for factor in factors
-        ]  # single precision is off a bit
+        weights, *factors = np.split(numbers, _starts(self.domain))
+        # Single precision is a little off; what a model is made of sums to one.
+        scaled = [factor / factor.sum(axis=0) for factor in factors]
         return LowRankPMF(weights[0] / weights.sum(), scaled, self.domain)
 
     def __iter__(self) -> Iterator["LowRankPMF"]:
@@ -127,6 +126,11 @@ class Draws(Sequence["LowRankPMF"]):
 
     def __repr__(self) -> str:
         return f"Draws({len(self)} of rank {self.block.shape[2]})"
+
+
+def _starts(domain: Domain) -> NDArray[np.intp]:
+    """The first row of each variable, below the weights."""
+    return 1 + np.cumsum((0, *domain.shape[:-1]))
 
 
 def _check(block: Block, domain: Domain) -> None:
@@ -140,8 +144,7 @@ def _check(block: Block, domain: Domain) -> None:
     if not len(block):
         return
     weights = block[:, 0].astype(np.float64)
-    starts = 1 + np.cumsum((0, *domain.shape[:-1]))
-    sums = np.add.reduceat(block, starts, axis=1, dtype=np.float64)
+    sums = np.add.reduceat(block, _starts(domain), axis=1, dtype=np.float64)
     off = np.abs(sums - 1.0).max(axis=1) * (weights > 0.0)
     wrong = np.flatnonzero((np.abs(weights.sum(axis=1) - 1.0) > _OFF) | (off > _OFF).any(axis=1))
     if len(wrong):
