@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from paper import table5
+from paper import labels, table5
 from paper.framework import Done, Expected, Experiment, Section, Table, Text, save_figure
 from paper.framework.parts import Figure
 from paper.printed import SETS, TABLE6
@@ -21,7 +21,7 @@ def cells(fast: bool) -> Sequence[Mapping[str, Any]]:
 
 def work(dataset: str) -> dict[str, Any]:
     """Size of a set, with the label."""
-    records = table5.table(dataset)
+    records = labels.table(dataset)
     rows, variables = records.codes.shape
     return {"rows": rows, "variables": variables, "levels": list(records.domain.shape)}
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from paper import baselines, coupled
 from paper.beside import Entry, short, tally
+from paper.labels import label_shares
 from paper.ratings import foreseen
-from paper.table5 import label_shares
 
 import rejoint as rj
 
