@@ -97,7 +97,7 @@ class Polynomials:
     ) -> None:
         self.columns, self.order, self.threads = columns, order, threads
         self.table = np.array(table, dtype=np.float64, order="C")
-        self.weight = np.ones(len(cells)) if weight is None else weight
+        self.weight = np.ascontiguousarray(weight, dtype=np.float64)
         check_weight(self.weight, len(cells))
         if self.table.ndim != 2 or len(self.table) != sum(cells.levels):
             raise ValueError(
