@@ -44,7 +44,7 @@ browser:  # Chromium, for the tests of the explorer; without it they are skipped
 	  fi; }
 
 bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
-	@$(BIN)/python -m benchmarks.speed
+	@$(BIN)/python -u -m benchmarks.speed
 
 bench-scripts: $(VENV)/bench.stamp  ## the other benchmarks: each script prints its own table
 	@set -- $$(ls benchmarks/[a-z]*.py | grep -v models.py); \
