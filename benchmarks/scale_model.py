@@ -5,8 +5,8 @@
 1. CPU seconds of a pass for some numbers of records, variables and classes, and of reading packed
    codes; a model with five terms is fitted to them and held against a larger case that it has not
    seen.
-2. Seconds of a pass on a Dask cluster of one and of two workers of this machine, for records that
-   matter and for next to none: what is left then is the cost of tasks.
+2. Seconds of a pass on Dask clusters of one and of two workers of this machine, in turns, over
+   records that matter and over next to none: what is left then is the cost of tasks.
 3. From both, what 1e9 records x 100 variables would take. Wall-clock times depend on who else uses
    the machine: the load is told beside them.
 """
@@ -18,6 +18,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -91,25 +92,45 @@ def read_rate() -> float:
     return records.codes.size / seconds
 
 
-def cluster_seconds(workers: int) -> dict[str, Any]:
-    """Wall-clock seconds of a pass over real work and over hardly any, and of a whole fit."""
-    import dask.array
+def cluster_seconds(turns: int = 11) -> dict[str, Any]:
+    """Wall-clock seconds of passes on clusters of one and of two workers, in turns."""
     from distributed import Client, LocalCluster
 
     warnings.filterwarnings("ignore", message="Sending large graph")
     options: dict[str, Any] = {"threads_per_worker": 1, "dashboard_address": ":0"}
-    with LocalCluster(n_workers=workers, **options) as cluster, Client(cluster) as client:
-        client.wait_for_workers(workers)
-        much, model = records_of(1_600_000, 20), model_of(20, 20)
-        found = {}
-        for name, rows, parts in (("work", len(much), 16), ("tasks", 6400, 64)):
-            codes = np.where(much.codes[:rows] < 0, np.nan, much.codes[:rows])
-            data = dask.array.from_array(codes, chunks=(rows // parts, 20))
-            scan = rj.distributed.scan(data, domain=much.domain, client=client)
-            look = partial(pass_over, weights=model[0], factors=model[1], threads=1)
-            found[name] = best(lambda s=scan, f=look: list(s.map(f)), time.perf_counter, 5)
-        found["load"] = os.getloadavg()[0]
-    return found
+    found: dict[str, list[float]] = {
+        f"{kind} {n}": [] for kind in ("work", "tasks") for n in (1, 2)
+    }
+    with ExitStack() as stack:
+        passes = {}
+        for workers in (1, 2):
+            cluster = stack.enter_context(LocalCluster(n_workers=workers, **options))
+            client = stack.enter_context(Client(cluster))
+            client.wait_for_workers(workers)
+            passes[f"work {workers}"] = cluster_pass(client, 1_600_000, 8, 100)
+            passes[f"tasks {workers}"] = cluster_pass(client, 6400, 64, 20)
+        for _ in range(turns):
+            for name, function in passes.items():
+                found[name].append(best(function, time.perf_counter, 1))
+    seconds = {name: float(np.median(times)) for name, times in found.items()}
+    gains = np.divide(found["work 1"], found["work 2"])
+    return {
+        **seconds,
+        "gain": np.quantile(gains, [0.25, 0.5, 0.75]).tolist(),
+        "load": os.getloadavg()[0],
+    }
+
+
+def cluster_pass(client: Any, rows: int, parts: int, rank: int) -> Callable[[], Any]:
+    """A pass over records that are on a cluster."""
+    import dask.array
+
+    records, model = records_of(rows, 20), model_of(20, rank)
+    codes = np.where(records.codes < 0, np.nan, records.codes)
+    data = dask.array.from_array(codes, chunks=(rows // parts, 20))
+    scan = rj.distributed.scan(data, domain=records.domain, client=client)
+    look = partial(pass_over, weights=model[0], factors=model[1], threads=1)
+    return lambda: list(scan.map(look))
 
 
 def forecast(costs: Array, rate: float, task: float, workers: int) -> dict[str, float]:
@@ -132,7 +153,11 @@ def forecast(costs: Array, rate: float, task: float, workers: int) -> dict[str, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--save", action="store_true")
+    parser.add_argument("--cluster", action="store_true", help="no more than the clusters")
     given = parser.parse_args()
+    if given.cluster:
+        print(json.dumps(cluster_seconds()))
+        return
     print(f"Kernels: {kernels.backend}; load {os.getloadavg()[0]:.1f}")
     seconds = [pass_seconds(*case) for case in GRID]
     costs = fitted(GRID, seconds)
@@ -147,12 +172,9 @@ def main() -> None:
     print(f"Packed codes: {rate / 1e6:.0f} million cells a second")
     big = float(terms(BIG_FILE) @ costs) + BIG_FILE[0] * BIG_FILE[1] / rate
     print("{:,.0f} x {} F {}, packed:".format(*BIG_FILE), f"{big:.1f} s a pass foretold")
-    clusters = {workers: cluster_seconds(workers) for workers in (1, 2)}
-    for workers, found in clusters.items():
-        print(f"{workers} workers: {found['work']:.3f} s a pass, load {found['load']:.1f}; "
-              f"64 parts of 100 records {found['tasks']:.3f} s")  # fmt: skip
-    task = clusters[2]["tasks"] / (64 + 64 / rj.distributed.GROUP + 1)
-    print(f"Speed-up on two workers: {clusters[1]['work'] / clusters[2]['work']:.2f}")
+    cluster = cluster_seconds()
+    print("Clusters, medians of passes in turns:", json.dumps(cluster))
+    task = cluster["tasks 2"] / (64 + 64 / rj.distributed.GROUP + 1)
     far = [forecast(costs, rate, task, workers) for workers in (1, 16, 128)]
     for line in far:
         print(json.dumps({key: float(f"{value:.3g}") for key, value in line.items()}))
@@ -166,7 +188,7 @@ def main() -> None:
                     "errors": errors,
                     "held_out": {"case": HELD_OUT, "seconds": held, "foretold": guess},
                     "cells_read_a_second": rate,
-                    "clusters": clusters,
+                    "cluster": cluster,
                     "seconds_of_a_task": task,
                     "forecast": far,
                 },
