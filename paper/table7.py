@@ -163,8 +163,7 @@ def reasons(done: Done) -> list[Text | Table]:
         Text(
             "Why they differ: the ratings are not the paper's. Averages, which have nothing to "
             "tune, show it. RMSE of the three for users with at least so many of the 20 movies; "
-            "the printed lie in between, for other numbers on each row, so that no choice of users "
-            "of this pool gives all of them:"
+            "no such choice among the users of this pool gives all of the printed:"
         ),
         least_table(done),
         Text(
