@@ -91,6 +91,10 @@ class Store:
     def keep(self, cell: Cell) -> None:
         """Add a cell, and write."""
         self.cells[key_of(cell.settings)] = cell
+        self.write()
+
+    def write(self) -> None:
+        """Write all cells, in one stroke."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         content = {"cells": {key: vars(c) for key, c in sorted(self.cells.items())}}
         unfinished = self.path.with_suffix(f".{os.getpid()}.tmp")
@@ -160,6 +164,7 @@ def run_cells(title: str, store: Store, work: Work, wanted: Sequence[Settings], 
     except KeyboardInterrupt:
         for process in list(pool._processes.values()):
             process.terminate()
+        store.write()  # the key may have been pressed while a cell was being written
         print(f"\n{title}: stopped; what is done is in {store.path}", file=sys.stderr)
         raise
     finally:

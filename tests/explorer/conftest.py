@@ -26,19 +26,6 @@ QUIET = [
 PATIENCE = 30_000
 
 
-def pytest_collection_modifyitems(config, items):
-    """What needs a browser may fail once.
-
-    Chromium and its driver talk over pipes, and on a machine without a free core they lose frames
-    and connections that no page can do anything about. A fault of a page fails twice.
-    """
-    if not config.pluginmanager.hasplugin("rerunfailures"):
-        return
-    for item in items:
-        if "browser" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.flaky(reruns=1))
-
-
 @pytest.fixture(scope="session")
 def browser():
     api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
