@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from speed.measures import cpu_time, resident
 
 import rejoint as rj
 from rejoint import kernels
@@ -48,16 +49,6 @@ def make_model() -> Model:
     rng = np.random.default_rng(1)
     factors = [rng.dirichlet(np.ones(LEVELS), size=RANK).T for _ in range(VARIABLES)]
     return rng.dirichlet(np.ones(RANK)), np.concatenate(factors)
-
-
-def cpu_time(function: Callable[[], object], turns: int) -> float:
-    """Least CPU time of some turns, the first of which warms up."""
-    times = []
-    for _ in range(turns):
-        start = time.process_time()
-        function()
-        times.append(time.process_time() - start)
-    return min(times)
 
 
 def compiled(codes: Codes) -> float:
@@ -134,15 +125,6 @@ FITS: dict[str, Callable[[rj.Records], tuple[float, float]]] = {
     "rejoint, all its starts": our_fit,
     "StepMix, one start": stepmix_fit,
 }
-
-
-def resident(field: str) -> float:
-    """VmRSS or VmHWM of this process in MB; NaN where the system does not tell."""
-    try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return float("nan")
-    return next(float(x.split()[1]) / 1024 for x in status.splitlines() if x.startswith(field))
 
 
 def run_child(name: str, file: str) -> None:

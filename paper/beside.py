@@ -79,7 +79,6 @@ def draw(
         ax.set_ylabel(label)
     axes[0, 0].legend(fontsize=7)
     found = save_figure(figure, folder, name, caption)
-    plt.close(figure)
     return found
 
 

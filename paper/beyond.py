@@ -198,9 +198,7 @@ def draw(found: Mapping[str, Any], folder: Path) -> Any:
     ax.grid(alpha=0.3)
     ax.legend(frameon=False)
     caption = "Ever nearer, ever larger: no best rank 2 approximation without constraints."
-    made = save_figure(figure, folder, "beyond", caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "beyond", caption)
 
 
 EXPERIMENT = Experiment("beyond", cells, work, section, expected)

@@ -116,9 +116,7 @@ def draw(done: Done, folder: Path) -> Any:
     ax.set(xscale="log", xlim=(1e-16, 1), xlabel="relative error of the joint")
     ax.invert_yaxis()
     ax.grid(axis="x", alpha=0.3)
-    made = save_figure(figure, folder, "fewer_tables", "Error of the joint, each run a point.")
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "fewer_tables", "Error of the joint, each run a point.")
 
 
 EXPERIMENT = Experiment("fewer_tables", cells, work, section, expected)

@@ -99,9 +99,7 @@ def draw(done: Done, folder: Path) -> Any:
         words = f"rank {cell.values['rank']}, {cell.values['bits']:.2f} bits shared"
         ax.set(title=f"{cell.settings['world']}\n{words}", xlabel="$x_1$", aspect="equal")
     axes[0].set_ylabel("$x_2$")
-    made = save_figure(figure, folder, "figure6", "Joints of two variables; brighter is likelier.")
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "figure6", "Joints of two variables; brighter is likelier.")
 
 
 EXPERIMENT = Experiment("figure6", cells, work, section, expected)

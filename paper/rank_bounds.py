@@ -106,6 +106,4 @@ def draw(done: Done, folder: Path, printed: Printed, name: str) -> Any:
     axes[0].set_ylabel("rank, F")
     axes[0].legend(frameon=False)
     caption = "Ranks that are identifiable: printed, proved, and the limit by counting."
-    made = save_figure(figure, folder, name, caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, name, caption)

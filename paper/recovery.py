@@ -180,9 +180,7 @@ def draw(done: Done, folder: Path) -> Any:
         ax.legend(frameon=False)
     axes[0].set_ylabel("relative error of the joint")
     caption = "Error of the joint recovered without the graph, each run a point."
-    made = save_figure(figure, folder, "recovery", caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "recovery", caption)
 
 
 EXPERIMENT = Experiment("recovery", cells, work, section, expected)

@@ -185,6 +185,4 @@ def draw(done: Done, folder: Path, name: str) -> Any:
     axes[0].set_ylabel("mean relative error of the joint")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
-    made = save_figure(figure, folder, name, "Mean relative error of the joint, 10 runs.")
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, name, "Mean relative error of the joint, 10 runs.")

@@ -113,9 +113,7 @@ def draw(folder: Path) -> Any:
         ax.set(title=title, xticks=range(1, 5), yticks=range(1, 5), xlabel="$x_2$")
     axes[0].set_ylabel("$x_1$")
     caption = "Three joints; rows and columns sum to .1, .2, .3, .4 in each."
-    made = save_figure(figure, folder, "section2", caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "section2", caption)
 
 
 EXPERIMENT = Experiment("section2", cells, work, section, expected)

@@ -161,9 +161,7 @@ def draw(done: Done, folder: Path) -> Any:
     axes[0].set_ylabel("relative error")
     axes[0].legend(frameon=False, loc="lower left")
     caption = "Relative error of low-rank models; grey: other triples of the set."
-    made = save_figure(figure, folder, "table1", caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "table1", caption)
 
 
 EXPERIMENT = Experiment("table1", cells, work, section, expected)

@@ -209,9 +209,7 @@ def draw(done: Done, folder: Path) -> Any:
     axes[0].set_ylabel("relative error of the joint")
     axes[0].legend(frameon=False, loc="lower left")
     caption = "Error of the joint from exact tables, each run a point."
-    made = save_figure(figure, folder, "table4", caption)
-    plt.close(figure)
-    return made
+    return save_figure(figure, folder, "table4", caption)
 
 
 EXPERIMENT = Experiment("table4", cells, work, section, expected)

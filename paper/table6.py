@@ -81,7 +81,6 @@ def draw(done: Done, folder: Path) -> Figure:
     axes[0].set_ylabel("rank chosen")
     words = "Table VI: ranks chosen (the larger, the more often) within the printed range (grey)"
     found = save_figure(figure, folder, "table6", words)
-    plt.close(figure)
     return found
 
 

@@ -164,3 +164,4 @@ def test_a_callers_array_stays_writable():
     cells = np.array([0], dtype=np.int32)
     Cells(np.array([0, 1]), cells, (2,))
     cells[0] = 1
+    assert cells[0] == 1

@@ -40,12 +40,14 @@ class Section:
 
 
 def save_figure(figure: Any, folder: Path, name: str, caption: str) -> Figure:
-    """Write a matplotlib figure as ``name.svg``, the same bytes for the same picture."""
+    """Write a matplotlib figure as ``name.svg``, the same bytes for the same picture; close it."""
     import matplotlib as mpl
+    import matplotlib.pyplot as plt
 
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
         figure.savefig(folder / f"{name}.svg", bbox_inches="tight", metadata={"Date": None})
+    plt.close(figure)
     return Figure(f"{name}.svg", caption)
 
 
