@@ -13,6 +13,7 @@ import rejoint as rj
 from rejoint.estimation import Em, estimate
 from rejoint.estimation.scanned import ScanProblem
 from rejoint.estimation.surveys import add_up, look_at
+from rejoint.records import row_groups
 from rejoint.solver import Limits
 
 dask = pytest.importorskip("dask")
@@ -130,6 +131,28 @@ def check_all_collections(client, frame, records, tmp_path):
         np.testing.assert_array_equal(np.concatenate([p.codes for p in fetched]), local.codes)
 
 
+def check_row_groups(client, frame, records, path):
+    """One file, on both workers, in pieces; the last group is shorter, small ones are joined."""
+    frame.to_parquet(path, row_group_size=130)  # 16 groups of seven columns
+    scan = rj.distributed.scan(path, sample_weight="times", memory=0, client=client)
+    assert len(scan.parts) == 8  # 1,000 cells are more than one group has
+    holders = {worker for found in client.who_has(scan.parts).values() for worker in found}
+    assert len(holders) == 2
+    assert scan.domain == records.domain
+    mine, other = rj.Marginals.count(scan, order=3), rj.Marginals.count(records, order=3)
+    np.testing.assert_array_equal(mine.flat, other.flat)  # bit for bit
+    np.testing.assert_array_equal(np.concatenate([p.codes for p in scan]), records.codes)
+    model = model_of(records, 4)
+    found, expected = (p.expect(*model) for p in (problem_of(scan), problem_of(rj.scan(records))))
+    np.testing.assert_allclose(found.stacked, expected.stacked, rtol=1e-10)
+    options = {"rank": 3, "solver": "ml", "n_init": 2, "random_state": 0}
+    one, two = (
+        estimate(scan, **options),
+        estimate(rj.scan(lambda: iter(list(scan)), memory=0), **options),
+    )
+    assert one.log_likelihood == pytest.approx(two.log_likelihood, rel=1e-10)
+
+
 def check_fits(client, frame, records):
     import dask.dataframe
 
@@ -147,11 +170,8 @@ def check_fits(client, frame, records):
     np.testing.assert_array_equal(one.pmf.weights, two.pmf.weights)
 
 
-def check_a_worker_that_is_killed(client, frame, monkeypatch):
-    """In the middle of a pass: one of three sums is here, others are not or were on that worker."""
-    import dask.dataframe
-
-    data = dask.dataframe.from_pandas(frame, npartitions=20)
+def check_a_worker_that_is_killed(client, data, monkeypatch):
+    """In the middle of a pass: one sum is here, others are not or were on that worker."""
     scan = rj.distributed.scan(data, sample_weight="times", memory=0, client=client)
     start = estimate(rj.scan(lambda: iter(list(scan))), 3, "map", n_init=1, random_state=0).pmf
     solver = Em(limits=Limits(max_steps=8, exact=-1.0))
@@ -167,8 +187,9 @@ def check_a_worker_that_is_killed(client, frame, monkeypatch):
             os.kill(next(iter(pids.values())), signal.SIGKILL)
         yield from found
 
-    monkeypatch.setattr(type(scan), "map", killing)
-    found = estimate(scan, 3, solver, start=start, random_state=0)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(scan), "map", killing)
+        found = estimate(scan, 3, solver, start=start, random_state=0)
     assert len(passes) > 5
     np.testing.assert_array_equal(found.pmf.weights, expected.pmf.weights)  # bit for bit
     assert found.log_likelihood == expected.log_likelihood
@@ -198,13 +219,20 @@ def check_words(client):
 
 def test_on_a_cluster(frame, records, tmp_path, monkeypatch):
     """One test, since a cluster takes seconds to start, and tests of a file may be shared out."""
+    import dask.dataframe
+
+    monkeypatch.setattr(row_groups, "LEAST", 1000)
     with two_workers() as client:
         check_all_collections(client, frame, records, tmp_path)
+        check_row_groups(client, frame, records, tmp_path / "one.parquet")
         check_fits(client, frame, records)
         check_starts_and_ranks_on_workers(client, records)
         check_words(client)
         if hasattr(signal, "SIGKILL"):
-            check_a_worker_that_is_killed(client, frame, monkeypatch)
+            many = dask.dataframe.from_pandas(frame, npartitions=20)
+            check_a_worker_that_is_killed(client, many, monkeypatch)
+            frame.to_parquet(tmp_path / "two.parquet", row_group_size=80)
+            check_a_worker_that_is_killed(client, tmp_path / "two.parquet", monkeypatch)
 
 
 def test_without_a_cluster(monkeypatch):

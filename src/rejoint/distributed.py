@@ -26,6 +26,7 @@ from rejoint.records.blocks import FileOptions, file_frames, records_of, split_o
 from rejoint.records.finding import CHUNK, find_domain_of_seen, see_file, see_frames
 from rejoint.records.frames import take_apart
 from rejoint.records.packs import narrowest
+from rejoint.records.row_groups import RowGroups, pieces_of, row_groups_of
 from rejoint.records.scanning import files_of
 from rejoint.records.scans import MEMORY, Report, how_far
 from rejoint.records.sources import Source
@@ -117,7 +118,8 @@ def scan(
     ----------
     data : Dask DataFrame, Bag or Array, or path
         Partitions of frames, of dicts, or of rows of a 2-D array; a folder, a pattern or a list of
-        files (Parquet, text, ...), which all workers can read, one partition a file.
+        files (Parquet, text, ...), which all workers can read: a partition is a file, or some of
+        the row groups of a Parquet file.
     domain : Domain, optional
         Variables and levels; by default they are found in a first pass.
     sample_weight : str, optional
@@ -148,7 +150,7 @@ def scan(
     """
     client = _client(client)
     how, rest = split_options(options | {"domain": domain})
-    partitions, stamp, name = _partitions(data, how)
+    partitions, stamp, name = _partitions(client, data, how)
     if rest["domain"] is None:
         wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
         seen = _computed(client, _see, partitions, sample_weight)
@@ -222,20 +224,27 @@ def _imported(name: str) -> Any:
 
 
 class _File(NamedTuple):
-    """A partition that is a file."""
+    """A partition that is a file, or some row groups of it."""
 
     path: str
     how: FileOptions
+    groups: range | None = None
+
+    @property
+    def source(self) -> Source:
+        return Source(self.path, self.groups)
 
 
-def _partitions(data: Any, how: FileOptions) -> tuple[list[Any], str, str]:
+def _partitions(client: Any, data: Any, how: FileOptions) -> tuple[list[Any], str, str]:
     """Partitions, what tells them from others, and what they are called."""
     tokenize = _imported("dask.base").tokenize
     if isinstance(data, str | PathLike):
         data = files_of(data)
     if isinstance(data, list | tuple) and data and isinstance(data[0], str | PathLike):
         paths = [str(path) for path in data]
-        return [_File(path, how) for path in paths], tokenize(paths), f"{len(paths)} files"
+        found = _split(client, [_File(path, how) for path in paths])
+        stamp = tokenize([(file.path, file.groups) for file in found])
+        return found, stamp, f"{len(paths)} files"
     if not hasattr(data, "to_delayed"):
         raise TypeError(
             "distributed.scan takes a Dask DataFrame, Bag or Array, or paths, not a "
@@ -252,6 +261,20 @@ def _partitions(data: Any, how: FileOptions) -> tuple[list[Any], str, str]:
     return list(np.ravel(np.asarray(data.to_delayed(), dtype=object))), stamp, f"a Dask {kind}"
 
 
+def _split(client: Any, files: list[_File]) -> list[_File]:
+    """Parquet files by their row groups, which the workers look up: all others stay whole."""
+    pieces = pieces_of(client.gather(_computed(client, _groups, files)))
+    return [
+        file._replace(groups=groups)
+        for file, mine in zip(files, pieces, strict=True)
+        for groups in (mine if len(mine) > 1 else [None])
+    ]
+
+
+def _groups(file: _File) -> RowGroups:
+    return row_groups_of(file.source, file.how.format)
+
+
 def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], *rest: Any) -> Any:
     """Futures of a function of each partition, which can be computed again."""
     lazy = _imported("dask").delayed(function, pure=False)
@@ -261,14 +284,14 @@ def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], 
 
 def _see(partition: Any, weight: str | None) -> Any:
     if isinstance(partition, _File):
-        return see_file(Source(partition.path), partition.how, weight)
+        return see_file(partition.source, partition.how, weight)
     return see_frames(iter([take_apart(_plain(partition))]), weight)
 
 
 def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> Part:
     domain = rest["domain"]
     if isinstance(partition, _File):
-        frames = file_frames(Source(partition.path), partition.how, CHUNK, domain, weight)
+        frames = file_frames(partition.source, partition.how, CHUNK, domain, weight)
     else:
         frames = iter([take_apart(_plain(partition))])
     found = [records_of(frame, rest, weight) for frame in frames if frame.rows]

@@ -82,7 +82,7 @@ def read_table_blocks(
 def _parquet(source: Source, size: int, wanted: Wanted) -> Iterator[Any]:
     with source.open() as file:
         seekable = io.BytesIO(file.read()) if not hasattr(file, "fileno") else file
-        if _library(source, "Parquet") == "polars":
+        if source.groups is None and _library(source, "Parquet") == "polars":
             import polars
 
             table = polars.read_parquet(seekable)
@@ -97,11 +97,12 @@ def _parquet(source: Source, size: int, wanted: Wanted) -> Iterator[Any]:
             parts = pq.ParquetFile(seekable, buffer_size=_BUFFER if size else 0)
             names = parts.schema_arrow.names
             picked = [names[at] for at in wanted(names)]
+            groups = range(parts.num_row_groups) if source.groups is None else source.groups
             if not size:
-                yield parts.read().select(picked)
+                yield parts.read_row_groups(list(groups)).select(picked)
                 return
             plain = None if any("." in name for name in names) else picked  # a dot means a field
-            for batch in parts.iter_batches(size, columns=plain):
+            for batch in parts.iter_batches(size, groups, columns=plain):
                 yield pa.table(batch).select(picked)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name}: cannot be read as Parquet ({error}).") from error

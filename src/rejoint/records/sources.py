@@ -22,6 +22,8 @@ class Source:
     ----------
     path : str or path
         ``-`` is standard input, which is kept so that it too can be read twice.
+    groups : range, optional
+        Of a Parquet file the row groups that are meant; all by default.
 
     Examples
     --------
@@ -29,8 +31,9 @@ class Source:
     '.csv'
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str], groups: range | None = None) -> None:
         self.path = path
+        self.groups = groups
         self.name = "standard input" if str(path) == "-" else str(path)
         self._kept: bytes | None = None
 
