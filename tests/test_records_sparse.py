@@ -110,6 +110,49 @@ def test_what_a_model_says_of_them():
     np.testing.assert_allclose(shares, 0.5)
 
 
+def test_some_variables_of_them():
+    records, cells = holey()
+    for names in (["x4", "x1"], "x3", ["x0", "x5", "x2"]):
+        dense, thin = records.project(names), cells.project(names).to_records()
+        assert thin.domain == dense.domain
+        np.testing.assert_array_equal(thin.codes, dense.codes)
+        np.testing.assert_array_equal(cells.marginal(names), records.marginal(names))
+
+
+def test_an_estimator_takes_them():
+    records, cells = holey()
+    model = rj.JointPMF(rank=2, solver="map", random_state=0).fit(cells)
+    assert model.pmf_.domain == records.domain
+    np.testing.assert_array_equal(model.predict(cells), model.predict(records))
+    # The same sums in another order of the records.
+    assert model.score(cells) == pytest.approx(model.score(records), rel=1e-12)
+    assert model.bic(cells) == pytest.approx(model.bic(records), rel=1e-12)
+    said = [
+        rj.JointPMF(rank=2, solver="admm", order=3, random_state=0).fit(data).result_.stop
+        for data in (cells, records)
+    ]
+    assert said[0] == said[1]
+    parts = rj.JointPMF(rank=2, random_state=0)
+    for part in cells.chunks(200):
+        parts.partial_fit(part)
+    assert parts.n_samples_seen_ == (records.codes >= 0).any(axis=1).sum()
+
+
+def test_a_recommender_takes_them():
+    rng = np.random.default_rng(0)
+    ratings = sparse.random_array(
+        (60, 8), density=0.4, rng=rng, data_sampler=lambda size: rng.integers(1, 6, size=size)
+    )
+    names = [f"item {n}" for n in range(8)]
+    cells = SparseRecords.of(ratings, names=names)
+    rows = [
+        (int(u), names[i], int(r)) for u, i, r in zip(*ratings.coords, ratings.data, strict=True)
+    ]
+    thin, plain = (rj.JointRecommender(random_state=0).fit(data) for data in (cells, rows))
+    assert thin.items_.tolist() == plain.items_.tolist() == names
+    np.testing.assert_array_equal(thin.predict_all(), plain.predict_all())
+
+
 def test_weights_are_kept():
     records, _ = holey(30)
     weight = np.arange(30.0)
@@ -159,7 +202,8 @@ def twice():
             "at least one row",
         ),
         (lambda: rj.Records.of(sparse.csr_array([[1, 2]])), TypeError, "SparseRecords.of"),
-        (lambda: rj.Marginals.count(holey(20)[1], order=2), TypeError, "which to_records"),
+        (lambda: rj.JointImputer().fit(holey(20)[1]), TypeError, "which to_records"),
+        (lambda: rj.JointClassifier().fit(holey(20)[1], [0, 1] * 10), TypeError, "to_records"),
     ],
 )
 def test_what_is_refused(make, error, words):

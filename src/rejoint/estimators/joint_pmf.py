@@ -14,11 +14,15 @@ from rejoint.estimators.streaming import Stream, weights_of
 from rejoint.estimators.tables import fit_tables
 from rejoint.identifiability.concerns import Concern, of_records
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records
+from rejoint.records import Records, SparseRecords
+from rejoint.records.sparse import AnyRecords
 from rejoint.remarks import remark
 from rejoint.solver import FitResult
 
 __all__ = ["JointPMF"]
+
+#: Cells, observed or not, of the largest sparse records that get a code for each.
+DENSE = 10_000_000
 
 
 def from_records(solver: Any) -> bool:
@@ -44,6 +48,15 @@ def with_concern(result: FitResult, concern: Concern) -> FitResult:
     if concern.serious:
         remark(concern.words)
     return replace(result, choice=f"{result.choice} {concern.words}".strip())
+
+
+def concern_of(records: AnyRecords, rank: int) -> Concern:
+    """What the records leave open; not looked for where that would take a code for each cell."""
+    if isinstance(records, SparseRecords):
+        if len(records) * len(records.domain) > DENSE:
+            return Concern()
+        records = records.to_records()
+    return of_records(records, rank)
 
 
 class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -133,7 +146,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
 
         Parameters
         ----------
-        X : table of shape (rows, columns)
+        X : table of shape (rows, columns), Records or SparseRecords
             Levels of discrete variables; may have holes.
         y : ignored
             There by convention.
@@ -191,6 +204,8 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
         stream: Stream | None = getattr(self, "_stream", None)
         first = stream is None and not hasattr(self, "pmf_")
         chunk = read(self, X, sample_weight, reset=first)
+        if isinstance(chunk, SparseRecords):
+            chunk = chunk.to_records()  # as they are held
         if stream is None:
             prior = self.solver != "ml"
             if first:
@@ -213,7 +228,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
         self._stream = stream
         return self
 
-    def _fit_records(self, records: Records) -> FitResult:
+    def _fit_records(self, records: AnyRecords) -> FitResult:
         rng = generator(self.random_state)
         if from_records(self.solver):
             result = estimate(
@@ -225,7 +240,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
                 random_state=rng,
             )
             asked = result.pmf.rank if self.rank == "auto" else int(self.rank)
-            return with_concern(result, of_records(records, asked))
+            return with_concern(result, concern_of(records, asked))
         if self.smooth is not False:
             raise ValueError(
                 f"smooth={self.smooth!r} needs the records, which solver={self.solver!r} does not "

@@ -12,6 +12,7 @@ from rejoint.estimators.reading import generator, read
 from rejoint.estimators.streaming import weights_of
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Backend, Records
+from rejoint.records.sparse import AnyRecords
 from rejoint.solver import FitResult
 
 __all__ = ["Judgements"]
@@ -174,7 +175,7 @@ class Judgements:
         return float(price(mass) * free - 2.0 * fitted)
 
 
-def mean(values: Array, records: Records) -> float:
+def mean(values: Array, records: AnyRecords) -> float:
     """Weighted mean over records; those without weight do not count, even at -inf."""
     weight = weights_of(records)
     used = weight > 0

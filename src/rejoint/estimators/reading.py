@@ -9,22 +9,23 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from rejoint.domain import Domain
-from rejoint.records import Records
+from rejoint.records import Records, SparseRecords
 from rejoint.records.checks import checked_weight
-from rejoint.records.frames import take_apart
+from rejoint.records.frames import refuse_sparse, take_apart
+from rejoint.records.sparse import AnyRecords, read_any
 
 __all__ = ["generator", "read"]
 
 
-def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> Records:
+def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> AnyRecords:
     """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``.
 
     Columns of arrays and frames are checked against the fit by scikit-learn's rules. Records,
     dicts of columns and lists of dicts go by name instead: what they lack is missing.
     """
     domain = None if reset else estimator.pmf_.domain
-    if by_name(X):
-        records = Records.of(X, domain=domain, sample_weight=sample_weight)
+    if isinstance(X, SparseRecords) or by_name(X):
+        records = read_any(X, domain=domain, sample_weight=sample_weight)
         if reset:
             estimator.n_features_in_ = len(records.names)
             estimator.feature_names_in_ = np.array(records.names, dtype=object)
@@ -53,6 +54,7 @@ def is_frame(X: Any) -> bool:
 
 def checked_array(X: Any) -> Any:
     """An array as it is; refused in scikit-learn's words if it cannot be one of records."""
+    refuse_sparse(X)
     array = check_array(X, dtype=None, ensure_all_finite=False)
     # A list of rows keeps its own cells: as an array, numbers among text would become text.
     return X if isinstance(X, list | tuple) else array

@@ -20,6 +20,7 @@ from rejoint.estimation.priors import first_strengths
 from rejoint.estimation.problem import Array, RecordProblem, normalise
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords
 from rejoint.solver import Limits, Record, run
 
 __all__ = ["BUDGET", "Stream"]
@@ -191,7 +192,7 @@ def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF
     return LowRankPMF(weights, parts, problem.domain)
 
 
-def weights_of(records: Records) -> Array:
+def weights_of(records: AnyRecords) -> Array:
     """The weight of each record."""
     weight = records.sample_weight
     return np.ones(len(records)) if weight is None else weight

@@ -10,7 +10,7 @@ from rejoint.factorization import factorize
 from rejoint.factorization.groups import Subtables
 from rejoint.factorization.setup import make_problem
 from rejoint.marginals import Marginals
-from rejoint.records import Records
+from rejoint.records.sparse import AnyRecords, SparseRecords
 from rejoint.remarks import remark
 from rejoint.solver import FitResult
 
@@ -21,7 +21,7 @@ FILLED = 5.0
 
 
 def fit_tables(
-    records: Records,
+    records: AnyRecords,
     rank: int | Literal["auto"],
     solver: Any,
     order: int | Literal["auto"],
@@ -41,7 +41,7 @@ def fit_tables(
     return replace(result, choice=" ".join(said), log_likelihood=log_likelihood(records, result))
 
 
-def choose_order(records: Records, rank: int) -> tuple[int, str]:
+def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
     """Three variables a table, four where the rank needs it and the tables would be filled.
 
     Pairs never determine the hidden classes; larger tables say more of them but hold fewer
@@ -63,7 +63,7 @@ def choose_order(records: Records, rank: int) -> tuple[int, str]:
     if rank <= carried:
         return 3, f"Tables of three variables: they determine {carried} classes."
     cells = float(np.prod(shape[-4:]))
-    filled = mean_weight(records) * float((records.codes >= 0).mean()) ** 4 * len(records) / cells
+    filled = mean_weight(records) * observed_share(records) ** 4 * len(records) / cells
     if filled < FILLED:
         return 3, (
             f"Tables of three variables, although they are only known to determine {carried} "
@@ -75,13 +75,20 @@ def choose_order(records: Records, rank: int) -> tuple[int, str]:
     )
 
 
-def mean_weight(records: Records) -> float:
+def observed_share(records: AnyRecords) -> float:
+    """Cells that are observed, out of all."""
+    if isinstance(records, SparseRecords):
+        return records.codes.size / max(len(records) * len(records.domain), 1)
+    return float((records.codes >= 0).mean())
+
+
+def mean_weight(records: AnyRecords) -> float:
     """Average weight of a record."""
     weight = records.sample_weight
     return 1.0 if weight is None else float(weight.mean())
 
 
-def count_filled(records: Records, order: int) -> Marginals:
+def count_filled(records: AnyRecords, order: int) -> Marginals:
     """All tables of an order, but for those that no record fills; these are said."""
     tables = Marginals.count(records, order=order)
     there = np.asarray(tables.totals) > 0
@@ -95,7 +102,7 @@ def count_filled(records: Records, order: int) -> Marginals:
     return Marginals.count(records, subsets=kept)
 
 
-def log_likelihood(records: Records, result: FitResult) -> float:
+def log_likelihood(records: AnyRecords, result: FitResult) -> float:
     """Log-likelihood of the records under the model found."""
     logs = result.pmf.log_prob(records)
     weight = records.sample_weight

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 from rejoint import identifiability
 from rejoint.marginals import Marginals
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records, Scan
+from rejoint.records import Scan
+from rejoint.records.sparse import read_any
 
 __all__ = ["pair_fit", "verdict"]
 
@@ -27,7 +28,7 @@ def pair_fit(
     Parameters
     ----------
     pmf : LowRankPMF
-    data : Records, Scan, or anything that ``Records.of`` takes
+    data : Records, SparseRecords, Scan, or anything that ``Records.of`` takes
     most : int
         Tables compared; drawn at random, always the same ones, where there are more.
     listed : int
@@ -48,7 +49,7 @@ def pair_fit(
     >>> fit["checked"], fit["tables"][0]["distance"] < 0.05
     (28, True)
     """
-    records = data if isinstance(data, Scan) else Records.of(data, domain=pmf.domain)
+    records = data if isinstance(data, Scan) else read_any(data, domain=pmf.domain)
     pairs = list(combinations(range(len(pmf.domain)), 2))
     if not pairs:
         return None

@@ -13,6 +13,7 @@ import numpy as np
 from rejoint.kernels import _numpy
 from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
+from rejoint.kernels.cell_counts import count_cells
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
 from rejoint.kernels.sampling import draw_levels
@@ -56,7 +57,7 @@ def available_threads() -> int:
 
 
 def count(
-    codes: Codes,
+    codes: Codes | Cells,
     weight: Array | None,
     levels: Sequence[int],
     subsets: Sequence[tuple[int, ...]],
@@ -66,14 +67,14 @@ def count(
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32
+    codes : (M, N) array of int16 or int32, or Cells
         Level of each variable in each record; -1 where it is missing.
     weight : (M,) array of float, optional
         Weight of each record; one each by default.
     levels : sequence of N int
         Number of levels of each variable; codes must lie below it.
     subsets : sequence of tuples of int
-        Variables of each table, increasing.
+        Variables of each table, increasing; for Cells no two alike.
     threads : int
         Threads of the compiled kernel. The result does not depend on it.
 
@@ -90,8 +91,15 @@ def count(
     """
     sizes = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
     members = np.fromiter((n for s in subsets for n in s), dtype=np.int64, count=int(sizes.sum()))
-    check_codes(codes, levels)
     check_subsets(levels, sizes, members)
+    if isinstance(codes, Cells):
+        if codes.levels != tuple(levels):
+            raise ValueError(f"The cells have other levels than {tuple(levels)[:10]}.")
+        cells = _numpy.table_sizes(levels, subsets)
+        out = np.zeros(int(cells.sum()))
+        count_cells(codes, weight, sizes, members, np.cumsum(cells) - cells, out)
+        return out
+    check_codes(codes, levels)
     if compiled is None:
         return _numpy.count(codes, weight, levels, subsets)
     out = np.zeros(int(_numpy.table_sizes(levels, subsets).sum()))

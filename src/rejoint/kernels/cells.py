@@ -123,6 +123,25 @@ class Cells:
         moved = np.repeat(self.starts[:-1][chosen] - starts[:-1], counts)
         return Cells(starts, self.cells[np.arange(starts[-1]) + moved], self.levels)
 
+    def pick(self, variables: Sequence[int]) -> "Cells":
+        """Some of the variables, each once, in the order given.
+
+        Examples
+        --------
+        >>> Cells(np.array([0, 2]), np.array([1, 2]), (2, 3)).pick([1, 0]).cells
+        array([0, 4], dtype=int32)
+        """
+        levels = tuple(self.levels[n] for n in variables)
+        moved = np.full(len(self.levels), -1, dtype=np.int64)  # where the levels of each begin
+        moved[list(variables)] = np.concatenate([[0], np.cumsum(levels)[:-1]])
+        begin = moved[self.variables]
+        kept = np.flatnonzero(begin >= 0)
+        first = np.concatenate([[0], np.cumsum(self.levels)[:-1]])
+        cells = self.cells[kept] - first[self.variables[kept]] + begin[kept]
+        row = np.repeat(np.arange(len(self)), self.counts)[kept]
+        starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(self)))])
+        return Cells(starts, cells[np.lexsort((cells, row))], levels)
+
     def to_codes(self) -> Codes:
         """As a table of codes.
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain import Domain
-from rejoint.records import Records, Scan
+from rejoint.records import Records, Scan, SparseRecords
+from rejoint.records.sparse import AnyRecords, read_any
 from rejoint.records.tallies import merge_rows
 
 Array = NDArray[np.float64]
@@ -21,9 +22,13 @@ Subset = tuple[int, ...]
 #: and the tables more than the variables (measured: at 1e6 rows it saves up to two thirds).
 MERGE = 4
 
+#: Sparse records with a cell observed out of so many get a code for each cell: counted from these
+#: they are quicker, and they take no more than 32 bytes for an observed cell.
+FULL = 16
 
-def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[Records]:
-    """Give the data as Records, one after another, all over the same domain.
+
+def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[AnyRecords]:
+    """Give the data as Records (or SparseRecords), one after another, all over the same domain.
 
     An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
     domain, since each alone may show only some of the levels.
@@ -35,7 +40,7 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     [2]
     """
     if not isinstance(data, Iterator):
-        yield Records.of(data, domain=domain, sample_weight=sample_weight)
+        yield read_any(data, domain=domain, sample_weight=sample_weight)
         return
     if sample_weight is not None:
         raise ValueError(
@@ -45,17 +50,19 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     first = next(data, None)
     if first is None:
         raise ValueError("The iterator of chunks is empty: there is nothing to count.")
-    if domain is None and not isinstance(first, Records):
+    if domain is None and not isinstance(first, Records | SparseRecords):
         raise ValueError(
             "Chunks need a domain, since one chunk may not show every level: give domain=, or "
             "chunks that are Records."
         )
     domain = first.domain if domain is None else domain
     for chunk in chain([first], data):
-        yield Records.of(chunk, domain=domain)
+        yield read_any(chunk, domain=domain)
 
 
-def count_all(chunks: Iterable[Records], subsets: tuple[Subset, ...], threads: int | None) -> Array:
+def count_all(
+    chunks: Iterable[AnyRecords], subsets: tuple[Subset, ...], threads: int | None
+) -> Array:
     """Add up the tables of all chunks (at least one), flat.
 
     Examples
@@ -98,9 +105,14 @@ def count_scan(
     return total
 
 
-def _count_one(records: Records, subsets: tuple[Subset, ...], threads: int) -> Array:
-    levels = records.domain.shape
+def _count_one(records: AnyRecords, subsets: tuple[Subset, ...], threads: int) -> Array:
+    levels, size = records.domain.shape, len(records)
+    alike = len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= size
+    if isinstance(records, SparseRecords):
+        if not alike and size * len(levels) > FULL * records.codes.size:
+            return kernels.count(records.codes, records.sample_weight, levels, subsets)
+        records = records.to_records()
     codes, weight = records.codes, records.sample_weight
-    if len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= len(codes):
+    if alike:
         codes, weight = merge_rows(codes, levels, weight)
     return kernels.count(codes, weight, levels, subsets, threads)

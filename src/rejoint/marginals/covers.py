@@ -145,7 +145,8 @@ def subsets_of_order(
             f"All {tables:,} tables of order {_listed(orders)} over {n:,} variables would take "
             f"{in_words(size)}, more than the limit of {in_words(memory_limit(limit))}. Count "
             "chosen tables (subsets=[...]), a lower order (order=2), or a random cover "
-            f"(order={max(orders)}, sample=20000); memory_limit= raises the limit (in bytes)."
+            f"(order={max(orders)}, sample=20000); memory_limit= raises the limit (in bytes). "
+            "Where there are records, rejoint.estimate needs no tables."
         )
     return tuple(s for k in orders for s in combinations(range(n), k))
 

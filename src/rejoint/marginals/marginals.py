@@ -90,9 +90,10 @@ class Marginals(TableExchange):
 
         Parameters
         ----------
-        data : Records, Scan, frame, array, list of dicts, or iterator of such chunks
-            See :meth:`Records.of` and :func:`rejoint.scan`. Chunks that are not Records need
-            ``domain``. Counts add up: chunks give exactly what the whole gives.
+        data : Records, SparseRecords, Scan, frame, array, list of dicts, or iterator of such chunks
+            See :meth:`Records.of`, :class:`SparseRecords` and :func:`rejoint.scan`. Chunks that
+            are not Records need ``domain``. Counts add up: chunks give exactly what the whole
+            gives.
         order : int or sequence of int, optional
             Count all subsets of this many variables; 3 by default (or all variables, if fewer).
         subsets : sequence of tuples of names, optional

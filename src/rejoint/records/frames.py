@@ -59,7 +59,7 @@ def take_apart(data: Any) -> Frame:
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
     _refuse_scan(data)
-    _refuse_sparse(data)
+    refuse_sparse(data)
     if isinstance(data, Iterable):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
@@ -75,13 +75,15 @@ def _refuse_scan(data: Any) -> None:
         )
 
 
-def _refuse_sparse(data: Any) -> None:
+def refuse_sparse(data: Any) -> None:
+    """Say what takes sparse records, and how they become ordinary ones, if data are such."""
     from rejoint.records.sparse import SparseRecords  # which are built upon records
 
     if isinstance(data, SparseRecords):
         raise TypeError(
-            f"{data!r}: estimate, rank.select, AllTables, pmf.log_prob and pmf.classes take them; "
-            "all else needs a code for each cell, which to_records() makes."
+            f"{data!r}: estimate, rank.select, Marginals.count, AllTables, JointPMF, pmf.log_prob "
+            "and pmf.classes take them; all else needs a code for each cell, which to_records() "
+            "makes."
         )
 
 

@@ -1,6 +1,6 @@
 """SparseRecords: records of thousands of variables, of which each holds a few."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain import Domain, HandleUnknown, Kind, Level
 from rejoint.domain.labels import show
+from rejoint.domain.order import positions
 from rejoint.kernels import Cells
 from rejoint.records.checks import checked_weight
 from rejoint.records.columns import ColumnCells, cells_of, columns_of_matrix, columns_of_rows
@@ -27,7 +28,8 @@ class SparseRecords:
 
     Memory and time go with the number of observed cells, never with records x variables, so that
     there may be thousands of variables: items that a user has rated, tests that a patient had.
-    :func:`rejoint.estimate`, :func:`rejoint.rank.select`, ``pmf.log_prob`` and ``pmf.classes`` take
+    :func:`rejoint.estimate`, :func:`rejoint.rank.select`, :meth:`Marginals.count
+    <rejoint.Marginals.count>`, :class:`rejoint.JointPMF`, ``pmf.log_prob`` and ``pmf.classes`` take
     them as they are; for all else there is :meth:`to_records`.
 
     Parameters
@@ -177,6 +179,30 @@ class SparseRecords:
                [-1,  0]], dtype=int16)
         """
         return Records(self.domain, self.codes.to_codes(), self.sample_weight)
+
+    def project(self, names: str | Iterable[Hashable]) -> "SparseRecords":
+        """Return the records of some variables, in the order asked.
+
+        Examples
+        --------
+        >>> r = SparseRecords.of_rows([0, 0, 1], ["a", "b", "c"], [1, 2, 3])
+        >>> r.project(["c", "a"])
+        SparseRecords: 2 rows, 2 variables, 2 cells observed (50 %)
+        """
+        chosen = positions(self.domain, names)
+        domain = Domain(tuple(self.domain[n] for n in chosen))
+        return SparseRecords(domain, self.codes.pick(chosen), self.sample_weight)
+
+    def marginal(self, names: str | Iterable[Hashable]) -> NDArray[np.float64]:
+        """Return the shares of some variables among the records that have all of them.
+
+        Examples
+        --------
+        >>> SparseRecords.of_rows([0, 1, 2, 2], list("aaab"), [1, 2, 2, 5]).marginal("a").round(2)
+        array([0.33, 0.67])
+        """
+        few = self.project(names).to_records()
+        return few.marginal(few.names)
 
     def merged(self) -> "SparseRecords":
         """Return records of few cells once each where they are alike, with the weight of all.

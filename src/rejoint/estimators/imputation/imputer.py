@@ -19,7 +19,7 @@ from rejoint.estimators.reading import generator, read
 from rejoint.estimators.tables import fit_tables
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records
-from rejoint.records.frames import take_apart
+from rejoint.records.frames import refuse_sparse, take_apart
 from rejoint.remarks import remark
 from rejoint.solver import FitResult
 
@@ -135,7 +135,9 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         array(['a', 0], dtype=object)
         """
         self._checked_method()
+        refuse_sparse(X)  # every cell is to be filled
         records = read(self, X, sample_weight, reset=True)
+        assert isinstance(records, Records)
         rng = generator(self.random_state)
         if from_records(self.solver):
             found = estimate(records, self.rank, self.solver, n_init=self.n_init, random_state=rng)

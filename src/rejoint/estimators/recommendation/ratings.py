@@ -1,7 +1,7 @@
 """Ratings as people have them, in one form: who gave what which level.
 
 Taken are tables of users x items (arrays and frames with holes), sparse matrices (what is not
-stored is unseen), and rows of user, item and rating with ids of any kind.
+stored is unseen), sparse records, and rows of user, item and rating with ids of any kind.
 """
 
 import re
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint.domain.labels import native, nearest, show
+from rejoint.records import SparseRecords
 from rejoint.remarks import remark
 
 __all__ = ["Cells", "Ids", "by_rows", "read_cells", "read_pairs"]
@@ -99,6 +100,8 @@ def read_cells(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Cells:
 
 def by_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] | None:
     """Columns of users, items and (None where there is none) ratings; None if X is a table."""
+    if isinstance(X, SparseRecords):
+        return of_sparse_records(X)
     if isinstance(X, list) and X and isinstance(X[0], tuple):
         return of_tuples(X, implicit)
     if not is_frame(X):
@@ -114,6 +117,14 @@ def by_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] 
     if chosen is None:
         return None
     return [frame[name] for name in chosen] + [None] * (3 - len(chosen))
+
+
+def of_sparse_records(X: SparseRecords) -> list[Any]:
+    """Records as rows, their number being the user's id."""
+    values = np.concatenate([variable.numeric for variable in X.domain])
+    names = np.array(X.names, dtype=object)
+    users = np.repeat(np.arange(len(X)), X.codes.counts)
+    return [users, names[X.codes.variables], values[X.codes.cells]]
 
 
 def of_tuples(X: list[Any], implicit: bool) -> list[Any]:

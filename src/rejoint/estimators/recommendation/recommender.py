@@ -71,9 +71,9 @@ class JointRecommender(Advice, BaseEstimator):  # type: ignore[misc]  # scikit-l
     -----
     X may be a table of users x items (an array, or a frame whose columns are items), NaN being
     unseen; a sparse matrix, where what is not stored is unseen and a stored zero is a rating of
-    zero; or rows of user, item and rating: a frame, or a list of tuples. More than 20 distinct
-    ratings are binned. For other users than those of the fit, give their ratings: they are
-    folded in, which is exact and needs no refit.
+    zero; or rows of user, item and rating: a frame, a list of tuples, or SparseRecords. More
+    than 20 distinct ratings are binned. For other users than those of the fit, give their ratings:
+    they are folded in, which is exact and needs no refit.
 
     ``score`` is minus the root mean square error, so that ``GridSearchCV`` and
     ``cross_val_score`` work on either form: rows of ratings are held out as such; of held-out
