@@ -82,7 +82,7 @@ def quiet(line):
 
 def problem_of(scan):
     survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
-    return ScanProblem.over(scan, survey, quiet, None)
+    return ScanProblem.surveyed(scan, survey, quiet, None)
 
 
 def model_of(records, rank):
@@ -165,6 +165,14 @@ def check_fits(client, frame, records):
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-10)
     for one, two in zip(mine.pmf.factors, other.pmf.factors, strict=True):
         np.testing.assert_allclose(one, two, atol=1e-6)
+    kinds = {"x1": "ordinal", "x3": "ordinal"}
+    scan = rj.distributed.scan(data, sample_weight="times", kinds=kinds, memory=0, client=client)
+    here = rj.scan(lambda: iter(list(scan)), memory=0)
+    options |= {"solver": "map", "smooth": True}
+    mine, other = estimate(scan, **options), estimate(here, **options)
+    assert "mooth columns" in mine.choice
+    assert mine.choice == other.choice
+    assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-10)
     held = rj.distributed.scan(data, sample_weight="times", client=client)
     one, two = estimate(held, 2, "map", random_state=0), estimate(records, 2, "map", random_state=0)
     np.testing.assert_array_equal(one.pmf.weights, two.pmf.weights)

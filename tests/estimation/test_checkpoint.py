@@ -42,9 +42,11 @@ def scanned():
 def data_of(name):
     if name == "scan":
         return scanned(), {"rank": 3, "solver": "map", "n_init": 2}
-    if name == "smooth":
+    if "smooth" in name:
         kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in RECORDS.domain))
-        return rj.Records(kinds, RECORDS.codes), FITS[name]
+        records = rj.Records(kinds, RECORDS.codes)
+        scan = rj.scan(records, size=50, memory=0)
+        return scan if "scan" in name else records, FITS["smooth"]
     return RECORDS, FITS[name]
 
 
@@ -97,7 +99,8 @@ class Pressed:
 
 
 @pytest.mark.parametrize(
-    ("name", "frequent"), [*((name, True) for name in (*FITS, "scan")), ("ml", False)]
+    ("name", "frequent"),
+    [*((name, True) for name in (*FITS, "scan", "smooth scan")), ("ml", False)],
 )
 def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent):
     if frequent:

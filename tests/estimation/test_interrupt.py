@@ -22,15 +22,15 @@ def press(monkeypatch):
     """Ctrl-C in the k-th pass over the records; the passes are counted."""
 
     def at(k):
-        real, calls = RecordProblem.expect, []
+        real, calls = RecordProblem.seen, []
 
-        def expect(self, *model):
+        def seen(self, *model):
             calls.append(1)
             if len(calls) == k:
                 raise KeyboardInterrupt
             return real(self, *model)
 
-        monkeypatch.setattr(RecordProblem, "expect", expect)
+        monkeypatch.setattr(RecordProblem, "seen", seen)
         return calls
 
     return at

@@ -11,13 +11,15 @@ import pytest
 from small_records import random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Em, estimate
+from rejoint.estimation import Em, estimate, slipping
 from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.scanned import ScanProblem
+from rejoint.estimation.scanned import ScanProblem, SmoothScan
+from rejoint.estimation.smoothing import SmoothProblem
 from rejoint.estimation.surveys import add_up, look_at
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
+THOROUGH = Em(limits=Limits(max_steps=3000, progress=1e-13, window=10, exact=-1.0))
 
 
 def quiet(line):
@@ -47,7 +49,7 @@ def survey(scan, size=10**6, budget=0):
 def test_a_pass_is_the_sum_over_parts(records, size):
     records = rj.Records(records.domain, records.codes[:500], records.sample_weight[:500])
     scan = rj.scan(records, size=size)
-    problem = ScanProblem.over(scan, survey(scan), quiet, None)
+    problem = ScanProblem.surveyed(scan, survey(scan), quiet, None)
     whole = RecordProblem.of(records)
     model = random_start(0, SHAPE, 4)
     mine, other = problem.expect(*model), whole.expect(*model)
@@ -61,7 +63,7 @@ def test_a_pass_is_the_sum_over_parts(records, size):
 def test_the_same_steps(records):
     """From the same start: sums in another order, so nearly the same numbers."""
     scan = rj.scan(records, size=100)
-    problem = ScanProblem.over(scan, survey(scan), quiet, None)
+    problem = ScanProblem.surveyed(scan, survey(scan), quiet, None)
     solver, start = Em(limits=Limits(max_steps=15, exact=-1.0)), random_start(0, SHAPE, 3)
     mine, other = run(solver, problem, *start), run(solver, RecordProblem.of(records), *start)
     assert mine.objective == pytest.approx(other.objective, rel=1e-12)
@@ -80,6 +82,68 @@ def test_from_a_sample_to_all(records, solver, monkeypatch):
         assert result.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.5)
     assert rj.metrics.total_variation(result.pmf, whole.pmf) < 0.02
     assert "of 3,000 records" in result.stop
+
+
+@pytest.fixture(scope="module")
+def bumpy():
+    """Nine levels in an order, columns that are bumps, holes."""
+    at = np.arange(9)[:, None]
+    bumps = [np.exp(-0.5 * ((at - [c, 8 - c]) / 1.5) ** 2) + 0.01 for c in (1, 2, 6, 7, 3)]
+    levels = [rj.Variable(f"x{n}", tuple(range(9)), "ordinal") for n in range(5)]
+    domain = rj.Domain(tuple(levels))
+    truth = rj.LowRankPMF([0.4, 0.6], [a / a.sum(axis=0) for a in bumps], domain)
+    return rj.datasets.remove_cells(truth.sample(400, random_state=0), 0.1, random_state=0)
+
+
+def test_smooth_passes_and_steps_are_those_in_memory(bumpy):
+    scan = rj.scan(bumpy, size=70)
+    problem = SmoothScan.over(ScanProblem.surveyed(scan, survey(scan), quiet, None), [0, 3], 0.4)
+    whole = SmoothProblem.over(RecordProblem.of(bumpy), [0, 3], 0.4)
+    np.testing.assert_allclose(problem.centre, whole.centre, rtol=1e-12)
+    np.testing.assert_array_equal(problem.firmness, whole.firmness)
+    start = random_start(0, bumpy.domain.shape, 3)
+    mine, other = problem.expect(*start), whole.expect(*start)
+    np.testing.assert_allclose(mine.stacked, other.stacked, rtol=1e-11)  # sums in another order
+    solver = Em(limits=Limits(max_steps=10, exact=-1.0))
+    one, two = run(solver, problem, *start), run(solver, whole, *start)
+    np.testing.assert_allclose(one.factors, two.factors, atol=1e-8)  # rounding grows over steps
+    other = SmoothScan.over(problem, [0, 3], 0.8)
+    assert (
+        len({problem.fingerprint, other.fingerprint, SmoothScan.over(other, [], 0).fingerprint})
+        == 3
+    )
+
+
+@pytest.mark.parametrize("solver", [THOROUGH, "map"], ids=["ml", "map"])
+def test_smooth_columns_are_those_in_memory(bumpy, solver):
+    """All records are in the sample here: the same time, the same starts, the same maximum."""
+    options = {"rank": 2, "solver": solver, "smooth": True, "n_init": 3, "random_state": 0}
+    mine, other = estimate(rj.scan(bumpy, size=70, memory=0), **options), estimate(bumpy, **options)
+    assert mine.choice == other.choice
+    assert "levels spread by" in mine.choice
+    if solver == "map":
+        # The streamed fit stops when ten passes gain less than 0.01; its prior is that of a fit
+        # which has ended, not of one on its way.
+        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=0.05)
+        assert rj.metrics.total_variation(mine.pmf, other.pmf) < 0.01
+    else:
+        # A gain of 1e-10 by a step leaves parameters undecided by some 1e-5.
+        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-6)
+        assert rj.metrics.total_variation(mine.pmf, other.pmf) < 1e-4
+
+
+def test_ctrl_c_while_the_time_is_chosen(bumpy, monkeypatch):
+    real, calls = slipping.brief_fit, []
+
+    def brief_fit(*given):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(slipping, "brief_fit", brief_fit)
+    result = estimate(rj.scan(bumpy, size=70, memory=0), 2, "ml", smooth=True, random_state=0)
+    assert "Interrupted; this is a fit to a sample" in result.stop
 
 
 def test_what_fits_is_a_fit_in_memory(some):
@@ -152,8 +216,8 @@ def test_what_cannot_be(records):
         ValueError, match="Posterior draws need records in memory: say solver='map'"
     ):
         estimate(scan, 2, "bayes")
-    with pytest.raises(ValueError, match="smooth columns need records in memory"):
-        estimate(scan, 2, "ml", smooth=True)
+    with pytest.raises(ValueError, match="'x0' is nominal"):
+        estimate(scan, 2, "ml", smooth=["x0"])
     with pytest.raises(ValueError, match="A Scan has its domain and weights"):
         estimate(scan, 2, domain=records.domain)
     with pytest.raises(
@@ -186,25 +250,25 @@ def test_files_of_text_are_packed_first(tmp_path, records, monkeypatch):
 def test_ctrl_c_before_the_first_pass_has_ended(records, monkeypatch):
     scan = rj.scan(records, size=500, memory=0)
 
-    def expect(self, *model):
+    def seen(self, *model):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(ScanProblem, "expect", expect)
+    monkeypatch.setattr(ScanProblem, "seen", seen)
     result = estimate(scan, 2, "ml", n_init=2, random_state=0)
     assert "Interrupted; this is a fit to a sample" in result.stop
 
 
 def test_ctrl_c_while_the_rank_is_chosen(some, monkeypatch):
     scan = rj.scan(some, size=100, memory=0)
-    real, calls = RecordProblem.expect, []
+    real, calls = RecordProblem.seen, []
 
-    def expect(self, *model):
+    def seen(self, *model):
         calls.append(1)
         if len(calls) == 150:
             raise KeyboardInterrupt
         return real(self, *model)
 
-    monkeypatch.setattr(RecordProblem, "expect", expect)
+    monkeypatch.setattr(RecordProblem, "seen", seen)
     result = estimate(scan, solver="ml", random_state=0)
     assert result.selection.interrupted
     assert "Interrupted; this is a fit to a sample" in result.stop

@@ -22,9 +22,10 @@ from rejoint.estimation.choices import (
     smooth_words,
 )
 from rejoint.estimation.em import Em
+from rejoint.estimation.exploring import Report
 from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, interrupted_result
 from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.scanned import ScanProblem, fit_scan, of_sample
+from rejoint.estimation.scanned import ScanProblem, SmoothScan, fit_scan, of_sample
 from rejoint.estimation.slipping import best_time
 from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.estimation.starts import Model
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from rejoint.rank import Selection
 
 __all__ = ["estimate"]
-
-#: What to do where only records in memory will do.
-INSTEAD = "give scan(..., memory=) more bytes, estimate from a part of the records, or go without."
 
 
 def estimate(
@@ -222,27 +220,41 @@ def estimate_scan(
         survey = survey_of(scan, seed, report, journal)
         if (records := survey.records) is not None:
             return estimate_records(records, request, journal, rng)
-        problem = ScanProblem.over(scan, survey, report, journal)
-        if request.smooth is not False:
-            raise ValueError("smooth columns need records in memory: " + INSTEAD)
-        choose_for_scan(problem, 1, request.solver)  # what cannot be is told before the long part
-        sample = replace(RecordProblem.of(survey.sample), journal=journal)
-        rank, selection = chosen_rank(survey.sample, request, journal, rng)
-        said: list[str] = []
-        known: list[Model] = []
-        if selection is not None:
-            size = f"{len(survey.sample):,} of the {survey.rows:,} records"
-            said = [f"{selection.words} {size}, drawn at random, were looked at."]
-            if selection.interrupted and selection.pmf is not None:
-                weights, factors = np.asarray(selection.pmf.weights), selection.pmf.factors
-                found = interrupted_result(sample, weights, np.vstack(factors))
-                ended = of_sample(found, problem)
-                return replace(ended, choice=said[0], selection=selection)
-            known = given_start(selection.pmf, sample, rank)
-        chosen, why = choose_for_scan(problem, rank, request.solver)
-        n_init = request.n_init
-        count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
-        given = given_start(request.start, problem, rank)
-        search = Search(rng, report, count, given, known, request.executor)
-        result = fit_scan(problem, rank, chosen, search)
-    return replace(result, choice=" ".join([*said, why]), selection=selection)
+        problem = ScanProblem.surveyed(scan, survey, report, journal)
+        return estimate_by_passes(problem, request, rng, report)
+
+
+def estimate_by_passes(
+    problem: ScanProblem, request: Request, rng: np.random.Generator, report: Report
+) -> FitResult:
+    """Estimate from records that do not fit: what a sample can tell from it, the rest from all."""
+    wished = wished_variables(problem.domain, request.smooth)
+    choose_for_scan(problem, 1, request.solver)  # what cannot be is told before the long part
+    sample = replace(RecordProblem.of(problem.survey.sample), journal=problem.journal)
+    rank, selection = chosen_rank(problem.survey.sample, request, problem.journal, rng)
+    said: list[str] = []
+    known: list[Model] = []
+    if selection is not None:
+        size = f"{len(problem.survey.sample):,} of the {problem.survey.rows:,} records"
+        said, best = [f"{selection.words} {size}, drawn at random, were looked at."], selection.pmf
+        if selection.interrupted and best is not None:
+            weights, factors = np.asarray(best.weights), np.vstack(best.factors)
+            ended = of_sample(interrupted_result(sample, weights, factors), problem)
+            return replace(ended, choice=said[0], selection=selection)
+        known = given_start(best, sample, rank)
+    chosen, why = choose_for_scan(problem, rank, request.solver)
+    said.append(why)
+    if wished:
+        time, found = best_time(sample, rank, wished, rng, report)
+        if found is not None:
+            ended = of_sample(interrupted_result(sample, *found), problem)
+            return replace(ended, choice=" ".join(said), selection=selection)
+        sample = SmoothProblem.over(sample, wished, time)
+        problem = SmoothScan.over(problem, wished, time)
+        said.append(smooth_words(time))
+    n_init = request.n_init
+    count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
+    given = given_start(request.start, problem, rank)
+    search = Search(rng, report, count, given, known, request.executor)
+    result = fit_scan(problem, sample, rank, chosen, search)
+    return replace(result, choice=" ".join(said), selection=selection)

@@ -100,6 +100,11 @@ def finish(problem: RecordProblem, em: Em, found: Run, number: int, report: Repo
 
 def fit_map(problem: RecordProblem, rank: int, search: Search) -> FitResult:
     """Maximum a posteriori, with the strengths that the evidence's lower bound prefers."""
+    return as_result(problem, *find_map(problem, rank, search))
+
+
+def find_map(problem: RecordProblem, rank: int, search: Search) -> tuple[list[Run], Run]:
+    """The runs from all starts, and the best of them, which has been followed to the end."""
     first = Em(prior=make_prior(problem, first_strengths(problem), 0.0))
     runs = search.explore(problem, rank, first)
     best = best_start(runs)
@@ -107,7 +112,7 @@ def fit_map(problem: RecordProblem, rank: int, search: Search) -> FitResult:
         strengths = evident_strengths(problem, runs[best])
         em = Em(prior=make_prior(problem, strengths, 0.0))
         runs[best] = finish(problem, em, runs[best], best, search.report)
-    return as_result(problem, runs, runs[best])
+    return runs, runs[best]
 
 
 def evident_strengths(problem: RecordProblem, found: Run) -> Array:

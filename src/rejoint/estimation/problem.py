@@ -95,7 +95,7 @@ class RecordProblem:
     def level_totals(self) -> Array:
         """Weight of the records that hold each level, (L,)."""
         one = np.ones((int(self.offsets[-1]), 1))
-        return self.expect(np.ones(1), one).levels[:, 0]
+        return self.seen(np.ones(1), one).levels[:, 0]
 
     @cached_property
     def centre(self) -> Array:
@@ -117,6 +117,10 @@ class RecordProblem:
 
     def expect(self, weights: Array, factors: Array) -> Expected:
         """One pass (E-step); the parameters need not be normalised."""
+        return self.seen(weights, factors)
+
+    def seen(self, weights: Array, factors: Array) -> Expected:
+        """The pass itself, with factors of the levels as they are seen."""
         found = kernels.class_pass(
             self.codes, self.weight, weights, factors, self.levels, self.threads
         )

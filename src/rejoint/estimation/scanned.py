@@ -9,15 +9,23 @@ from rejoint import kernels
 from rejoint.domain.labels import plural
 from rejoint.estimation.em import Em
 from rejoint.estimation.exploring import Report, interrupted
-from rejoint.estimation.fitting import REASONS, Search, as_pmf, evident_strengths, fit_map
+from rejoint.estimation.fitting import (
+    REASONS,
+    Search,
+    as_pmf,
+    as_result,
+    evident_strengths,
+    find_map,
+)
 from rejoint.estimation.priors import make_prior
 from rejoint.estimation.problem import Array, Expected, RecordProblem, any_cell
+from rejoint.estimation.smoothing import SmoothProblem
 from rejoint.estimation.surveys import Survey
 from rejoint.estimation.tidy import tidy
 from rejoint.records import Records, Scan
 from rejoint.solver import FitResult, Journal, Limits, Run, digest, run
 
-__all__ = ["ScanProblem", "fit_scan", "of_sample", "pass_over"]
+__all__ = ["ScanProblem", "SmoothScan", "fit_scan", "of_sample", "pass_over"]
 
 #: Rise of the log-likelihood over ten passes below which a fit has arrived. Parameters are then
 #: within a hundredth of their standard errors, and more would be many passes over all records.
@@ -63,7 +71,7 @@ class ScanProblem(RecordProblem):
     report: Report = field(kw_only=True, compare=False)
 
     @classmethod
-    def over(
+    def surveyed(
         cls, scan: Scan, survey: Survey, report: Report, journal: Journal | None
     ) -> "ScanProblem":
         """The problem of a scan that was surveyed."""
@@ -82,7 +90,7 @@ class ScanProblem(RecordProblem):
         """Weight of the records that hold each level, (L,)."""
         return self.survey.totals
 
-    def expect(self, weights: Array, factors: Array) -> Expected:
+    def seen(self, weights: Array, factors: Array) -> Expected:
         """One pass over all parts; one that was interrupted goes on."""
         key = digest("pass", self.fingerprint, weights, factors) if self.journal else ""
         look = partial(pass_over, weights=weights, factors=factors, threads=self.threads)
@@ -114,32 +122,43 @@ class ScanProblem(RecordProblem):
             self.journal.put(key, {"parts": parts, **sums})
 
 
-def fit_scan(problem: ScanProblem, rank: int, solver: str | Em, search: Search) -> FitResult:
+@dataclass(frozen=True)
+class SmoothScan(SmoothProblem, ScanProblem):
+    """The same with smooth columns: counts of all levels are shared out after the pass."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """What tells these records, and the times, from others."""
+        return digest(super().fingerprint, self.times)
+
+
+def fit_scan(
+    problem: ScanProblem, sample: RecordProblem, rank: int, solver: str | Em, search: Search
+) -> FitResult:
     """Fit a sample from several starts, then go on from there with all records."""
     em = solver if isinstance(solver, Em) else Em(limits=limits_of(problem))
-    near = None
     models = list(search.given)
+    runs: list[Run] = []
     if not models or solver == "map":
-        sample = replace(RecordProblem.of(problem.survey.sample), journal=problem.journal)
-        near = fit_map(sample, rank, search)
-        found = np.asarray(near.pmf.weights), np.vstack(near.pmf.factors)
-        if interrupted(near.starts):
-            return of_sample(near, problem)
+        runs, best = find_map(sample, rank, search)
+        if interrupted(runs):
+            return of_sample(as_result(sample, runs, best), problem)
         if solver == "map":
-            strengths = evident_strengths(sample, Run(*found, *3 * (np.nan,), ""))
+            strengths = evident_strengths(sample, best)
             em = replace(em, prior=make_prior(problem, strengths, 0.0))
-        models = models or [found]
+        models = models or [tidy(best.weights, best.factors)[:2]]
     try:
         return follow(problem, em, models[0], search.report)
     except KeyboardInterrupt:
-        if near is None:
+        if not runs:
             raise
-        return of_sample(near, problem)
+        return of_sample(as_result(sample, runs, best), problem)
 
 
 def limits_of(problem: ScanProblem) -> Limits:
     """When to stop, in proportion to the log-likelihood without classes."""
-    size = -float(problem.level_totals @ np.log(problem.centre))
+    alone = problem.columns(problem.centre[:, None])[:, 0]
+    size = -float(problem.level_totals @ np.log(alone))
     return Limits(max_steps=2000, progress=NATS / max(size, 1.0), window=10, exact=-1.0)
 
 

@@ -8,12 +8,12 @@ on ``B`` as they do on ``A`` elsewhere. :mod:`rejoint.estimation.slipping` choos
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
+from typing import Self
 
 import numpy as np
 
-from rejoint import kernels
 from rejoint.domain import Domain
 from rejoint.estimation.problem import Array, Expected, RecordProblem, normalise
 
@@ -49,11 +49,11 @@ class SmoothProblem(RecordProblem):
     times: tuple[float, ...] = ()
 
     @classmethod
-    def over(cls, problem: RecordProblem, wished: Sequence[int], time: float) -> "SmoothProblem":
+    def over(cls, problem: RecordProblem, wished: Sequence[int], time: float) -> Self:
         """The same records with a time for some of the variables."""
         times = tuple(time if n in wished else 0.0 for n in range(len(problem.levels)))
-        same = (problem.domain, problem.codes, problem.weight, problem.threads, problem.journal)
-        return cls(*same, times)
+        names = {field.name for field in fields(cls)} - {"times"}
+        return cls(times=times, **{name: getattr(problem, name) for name in names})
 
     @cached_property
     def spreads(self) -> tuple[tuple[slice, Array], ...]:
@@ -69,15 +69,6 @@ class SmoothProblem(RecordProblem):
         """What strengths of priors are in proportion to."""
         sharper = np.where(np.asarray(self.times) > 0, SHARPER, 1.0)
         return np.asarray(self.levels) * sharper
-
-    @cached_property
-    def level_totals(self) -> Array:
-        """Weight of the records that hold each level, as they are seen."""
-        one = np.ones((int(self.offsets[-1]), 1))
-        found = kernels.class_pass(
-            self.codes, self.weight, np.ones(1), one, self.levels, self.threads
-        )
-        return found[2][:, 0]
 
     @cached_property
     def centre(self) -> Array:
@@ -116,7 +107,7 @@ class SmoothProblem(RecordProblem):
 
     def expect(self, weights: Array, factors: Array) -> Expected:
         """One pass, and counts of the hidden levels."""
-        found = super().expect(weights, self.columns(factors))
+        found = self.seen(weights, self.columns(factors))
         return replace(found, levels=self.hidden_counts(found.levels, factors))
 
 
