@@ -4,6 +4,7 @@ records    Records: codes, domain, weights
 frames     any frame, array, list or dict taken apart into named columns
 wishes     what the user said about columns
 inference  the variable behind a column, where nobody declared it
+matrices   arrays of numbers read all at once
 reading    all together: every column read, its variable found, its cells encoded
 checks     weights and codes as they must be
 tallies    rows counted and merged

@@ -10,6 +10,7 @@ from rejoint.domain.columns import Codes
 from rejoint.domain.encoding import code_dtype
 from rejoint.domain.labels import nearest, show
 from rejoint.records.frames import Frame
+from rejoint.records.matrices import extremes
 
 __all__ = ["checked_codes", "checked_weight", "take_weight"]
 
@@ -84,7 +85,7 @@ def checked_codes(domain: Domain, codes: Any) -> Codes:
             f"variable, not {codes.dtype} of shape {codes.shape}."
         )
     if codes.size:
-        low, high = codes.min(axis=0), codes.max(axis=0)
+        low, high = extremes(codes)
         for n, v in enumerate(domain):
             if low[n] < -1 or high[n] >= len(v):
                 row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))

@@ -14,6 +14,7 @@ from rejoint.domain.series import read_column
 from rejoint.domain.variable import check_handle_unknown
 from rejoint.records.frames import Frame
 from rejoint.records.inference import MANY, infer_variable
+from rejoint.records.matrices import read_matrix
 from rejoint.records.wishes import Wishes
 from rejoint.remarks import remark
 
@@ -43,8 +44,11 @@ def read_table(
     wishes: Wishes,
     weight: Floats | None,
     handle_unknown: HandleUnknown,
+    matrix: NDArray[Any] | None = None,
 ) -> Encoded:
     """Encode a table in a domain, or in the one that its columns and the wishes make.
+
+    Where it is an array of two axes, `matrix` is that: most of them can be read all at once.
 
     Examples
     --------
@@ -54,6 +58,11 @@ def read_table(
     array([[ 0, -1,  1]], dtype=int16)
     """
     check_handle_unknown(handle_unknown)
+    if matrix is not None and (domain is not None or not wishes.by_name):
+        quick = read_matrix(matrix, domain)
+        if quick is not None:
+            quick[1].setflags(write=False)
+            return Encoded(*quick)
     plan = list(_named(frame, wishes) if domain is None else _matched(frame, domain))
     variables: dict[str, Variable] = {}
     strange: dict[str, Unknown] = {}

@@ -125,7 +125,8 @@ class Records:
         frame = _of_records(data) if isinstance(data, Records) else take_apart(data)
         frame, weight = take_weight(frame, sample_weight)
         wishes = read_wishes(kinds, levels, bins)
-        return cls(*read_table(frame, domain, wishes, weight, handle_unknown), weight)
+        matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
+        return cls(*read_table(frame, domain, wishes, weight, handle_unknown, matrix), weight)
 
     def __len__(self) -> int:
         """Return the number of rows."""

@@ -1,17 +1,14 @@
 """Features of a classifier: X read into records, its columns of numbers cut into bins."""
 
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import validate_data
 
-from rejoint import kernels
-from rejoint.domain import Domain, Variable
+from rejoint.domain import Domain
 from rejoint.domain.bins import quantile_edges
 from rejoint.domain.columns import Codes, Numbers
-from rejoint.domain.encoding import code_dtype
 from rejoint.domain.series import read_column
 from rejoint.estimators.reading import (
     by_name,
@@ -28,9 +25,6 @@ __all__ = ["read_features", "read_rows"]
 
 #: Different numbers above which a column is cut, and the least and largest number of bins.
 FEW, LEAST, MOST = 15, 4, 20
-
-#: Rows that are encoded at a time: few enough for the cache.
-BLOCK = 16_384
 
 
 def read_features(
@@ -70,49 +64,7 @@ def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
     validate_data(estimator, X, reset=False, skip_check_array=True)
     if not hasattr(estimator, "feature_names_in_"):
         X = renamed(X, domain)
-    quick = codes_of_integers(X, domain)
-    return Records.of(X, domain=domain).codes if quick is None else quick
-
-
-def codes_of_integers(X: Any, domain: Domain) -> Codes | None:
-    """Codes of an array of integers whose levels are integers in a row; None if it is none.
-
-    A million rows come at five times the rate of columns that are looked up one by one.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> codes_of_integers(np.array([[1, 0], [2, 3]]), Domain.of({"a": [1, 2], "b": 4}))
-    array([[0, 0],
-           [1, 3]], dtype=int16)
-    """
-    if not isinstance(X, np.ndarray) or X.dtype.kind != "i":
-        return None
-    if not all(in_a_row(variable) for variable in domain):
-        return None
-    lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
-    # Many rows in one: loops over a row of a few cells would cost more than the cells.
-    sizes = np.tile(np.array(domain.shape, dtype=np.uint64), min(BLOCK, len(X)))
-    codes = np.empty(X.shape, dtype=code_dtype(max(domain.shape)))
-
-    def encode(first: int) -> bool:
-        block = X[first : first + BLOCK]
-        if lows.any() or block.dtype != np.int64:
-            block = block - lows
-        cells = block.reshape(-1)
-        codes[first : first + BLOCK].reshape(-1)[:] = cells
-        # Negative ones are huge without a sign.
-        return bool((cells.view(np.uint64) < sizes[: len(cells)]).all())
-
-    with ThreadPoolExecutor(kernels.available_threads()) as threads:
-        known = all(threads.map(encode, range(0, len(X), BLOCK)))
-    return codes if known else None
-
-
-def in_a_row(variable: Variable) -> bool:
-    """Whether levels are integers one after another."""
-    first = variable.levels[0]
-    return all(type(x) is int and x - first == k for k, x in enumerate(variable.levels))  # type: ignore[operator]
+    return Records.of(X, domain=domain).codes
 
 
 def cuts(

@@ -12,6 +12,7 @@ from rejoint.domain.encoding import code_dtype, encode_column, unknown_text
 from rejoint.domain.series import read_column
 from rejoint.estimators.reading import by_name, checked_array, is_frame
 from rejoint.records.frames import Frame, take_apart
+from rejoint.records.matrices import codes_of_matrix
 from rejoint.remarks import remark
 
 __all__ = ["Cells", "numbers_of", "read_cells"]
@@ -51,6 +52,9 @@ def read_cells(estimator: Any, X: Any) -> Cells:
     named = frame.names is not None and hasattr(estimator, "feature_names_in_")
     names = frame.names if named and frame.names is not None else domain.names
     place = [domain.index(name) if name in domain else -1 for name in names]
+    quick = codes_of_matrix(X, domain) if type(X) is np.ndarray and X.ndim == 2 else None
+    if quick is not None:  # NaN is all that is missing
+        return Cells(frame, quick, quick < 0, place)
     codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
     gone = np.zeros(codes.shape, dtype=bool)
     strange = []
