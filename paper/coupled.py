@@ -3,9 +3,8 @@
 The paper does not say how many starts and sweeps it took: here every rank gets some random starts.
 Where variables are many, tables of complete records are never formed (``rj.AllTables``), which is
 the same problem: a sweep over all quadruples of 22 variables takes 30 milliseconds in place of a
-second. Factors are mixed with a
-little of the uniform before they predict, since a zero that comes of few records excludes what
-may well happen.
+second. Factors are mixed with some of the uniform before they predict, since a zero that comes of
+few records excludes what may well happen; how much the paper took it does not say.
 """
 
 import warnings
@@ -23,7 +22,7 @@ from rejoint.queries import posteriors
 Array = NDArray[np.float64]
 Weighting = Literal["equal", "count"]
 
-#: Share of the uniform in every column that predicts.
+#: Share of the uniform in every column that predicts, where nothing else is said.
 MIXED = 1e-3
 #: Variables from which on tables are not formed where they need not be.
 MANY = 15
@@ -62,12 +61,12 @@ def models(
         yield fit.pmf
 
 
-def softened(model: rj.LowRankPMF) -> list[Array]:
+def softened(model: rj.LowRankPMF, mixed: float = MIXED) -> list[Array]:
     """Factors with a little of the uniform in them."""
-    return [(1 - MIXED) * factor + MIXED / len(factor) for factor in model.factors]
+    return [(1 - mixed) * factor + mixed / len(factor) for factor in model.factors]
 
 
-def class_shares(model: rj.LowRankPMF, codes: NDArray[np.int16]) -> Array:
+def class_shares(model: rj.LowRankPMF, codes: NDArray[np.int16], mixed: float = MIXED) -> Array:
     """Posterior of the hidden class for records with holes, (M, F)."""
-    blocks = posteriors(model.weights, softened(model), codes)
+    blocks = posteriors(model.weights, softened(model, mixed), codes)
     return np.vstack([posterior for _, _, posterior in blocks])

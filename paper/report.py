@@ -10,6 +10,7 @@ from pathlib import Path
 from paper import conclusions
 from paper.framework import Done, Experiment, Section, Table, Text, Unavailable
 from paper.framework.rendering import markdown, page, restructured
+from paper.framework.runs import length, words
 
 #: In the order of the paper.
 NAMES = (
@@ -55,7 +56,7 @@ def build(results: Path, folder: Path) -> None:
     every = {name: done for name, (_, done) in found.items()}
     last = {"conclusions": conclusions.section(every)}
     last |= {"beyond": shown.pop("beyond")} if "beyond" in shown else {}
-    first = [introduction(every), *shown.values()]
+    first = [introduction(every, words(results)), *shown.values()]
     (folder / "report.md").write_text(markdown([*first, *last.values()], TITLE), "utf-8")
     (folder / "report.html").write_text(page([*first, *last.values()], TITLE), "utf-8")
     further = "\n.. toctree::\n   :maxdepth: 1\n\n   conclusions\n   beyond\n"
@@ -68,29 +69,22 @@ def build(results: Path, folder: Path) -> None:
 def with_times(experiment: Experiment, done: Done, section: Section) -> Section:
     """The section with a line on how it was made."""
     lacks = f"; {done.wanted - len(done)} cells are not done yet" if len(done) < done.wanted else ""
-    words = (
+    text = (
         f"Made by `python -m paper.{experiment.name}`: {len(done)} cells, "
         f"{length(done.seconds)} of one processor{lacks}."
     )
-    return Section(section.title, [*section.parts, Text(words)])
+    return Section(section.title, [*section.parts, Text(text)])
 
 
-def length(seconds: float) -> str:
-    """A time in words."""
-    if seconds < 90:
-        return f"{seconds:.0f} seconds"
-    return f"{seconds / 60:.0f} minutes" if seconds < 5400 else f"{seconds / 3600:.1f} hours"
-
-
-def introduction(found: dict[str, Done]) -> Section:
+def introduction(found: dict[str, Done], run: str) -> Section:
     """What this is, what made it, and how long it took."""
     every = Done([cell for done in found.values() for cell in done], 0)
     rows = [[name, version] for name, version in every.versions.items()]
     rows.append(["machine", f"{platform.machine()}, {os.cpu_count()} processors"])
-    return Section("How this was made", parts_of(rows, length(every.seconds)))
+    return Section("How this was made", parts_of(rows, length(every.seconds), run))
 
 
-def parts_of(rows: Sequence[Sequence[str]], total: str) -> list[Text | Table]:
+def parts_of(rows: Sequence[Sequence[str]], total: str, run: str) -> list[Text | Table]:
     """Words and versions."""
     return [
         Text(
@@ -102,6 +96,6 @@ def parts_of(rows: Sequence[Sequence[str]], total: str) -> list[Text | Table]:
             "a small part of each and checks it. Seeds are said in each section: with the same "
             "versions the numbers come out the same."
         ),
-        Text(f"All cells together took {total} of one processor."),
+        Text(f"All cells together took {total} of one processor.{run}"),
         Table(["made with", ""], rows),
     ]

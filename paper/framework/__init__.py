@@ -3,6 +3,7 @@
 cells       one result of one setting; the file they are kept in; running those that lack
 experiment  a table or figure of the paper: its cells, what is expected of them, how it is shown
 parts       sections of text, tables and figures
+runs        how long a run from nothing took
 rendering   sections as Markdown, HTML and reStructuredText
 """
 

@@ -6,6 +6,7 @@ import os
 import platform
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -106,6 +107,10 @@ class Store:
         keys = [key_of(settings) for settings in wanted]
         return Done((self.cells[key] for key in keys if key in self.cells), len(wanted))
 
+    def lacking(self, wanted: Sequence[Settings]) -> list[Settings]:
+        """Settings of the cells that are not there."""
+        return [settings for settings in wanted if key_of(settings) not in self.cells]
+
 
 def key_of(settings: Settings) -> str:
     """All settings in words: ``rank=5|order=3|seed=0``."""
@@ -141,7 +146,7 @@ def run_cells(title: str, store: Store, work: Work, wanted: Sequence[Settings], 
     Cells are independent, so each runs in a process and on a processor of its own. One that fails
     does not stop the others: the failures are raised together at the end.
     """
-    lacking = [settings for settings in wanted if key_of(settings) not in store.cells]
+    lacking = store.lacking(wanted)
     if not lacking:
         return
     # BLAS threads only get in each other's way here; must be said before a process imports NumPy.
@@ -188,12 +193,21 @@ def keep(store: Store, settings: Settings, future: Future[Cell], failures: list[
 def settle(count: Any, jobs: int) -> None:
     """Prepare a process: deaf to Ctrl-C, which the parent answers; one processor if several run."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=end_with_parent, daemon=True).start()
     if jobs > 1 and hasattr(os, "sched_setaffinity"):
         with count.get_lock():
             place = count.value
             count.value += 1
         allowed = sorted(os.sched_getaffinity(0))
         os.sched_setaffinity(0, {allowed[place % len(allowed)]})
+
+
+def end_with_parent() -> None:
+    """Leave when the parent has ended, whatever ended it: a worker would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def timed(work: Work, settings: dict[str, Any]) -> Cell:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from paper import table5
 from paper.framework import Done
 from paper.printed import MOVIES, ORDERS, SETS
 from paper.verdicts.conclusion import Conclusion, Found, Verdict
@@ -15,11 +16,24 @@ AVERAGES = ("Global Average", "User Average", "Movie Average")
 EVEN = 0.0005
 
 
-def means(done: Done, value: str) -> Callable[[str, str], float]:
-    """Mean over the splits, by set and method; NaN where there is none."""
+Mean = Callable[[str, str], float]
+
+
+def wrong_labels(done: Done) -> Mean:
+    """Mean share of wrong labels by set and method, as in Table V; NaN where there is none."""
 
     def mean(dataset: str, method: str) -> float:
-        values = done.where(dataset=dataset, method=method).values(value)
+        values = table5.errors(done, method, dataset)
+        return float(values.mean()) if len(values) else np.nan
+
+    return mean
+
+
+def off_ratings(done: Done) -> Mean:
+    """Mean RMSE by set and method, as in Table VII; NaN where there is none."""
+
+    def mean(dataset: str, method: str) -> float:
+        values = done.where(dataset=dataset, method=method).values("rmse")
         return float(values.mean()) if len(values) else np.nan
 
     return mean
@@ -44,7 +58,7 @@ def against(a: float, b: float) -> str:
 
 def beats_naive_bayes(found: Found) -> Verdict:
     """The label and the features given a hidden variable, against given the label."""
-    error = means(found["table5"], "error")
+    error = wrong_labels(found["table5"])
     both = {s: (error(s, QUADRUPLES), error(s, "Naive Bayes")) for s in SETS}
     rows = {s: (a < b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
     return on_most(rows, "Table V: quadruples have fewer errors than naive Bayes")
@@ -52,7 +66,7 @@ def beats_naive_bayes(found: Found) -> Verdict:
 
 def order_helps(found: Found) -> Verdict:
     """Pairs, triples, quadruples on labels."""
-    error = means(found["table5"], "error")
+    error = wrong_labels(found["table5"])
     errors = {s: [error(s, m) for m in (PAIRS, TRIPLES, QUADRUPLES)] for s in SETS}
     rows = {
         s: (e[2] <= min(e) + EVEN, ", ".join(f"{x:.3f}" for x in e))
@@ -65,13 +79,13 @@ def order_helps(found: Found) -> Verdict:
 def against_machines(found: Found) -> Verdict:
     """Two classes, against support vector machines."""
     done = found["table5"]
-    error = means(done, "error")
+    error = wrong_labels(done)
     machines = ("SVM (Linear)", "SVM (RBF)")
     rows = {}
     for name in BINARY:
         ours, theirs = error(name, QUADRUPLES), min(error(name, m) for m in machines)
         if np.isfinite(ours + theirs):
-            spread = done.where(dataset=name, method=QUADRUPLES).values("error").std()
+            spread = table5.errors(done, QUADRUPLES, name).std()
             rows[name] = ours <= theirs + max(spread, EVEN), against(ours, theirs)
     words = "Table V, two classes: quadruples below the better machine, or within one deviation"
     return on_most(rows, words)
@@ -79,7 +93,7 @@ def against_machines(found: Found) -> Verdict:
 
 def many_classes(found: Found) -> Verdict:
     """Several classes, against support vector machines."""
-    error = means(found["table5"], "error")
+    error = wrong_labels(found["table5"])
     both = {s: (error(s, QUADRUPLES), error(s, "SVM (RBF)")) for s in MULTICLASS}
     rows = {s: (a > b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
     words = "Table V, several classes: the RBF machine has fewer errors than quadruples"
@@ -93,7 +107,7 @@ def many_classes(found: Found) -> Verdict:
 
 def lower(found: Found, ours: Sequence[str], theirs: Sequence[str], words: str) -> Verdict:
     """Whether the best of some rows of Table VII is below the best of others, by RMSE."""
-    error = means(found["table7"], "rmse")
+    error = off_ratings(found["table7"])
     both = {name: [min(error(name, m) for m in rows) for rows in (ours, theirs)] for name in MOVIES}
     rows = {s: (a < b, against(a, b)) for s, (a, b) in both.items() if np.isfinite(a + b)}
     return on_most(rows, f"Table VII: {words}")

@@ -1,14 +1,18 @@
 """Cells that are kept, and the parts of a report."""
 
 import json
+import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 import xml.etree.ElementTree as ET
+from pathlib import Path
 
 import numpy as np
 import pytest
-from paper.framework import Done, Expected, Experiment, Figure, Section, Table, Text, spread
+from paper.framework import Done, Expected, Experiment, Figure, Section, Table, Text, runs, spread
 from paper.framework.cells import Store, key_of, run_cells
 from paper.framework.rendering import markdown, page, restructured
 
@@ -120,3 +124,56 @@ def test_restructured_text_is_read_without_complaint():
     tree = core.publish_doctree(text, settings_overrides={"report_level": 1})
     assert not list(tree.findall(lambda node: node.tagname == "system_message"))
     assert "2 * 3 <b> and x_ too." in tree.astext()
+
+
+ALONE = """
+import os, sys, time
+from pathlib import Path
+from paper.framework.cells import Store, run_cells
+
+def sleep(seed):
+    time.sleep(60 * (seed > 1))
+    return {"worker": os.getpid()}
+
+if __name__ == "__main__":
+    run_cells("demo", Store(Path(sys.argv[1])), sleep, [{"seed": s} for s in range(8)], jobs=2)
+"""
+
+
+def alive(process):
+    stat = Path(f"/proc/{process}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks /proc what is alive")
+def test_no_worker_outlives_a_killed_run(tmp_path):
+    script, path = tmp_path / "alone.py", tmp_path / "cells.json"
+    script.write_text(ALONE)
+    known = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    run = subprocess.Popen([sys.executable, script, path], env=known)
+    try:
+        wait_for(lambda: len(Store(path).cells) == 2)
+    finally:
+        run.kill()
+        run.wait()
+    workers = {cell.values["worker"] for cell in Store(path).cells.values()}
+    wait_for(lambda: not any(map(alive, workers)))
+
+
+def wait_for(condition, seconds=30):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it did not come to be"
+        time.sleep(0.05)
+
+
+def test_run_from_nothing_is_told(tmp_path):
+    experiment = Experiment("demo", lambda fast: WANTED, slowly, section=None)
+    assert runs.words(tmp_path) == ""
+    assert runs.lacking([experiment], tmp_path) == (4, 4)
+    run_cells("demo", experiment.store(tmp_path, fast=False), slowly, WANTED[:1], jobs=1)
+    assert runs.lacking([experiment], tmp_path) == (3, 4)
+    runs.keep(tmp_path, cells=1234, seconds=3600.4, jobs=2)
+    words = "One run from nothing, 1,234 cells in 2 processes, took 60 minutes by the clock."
+    assert runs.words(tmp_path).strip() == words
+    assert {p.name for p in tmp_path.iterdir()} == {"demo.json", "run.json"}
