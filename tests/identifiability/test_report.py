@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import hanging, lemmas
+from rejoint.identifiability import concerns, hanging, lemmas
+from rejoint.identifiability import layout as layouts
 from rejoint.identifiability.layout import elementary, layout
 from rejoint.identifiability.partitions import Splits, balanced
 
@@ -261,3 +262,78 @@ def test_html_escapes_and_shows_every_bound():
 def test_errors_in_words(call, words):
     with pytest.raises((ValueError, TypeError, KeyError), match=words):
         call()
+
+
+def test_names_that_are_numbers_are_names():
+    domain = rj.Domain.of({"2": 2, "0": 3, "1": 4, "5": 2})
+    given = {("2", "0", "1"): np.ones((2, 3, 4)), ("1", "5"): np.ones((4, 2))}
+    tables = rj.Marginals.from_tables(given, domain=domain)
+    assert report(tables).layout.apart == (("2", "5"), ("0", "5"))
+    assert "together: 2 and 5; 0 and 5." in concerns.of_tables(tables, 2).words
+
+
+def test_tables_without_records_say_nothing():
+    codes = np.array([[0, 1, -1], [1, 0, -1], [-1, 1, 1], [-1, 0, 0]], dtype=np.int16)
+    records = rj.Records(rj.Domain.of_shape([2, 2, 2]), codes)
+    tables = rj.Marginals.count(records, order=2)
+    assert report(tables).layout.apart == (("x0", "x2"),)
+
+
+def test_wide_tables_are_counted_without_listing_their_parts():
+    pair = [tuple(range(20)), tuple(range(18, 25))]
+    said = report([2] * 25, subsets=pair)
+    assert said.layout.equations == 2**20 + 2**7 - 2**2 - 1
+    assert said.layout.subsets == tuple(pair)
+    many = [tuple(range(k, k + 18)) for k in range(15)]
+    with pytest.raises(ValueError, match="too many smaller ones to be listed"):
+        report([2] * 32, subsets=many)
+
+
+def test_equations_by_inclusion_and_by_listing(monkeypatch):
+    subsets = [(0, 1, 2), (1, 2, 3, 4), (0, 4), (2, 5), (0, 3, 5)]
+    levels = [2, 3, 4, 2, 3, 5]
+    counted = layout(levels, subsets=subsets).equations
+    monkeypatch.setattr(layouts, "FEW", 0)
+    assert layout(levels, subsets=subsets).equations == counted
+
+
+def test_hundreds_of_variables():
+    said = report([6] * 500, order=3, rank=100)
+    assert (
+        said["Lemma 3"].rank == 2**16
+    )  # groups of 167 and 166 have d = 836 and 831: 2^(9 + 9 - 2)
+    assert said["Proposition 1"].value == float("inf")
+    assert "Proposition 1" in str(said)
+
+
+def test_sides_beyond_the_range_of_machine_numbers():
+    big = 10**5
+    rank = lemmas.compound(np.array([big]), np.array([big]), np.array([10**12]))[0]
+    right = big * (big - 1) * big * (big - 1)
+    assert 2 * int(rank) * (int(rank) - 1) <= right < 2 * (int(rank) + 1) * int(rank)
+
+
+def test_groups_are_never_empty_where_they_need_not_be():
+    said = report([3] * 3, order=3)
+    assert all(len(b.partition) == 3 and all(b.partition) for b in said.bounds if b.partition)
+
+
+def test_every_result_prints_its_partition_and_basis():
+    said = report([3] * 6, order=3)
+    assert "{x0} {x1} {x2 x3 x4 x5}" in str(said)  # of Theorem 1, though it is not proved
+    assert "(3I-2)/2" in str(said["One table (Kruskal)"])
+    assert "hangs on it" in str(said["One table (Kruskal)"])
+
+
+def test_something_else_with_a_domain():
+    pmf = rj.LowRankPMF([1.0], [[[0.5], [0.5]]])
+    with pytest.raises(TypeError, match=r"got a LowRankPMF\. Give its \.domain"):
+        report(pmf)
+
+
+def test_many_random_triples_in_seconds():
+    rng = np.random.default_rng(0)
+    subsets = [tuple(sorted(rng.permutation(60)[:3].tolist())) for _ in range(800)]
+    said = report([3] * 60, subsets=subsets)
+    assert said.best.rank >= 4
+    assert rj.identifiability.jacobian([3] * 60, said.best.rank, subsets).parameters

@@ -131,10 +131,8 @@ def _show(said: Any, details: list[Any], planned: Any, every: bool, as_json: boo
             }
         )
         return
-    from rejoint.identifiability.reporting import partition_words, standing
-
     rows = [
-        (b.name, standing(b), partition_words(b) if b.proved else "", b.rank)
+        (b.name, b.standing, b.groups, b.rank)
         for b in (*said.bounds, *said.limits)
         if every or b.proved
     ]

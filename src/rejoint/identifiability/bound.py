@@ -8,6 +8,9 @@ __all__ = ["Bound"]
 Origin = Literal["printed", "corrected", "literature", "limit"]
 Groups = tuple[tuple[str, ...], ...]
 
+#: Letters of a partition that is shown by names.
+LINE = 60
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -34,8 +37,11 @@ class Bound:
 
     Examples
     --------
-    >>> Bound("Theorem 1", 24, False, "printed", "equal levels").rank
-    24
+    >>> import rejoint as rj
+    >>> print(rj.identifiability.report([3] * 6, order=3)["One table (Kruskal)"])
+    One table (Kruskal): rank 3, proved, {x0} {x1} {x2}. Rests on: factors drawn from a \
+continuous distribution; one table is unique by itself ((3I-2)/2 for three variables of I levels), \
+and every other variable hangs on it, or on those that do, by overlapping tables.
     """
 
     name: str
@@ -46,5 +52,21 @@ class Bound:
     partition: Groups = ()
     value: float = float("nan")
 
+    @property
+    def standing(self) -> str:
+        """Whether it is proved, in a word or two."""
+        if self.origin == "limit":
+            return "limit"
+        return "proved" if self.proved else "printed, not proved"
+
+    @property
+    def groups(self) -> str:
+        """The partition in a line; by the sizes of its groups where names would be too long."""
+        text = " ".join("{" + " ".join(group) + "}" for group in self.partition)
+        if len(text) <= LINE:
+            return text
+        return "groups of " + ", ".join(str(len(group)) for group in self.partition)
+
     def __str__(self) -> str:
-        return f"{self.name}: rank {self.rank}"
+        known = ", ".join(filter(None, [f"rank {self.rank}", self.standing, self.groups]))
+        return f"{self.name}: {known}. Rests on: {self.assumptions}."

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rejoint.domain import Domain
 from rejoint.domain.labels import plural
 from rejoint.identifiability.goodman import generic_ranks
-from rejoint.identifiability.layout import Layout, layout
+from rejoint.identifiability.layout import Layout, filled, of_positions
 from rejoint.identifiability.lemmas import kruskal
 from rejoint.identifiability.partitions import balanced
 from rejoint.identifiability.reporting import apart_words
@@ -50,12 +50,10 @@ def of_tables(marginals: Marginals, rank: int) -> Concern:
     """
     if max((len(m.variables) for m in marginals.moments), default=0) > 2:
         return Concern()
-    counted = np.flatnonzero(np.asarray(marginals.table_weight) > 0)
-    subsets = [marginals.index_subsets[i] for i in counted]
-    subsets += [m.variables for m in marginals.moments]
+    subsets = [*filled(marginals), *(m.variables for m in marginals.moments)]
     if len(subsets) > LISTED and len({len(s) for s in subsets}) > 1:
         return Concern()
-    return of_layout(layout(subsets=subsets, domain=marginals.domain), rank)
+    return of_layout(of_positions(marginals.domain, subsets), rank)
 
 
 def of_layout(tables: Layout, rank: int) -> Concern:
@@ -145,7 +143,7 @@ def of_records(records: Records, rank: int) -> Concern:
     if len(patterns) > 200 or patterns.sum(axis=1).max() > WIDE:
         return Concern(together, True)
     subsets = [tuple(int(n) for n in np.flatnonzero(row)) for row in patterns if row.any()]
-    tables = layout(subsets=subsets, domain=records.domain)
+    tables = of_positions(records.domain, subsets)
     words = "" if rank == 1 or tables.uncovered else open_part(tables, rank)[0]
     return Concern(" ".join(filter(None, [together, words])), True)
 

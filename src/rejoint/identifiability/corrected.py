@@ -27,6 +27,7 @@ from rejoint.identifiability.lemmas import (
 from rejoint.identifiability.partitions import Splits, balanced
 from rejoint.identifiability.printed import named
 
+EXPECTED = "Chiantini-Ottaviani-Vannieuwenhoven 2014"
 GENERIC = "factors drawn from a continuous distribution"
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -57,7 +58,7 @@ def grouped_bounds(tables: Layout) -> list[Bound]:
     for name, rule, structured, needs in LEMMAS:
         extra = order - 2 if structured else 1
         found.append(best_split(tables, right, name, rule, extra, needs))
-        if len(set(tables.levels)) == 1:
+        if wrong.equal and wrong.fits:
             found.append(as_printed(tables, wrong, name, rule, extra))
     return found
 
@@ -70,7 +71,7 @@ def best_split(
         first, second, third, squares = splits.sums
         pairs = (third * third - squares) // 2 if taken > 1 else 0
         ranks = rule(1 + first, 1 + second, 1 + third + pairs)
-        groups = splits.partition(int(np.argmax(ranks)))
+        groups = splits.partition(most_even(ranks, splits))
     else:
         groups = balanced(tables.free, 3)
     sides = [1 + sum(tables.free[n] for n in group) for group in groups]
@@ -88,6 +89,12 @@ def best_split(
     )
 
 
+def most_even(ranks: Any, splits: Splits) -> int:
+    """Where the largest rank is attained; of several places, that of the largest least group."""
+    least = np.minimum(np.minimum(splits.sums[0], splits.sums[1]), splits.sums[2])
+    return int(np.argmax(np.where(ranks == ranks.max(), least, -1)))
+
+
 def as_printed(tables: Layout, splits: Splits, name: str, rule: Rule, taken: int) -> Bound:
     """The lemma with ``I |S_k|`` as sides, as the proofs take it, for equal levels.
 
@@ -99,7 +106,7 @@ def as_printed(tables: Layout, splits: Splits, name: str, rule: Rule, taken: int
         count = third // levels
         third = levels**2 * (count // 2) * (count - count // 2)
     ranks = rule(first, second, third)
-    where = int(np.argmax(ranks))
+    where = most_even(ranks, splits)
     groups = splits.partition(where)
     return Bound(
         f"{name}, sides I|S_k|",
@@ -132,7 +139,7 @@ def expected_rank(tables: Layout) -> list[Bound]:
             sides = tuple(1 + sum(tables.free[n] for n in group) for group in groups)
             rank = below_expected(sides)
             if rank > best[0]:
-                best = max(best, (min(rank, carried(tables, some)), groups))
+                best = max(best, (carried(tables, some, rank), groups))
     return [expected_bound(tables, *best)] if best[0] else []
 
 
@@ -148,7 +155,7 @@ def expected_bound(tables: Layout, rank: int, groups: Sequence[Sequence[int]]) -
     """The same as a bound."""
     sides = [1 + sum(tables.free[n] for n in group) for group in groups]
     return Bound(
-        "Chiantini-Ottaviani-Vannieuwenhoven 2014",
+        EXPECTED,
         rank,
         True,
         "literature",
@@ -209,7 +216,7 @@ def single_table(tables: Layout) -> Bound | None:
         if len(subset) >= 3:
             rank, groups = one_table(tables, subset)
             if rank > best[0]:
-                best = max(best, (min(rank, carried(tables, subset)), groups))
+                best = max(best, (carried(tables, subset, rank), groups))
     if not best[0]:
         return None
     rank, groups = best

@@ -6,7 +6,7 @@ from itertools import product
 import numpy as np
 
 from rejoint.identifiability.bound import Bound
-from rejoint.identifiability.corrected import GENERIC, LEMMAS, expected_bound
+from rejoint.identifiability.corrected import EXPECTED, GENERIC, LEMMAS, expected_bound
 from rejoint.identifiability.hanging import carried
 from rejoint.identifiability.layout import Layout
 from rejoint.identifiability.lemmas import below_expected, compound, full_column_rank
@@ -31,19 +31,25 @@ def listed_bounds(tables: Layout) -> list[Bound]:
     4
     """
     found: dict[str, tuple[int, Groups]] = {}
-    for groups in groupings(tables):
-        limit = carried(tables, [n for group in groups for n in group])
-        for name, rank in ranks_of(tables, groups):
-            best = min(rank, limit)
-            if best > found.get(name, (0, ()))[0]:
-                found[name] = best, groups
-    return [as_bound(tables, name, *best) for name, best in found.items()]
+    said = [(ranks_of(tables, groups), groups) for groups in groupings(tables)]
+    # The most promising first: those that cannot do better need no look at what hangs on them.
+    for ranks, groups in sorted(said, key=lambda pair: -max(rank for _, rank in pair[0])):
+        better = [(name, rank) for name, rank in ranks if rank > found.get(name, (0, ()))[0]]
+        if not better:
+            continue
+        most = max(rank for _, rank in better)
+        limit = carried(tables, [n for group in groups for n in group], most)
+        for name, rank in better:
+            if min(rank, limit) > found.get(name, (0, ()))[0]:
+                found[name] = min(rank, limit), groups
+    names = [*(name for name, *_ in LEMMAS), EXPECTED]
+    return [as_bound(tables, name, *found[name]) for name in names if name in found]
 
 
 def ranks_of(tables: Layout, groups: Groups) -> list[tuple[str, int]]:
     """What each result says of one grouping, into three groups or four."""
     sides = sorted(1 + sum(tables.free[n] for n in group) for group in groups)
-    said = [("Chiantini-Ottaviani-Vannieuwenhoven 2014", below_expected(tuple(sides)))]
+    said = [(EXPECTED, below_expected(tuple(sides)))]
     if len(sides) == 3:
         # All three may be the third side of Lemmas 2 and 4.
         turns = [(sides[0], sides[1], sides[2]), (sides[0], sides[2], sides[1])]
@@ -59,7 +65,7 @@ def ranks_of(tables: Layout, groups: Groups) -> list[tuple[str, int]]:
 def groupings(tables: Layout) -> list[Groups]:
     """Groups grown from tables: a variable joins where all tables across are there."""
     free = tables.free
-    closure = {s for s in tables.closure if 3 <= len(s) <= 4 and all(free[n] for n in s)}
+    closure = {s for s in tables.parts(3, 4) if all(free[n] for n in s)}
     rng = np.random.default_rng(0)
     down = sorted(range(len(free)), key=lambda n: -free[n])
     found: dict[Groups, None] = {}
@@ -99,7 +105,7 @@ def grown(
 
 def as_bound(tables: Layout, name: str, rank: int, groups: Groups) -> Bound:
     """The result in words."""
-    if name.startswith("Chiantini"):
+    if name == EXPECTED:
         return expected_bound(tables, rank, groups)
     sides = [1 + sum(tables.free[n] for n in group) for group in groups]
     merged = ", two of them multiplied into the third" if len(groups) == 4 else ""

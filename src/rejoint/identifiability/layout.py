@@ -1,6 +1,6 @@
 """Layout: which variables there are, and of which subsets of them there are tables."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -19,8 +19,11 @@ __all__ = ["Layout", "layout"]
 Levels = Sequence[int] | Domain | Marginals
 Subsets = Sequence[Sequence[Any] | str]
 
-#: Subsets beyond which tables are no longer listed one by one.
+#: Parts of tables beyond which they are no longer listed one by one.
 LISTED = 2_000_000
+
+#: Tables up to which cells are counted by inclusion and exclusion, however large the tables.
+FEW = 14
 
 
 @dataclass(frozen=True)
@@ -46,22 +49,22 @@ class Layout:
     order: int | None
     subsets: tuple[Subset, ...] = ()
 
-    @property
+    @cached_property
     def levels(self) -> tuple[int, ...]:
         """Number of levels of each variable."""
         return self.domain.shape
 
-    @property
+    @cached_property
     def free(self) -> tuple[int, ...]:
         """Free probabilities of each variable: its levels less one."""
         return tuple(size - 1 for size in self.levels)
 
-    @property
+    @cached_property
     def rows(self) -> int:
         """Parameters of one class: a weight, and the free probabilities of all variables."""
         return 1 + sum(self.free)
 
-    @property
+    @cached_property
     def largest(self) -> int:
         """Variables of the largest table."""
         return self.order or max((len(s) for s in self.subsets), default=0)
@@ -82,29 +85,36 @@ class Layout:
             return iter(self.subsets)
         return combinations(range(len(self.domain)), self.order)
 
-    @cached_property
-    def closure(self) -> frozenset[Subset]:
-        """All subsets of the subsets but the empty one: whatever the tables know."""
-        if self.number << self.largest > 16 * LISTED:
+    def parts(self, *sizes: int) -> set[Subset]:
+        """All subsets of the subsets, of some sizes: what the tables know of so many variables."""
+        count = sum(comb(self.largest, size) for size in sizes) * self.number
+        if count > LISTED:
             raise ValueError(
                 f"{plural(self.number, 'table')} of up to {self.largest} variables hold too many "
                 "smaller ones to be listed: ask about fewer, or about all of an order (order=)."
             )
-        return frozenset(
+        return {
             part
             for subset in self.tables()
-            for size in range(1, len(subset) + 1)
+            for size in sizes
             for part in combinations(subset, size)
-        )
+        }
 
     @cached_property
     def equations(self) -> int:
         """Independent numbers that the tables hold, besides that they add up to one."""
         if self.order is not None:
             return sum(elementary(self.free, self.order)[1:])
-        if self.whole:
-            return prod(self.levels) - 1
-        return sum(prod(self.free[n] for n in part) for part in self.closure)
+        if self.number <= FEW:
+            return cells_of_union([set(subset) for subset in self.subsets], self.levels) - 1
+        return self.moments_of(*range(1, self.largest + 1))
+
+    def moments_of(self, *sizes: int) -> int:
+        """Independent numbers that are on so many variables."""
+        if self.order is not None:
+            sums = elementary(self.free, self.order)
+            return sum(sums[size] for size in sizes if size <= self.order)
+        return sum(prod(self.free[n] for n in part) for part in self.parts(*sizes))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
@@ -141,7 +151,8 @@ class Layout:
     def words(self) -> str:
         """The tables for people."""
         if self.order is not None:
-            return f"all {plural(self.number, 'table')} of order {self.order}"
+            many = f"all {plural(self.number, 'table')}" if self.number > 1 else "one table"
+            return f"{many} of order {self.order}"
         orders = sorted({len(s) for s in self.subsets})
         listed = " and ".join(map(str, orders))
         return f"{plural(self.number, 'table')} of order {listed}"
@@ -179,7 +190,7 @@ def layout(
     said = domain if domain is not None else levels
     if isinstance(said, Marginals):
         if subsets is None and order is None:
-            subsets = said.subsets
+            return of_positions(said.domain, filled(said))
         said = said.domain
     variables = said if isinstance(said, Domain) else Domain.of_shape(whole_levels(said))
     if not len(variables):
@@ -195,27 +206,45 @@ def layout(
 
 
 def listed(variables: Domain, subsets: Subsets) -> Layout:
-    """The layout of given subsets: those inside others say nothing of their own."""
+    """The layout of given subsets, by names or by positions."""
     if isinstance(subsets, str):
         raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
-    found = {position_set(variables, subset) for subset in subsets}
+    return of_positions(variables, {position_set(variables, subset) for subset in subsets})
+
+
+def filled(marginals: Marginals) -> set[Subset]:
+    """Subsets whose tables say something: they rest on records, and have weight."""
+    says = (np.asarray(marginals.totals) > 0) & (np.asarray(marginals.table_weight) > 0)
+    return {s for s, there in zip(marginals.index_subsets, says, strict=True) if there}
+
+
+def of_positions(variables: Domain, found: Collection[Subset]) -> Layout:
+    """The layout of increasing positions: subsets inside others say nothing of their own."""
     if not found:
         raise ValueError("subsets is empty: name at least one table, for example [(0, 1, 2)].")
-    sizes = {len(s) for s in found}
-    if len(sizes) == 1 and len(found) == comb(len(variables), min(sizes)):
-        return Layout(variables, min(sizes))
-    kept: list[Subset] = []
-    parts: set[Subset] = set()
-    for subset in sorted(found, key=lambda s: (-len(s), s)):
-        if subset not in parts:
-            kept.append(subset)
-            if len(subset) <= 20:
-                parts.update(c for k in range(1, len(subset)) for c in combinations(subset, k))
-    sizes = {len(s) for s in kept}
-    size = min(sizes)
-    if len(sizes) == 1 and len(kept) == comb(len(variables), size):
+    kept = {*found}
+    if len({len(s) for s in kept}) > 1:
+        kept = {*outermost(kept)}
+    size = min(map(len, kept))
+    if len(kept) == comb(len(variables), size) and all(len(s) == size for s in kept):
         return Layout(variables, size)
     return Layout(variables, None, tuple(sorted(kept)))
+
+
+def outermost(subsets: Collection[Subset]) -> list[Subset]:
+    """Those that are inside no other."""
+    kept: list[Subset] = []
+    parts: set[Subset] = set()
+    wide: list[set[int]] = []  # their parts are too many to be listed
+    for subset in sorted(subsets, key=len, reverse=True):
+        if subset in parts or any(outer.issuperset(subset) for outer in wide):
+            continue
+        kept.append(subset)
+        if len(subset) > 8:
+            wide.append({*subset})
+        else:
+            parts.update(c for k in range(1, len(subset)) for c in combinations(subset, k))
+    return kept
 
 
 def position_set(variables: Domain, subset: Sequence[Any] | str) -> Subset:
@@ -239,9 +268,10 @@ def position_set(variables: Domain, subset: Sequence[Any] | str) -> Subset:
 def whole_levels(levels: Any) -> list[int]:
     """Numbers of levels, checked."""
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
+        has = " Give its .domain." if isinstance(getattr(levels, "domain", None), Domain) else ""
+        got = f"a {type(levels).__name__}.{has}" if has else f"{levels!r}."
         raise TypeError(
-            f"levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got "
-            f"{levels!r}."
+            f"levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got {got}"
         )
     for n, size in enumerate(levels):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -250,6 +280,22 @@ def whole_levels(levels: Any) -> list[int]:
                 "of at least 1."
             )
     return [int(size) for size in levels]
+
+
+def cells_of_union(subsets: Sequence[set[int]], levels: Sequence[int]) -> int:
+    """Cells of some tables without those that follow from others, by inclusion and exclusion.
+
+    Examples
+    --------
+    >>> cells_of_union([{0, 1}, {1, 2}], [2, 2, 3])  # 4 + 6, less the 2 of what they share
+    8
+    """
+    total = 0
+    for count in range(1, len(subsets) + 1):
+        for some in combinations(subsets, count):
+            shared = set.intersection(*some)
+            total -= (-1) ** count * prod(levels[n] for n in shared)
+    return total
 
 
 def elementary(values: Sequence[int], order: int) -> list[int]:

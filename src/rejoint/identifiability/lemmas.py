@@ -76,10 +76,11 @@ def compound(d1: Whole, d2: Whole, d3: Whole) -> Whole:
     >>> compound(5, 5, 9), compound(2, 6, 9)
     (9, 6)
     """
-    right = np.asarray(d1 * (d1 - 1) * d2 * (d2 - 1))
-    # F (F - 1) <= right/2 means F <= (1 + sqrt(1 + 2 right))/2.
-    roots = np.array([(1 + isqrt(1 + 2 * int(r))) // 2 for r in right.ravel()])
-    return plain(np.maximum(np.minimum(d3, roots.reshape(right.shape)), 1))
+    left, right = np.broadcast_arrays(d1 * (d1 - 1), d2 * (d2 - 1))
+    # F (F - 1) <= product/2 means F <= (1 + sqrt(1 + 2 product))/2; in whole numbers of any size.
+    products = zip(left.ravel().tolist(), right.ravel().tolist(), strict=True)
+    roots = np.array([(1 + isqrt(1 + 2 * a * b)) // 2 for a, b in products])
+    return plain(np.maximum(np.minimum(d3, roots.reshape(left.shape)), 1))
 
 
 def below_expected(sides: tuple[int, ...]) -> int:

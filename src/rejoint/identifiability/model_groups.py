@@ -21,6 +21,9 @@ Groups = tuple[tuple[int, ...], ...]
 #: Groupings that are tried, at the most.
 TRIED = 40
 
+#: Rows of one table over known variables that are looked at, at the most.
+ROWS = 4096
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -115,5 +118,11 @@ def rows_beside(tables: Layout, pmf: LowRankPMF, m: int, known: set[int]) -> Arr
     else:
         held = (s for s in tables.subsets if m in s)
         beside = {tuple(n for n in s if n != m and n in known) for s in held}
-    parts = [khatri_rao(pmf, part) for part in sorted(beside) if part]
+    parts = [khatri_rao(pmf, narrowed(tables, part)) for part in sorted(beside) if part]
     return np.vstack(parts) if parts else None
+
+
+def narrowed(tables: Layout, part: tuple[int, ...]) -> tuple[int, ...]:
+    """The first variables of a wide table, as many as keep its rows few."""
+    rows = np.cumprod([float(tables.levels[n]) for n in part])
+    return part[: max(1, int((rows <= ROWS).sum()))]

@@ -51,9 +51,15 @@ class Splits:
         return tuple(value // self.unit for value in self.values)
 
     @property
+    def equal(self) -> bool:
+        """Whether all numbers are the same: then only the sizes of the groups matter."""
+        return len({*self.values}) == 1 and self.values[0] > 0
+
+    @property
     def fits(self) -> bool:
         """Whether the tabulation is small enough."""
-        return (1 + len(self.values)) * (1 + sum(self.small)) ** 2 <= LARGEST
+        size = 1 + sum(self.small)
+        return size**2 * (1 if self.equal else 1 + len(self.values)) <= LARGEST
 
     @cached_property
     def steps(self) -> NDArray[np.int64]:
@@ -77,6 +83,9 @@ class Splits:
     @cached_property
     def places(self) -> NDArray[np.intp]:
         """The sums that can be reached, (K, 2), in units."""
+        if self.equal:
+            size = np.arange(1 + len(self.values))
+            return np.argwhere(size[:, None] + size <= len(self.values))
         return np.argwhere(self.steps[-1] >= 0)
 
     @cached_property
@@ -84,6 +93,9 @@ class Splits:
         """Sums of the three groups, and least sum of squares in the third, for each place."""
         first, second = self.places[:, 0] * self.unit, self.places[:, 1] * self.unit
         total = sum(self.values)
+        if self.equal:
+            third = total - first - second
+            return first, second, third, third * self.unit
         squares = sum(v * v for v in self.values)
         third_squares = squares - self.steps[-1][tuple(self.places.T)] * self.unit**2
         return first, second, total - first - second, third_squares
@@ -92,6 +104,9 @@ class Splits:
         """Which numbers are in which group, for one place."""
         groups: tuple[list[int], ...] = ([], [], [])
         s1, s2 = map(int, self.places[where])
+        if self.equal:
+            every = tuple(range(len(self.values)))
+            return every[:s1], every[s1 : s1 + s2], every[s1 + s2 :]
         for n in reversed(range(len(self.small))):
             value, now = self.small[n], self.steps[n + 1, s1, s2]
             before, gain = self.steps[n], value * value

@@ -90,7 +90,7 @@ class Wish:
         """Whether every variable is covered, and equations are to spare."""
         if tables.uncovered:
             return False
-        third = sum(prod(tables.free[n] for n in part) for part in tables.closure if len(part) > 2)
+        third = tables.equations - tables.moments_of(1, 2)
         turns = self.rank * (self.rank - 1) // 2
         enough = tables.equations >= (1 + self.slack) * (tables.columns(self.rank) - 1)
         return enough and third >= (1 + self.slack) * turns
@@ -214,7 +214,7 @@ def fewest(wish: Wish) -> int:
     known = wish.layout([]) if wish.given else None
     there = known.equations if known else 0
     covered = len(free) - len(known.uncovered) if known else 0
-    old = sum(prod(free[n] for n in p) for p in known.closure if len(p) > 2) if known else 0
+    old = there - known.moments_of(1, 2) if known else 0
     alone = 0 if known else sum(free)
     parameters = wish.rank * (1 + sum(free)) - 1
     turns = wish.rank * (wish.rank - 1) // 2

@@ -20,6 +20,9 @@ from rejoint.identifiability.ranks import whole_rank
 
 __all__ = ["Report", "report"]
 
+#: Where the rest is: it would not fit into a line of the table.
+BASIS = "What a result rests on: print(report[name])."
+
 #: Named, not evaluated: what their statement takes is more than sides and subsets.
 ELSEWHERE = (
     "Not evaluated: Sorensen-De Lathauwer 2015 (coupled decompositions: conditions on the "
@@ -95,20 +98,21 @@ determine it, unless its factors have enough zeros. Add tables of three variable
         """
         absent = self.layout.uncovered
         if absent:
-            return f"No table contains {show(absent)}: nothing is known about it."
+            it = "it" if len(absent) == 1 else "them"
+            return f"No table contains {show(absent)}: nothing is known about {it}."
         return open_words(self) if self.rank is None else rank_words(self, self.rank)
 
     def __str__(self) -> str:
         lines = [repr(self.layout)[7:-1] + ".", "", *rows(self), "", self.verdict]
         if self.layout.apart:
             lines.append(apart_words(self.layout))
-        return "\n".join([*lines, ELSEWHERE])
+        return "\n".join([*lines, BASIS, ELSEWHERE])
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{h}</th>" for h in ("result", "rank", "", "partition", "rests on"))
         body = "".join(
-            f"<tr><td>{escape(b.name)}</td><td>{b.rank:,}</td><td>{standing(b)}</td>"
-            f"<td>{escape(partition_words(b))}</td><td>{escape(b.assumptions)}</td></tr>"
+            f"<tr><td>{escape(b.name)}</td><td>{b.rank:,}</td><td>{b.standing}</td>"
+            f"<td>{escape(b.groups)}</td><td>{escape(b.assumptions)}</td></tr>"
             for b in (*self.bounds, *self.limits)
         )
         return (
@@ -158,29 +162,31 @@ def report(
     6 variables; all 20 tables of order 3.
     <BLANKLINE>
     result                                     rank
-    Theorem 1                                     4  printed, not proved
-    Theorem 2                                     4  printed, not proved
-    Theorem 2, closed form                        3  printed, not proved
+    Theorem 1                                     4  printed, not proved  {x0} {x1} {x2 x3 x4 x5}
+    Theorem 2                                     4  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
+    Theorem 2, closed form                        3  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
     Table II/III                                  4  printed, not proved
-    Lemma 1 (Kruskal)                             6  proved     {x2} {x0 x1} {x3 x4 x5}
-    Lemma 1 (Kruskal), sides I|S_k|               8  printed, not proved
-    Lemma 2                                       7  proved     {x2} {x0 x1} {x3 x4 x5}
-    Lemma 2, sides I|S_k|                         9  printed, not proved
-    Lemma 3                                       4  proved     {x2 x3} {x0 x1} {x4 x5}
-    Lemma 3, sides I|S_k|                         4  printed, not proved
-    Lemma 4 (compound)                            7  proved     {x2} {x0 x1} {x3 x4 x5}
-    Lemma 4 (compound), sides I|S_k|              9  printed, not proved
-    One table (Kruskal)                           3  proved     {x0} {x1} {x2}
-    Chiantini-Ottaviani-Vannieuwenhoven 2014      9  proved     {x0 x3} {x1 x4} {x2 x5}
+    Lemma 1 (Kruskal)                             6  proved               {x0 x1} {x2 x3} {x4 x5}
+    Lemma 1 (Kruskal), sides I|S_k|               8  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
+    Lemma 2                                       7  proved               {x0} {x1 x2} {x3 x4 x5}
+    Lemma 2, sides I|S_k|                         9  printed, not proved  {x0} {x1 x2} {x3 x4 x5}
+    Lemma 3                                       4  proved               {x0 x1} {x2 x3} {x4 x5}
+    Lemma 3, sides I|S_k|                         4  printed, not proved  {x0 x1} {x2 x3} {x4 x5}
+    Lemma 4 (compound)                            7  proved               {x0} {x1 x2} {x3 x4 x5}
+    Lemma 4 (compound), sides I|S_k|              9  printed, not proved  {x0} {x1 x2} {x3 x4 x5}
+    One table (Kruskal)                           3  proved               {x0} {x1} {x2}
+    Chiantini-Ottaviani-Vannieuwenhoven 2014      9  proved               {x0 x3} {x1 x4} {x2 x5}
     Counting                                     17  limit
     Proposition 1                               243  limit
     <BLANKLINE>
     Proved up to rank 9 (Chiantini-Ottaviani-Vannieuwenhoven 2014), excluded from rank 18 on; \
 between them identifiability.jacobian decides it locally.
+    What a result rests on: print(report[name]).
     Not evaluated: ...
     """
     tables = layout(levels, order, subsets, domain)
     asked = None if rank is None else whole_rank(rank)
+    most = limits(tables)
     found = [*printed_bounds(tables), *grouped_bounds(tables)]
     if tables.order is None:
         found += listed_bounds(tables)
@@ -189,7 +195,7 @@ between them identifiability.jacobian decides it locally.
     found += expected_rank(tables)
     if not any(b.proved and b.rank for b in found):
         found.append(trivial(tables))
-    return Report(tables, tuple(found), limits(tables), asked)
+    return Report(tables, tuple(found), most, asked)
 
 
 def trivial(tables: Layout) -> Bound:
@@ -221,7 +227,7 @@ def limits(tables: Layout) -> tuple[Bound, Bound]:
             "limit",
             "none: every joint is a naive Bayes model of at most this rank",
             (),
-            float(every),
+            float(every) if every < 1e300 else float("inf"),
         ),
     )
 
@@ -254,8 +260,9 @@ def rank_words(said: Report, rank: int) -> str:
             "tables of three variables."
         )
     if rank > said.counting:
+        size = plural(rank * tables.rows - 1, "parameter")
         return (
-            f"Rank {rank} is not identifiable: {rank * tables.rows - 1:,} parameters, but the "
+            f"Rank {rank} is not identifiable: {size}, but the "
             f"tables hold only {tables.equations:,} independent numbers, enough for rank "
             f"{said.counting}.{given}"
         )
@@ -268,27 +275,14 @@ def rank_words(said: Report, rank: int) -> str:
 
 def rows(said: Report) -> list[str]:
     """The bounds line by line."""
-    width = max(len(b.name) for b in (*said.bounds, *said.limits)) + 2
-    lines = [f"{'result':{width}}{'rank':>5}"]
-    for b in (*said.bounds, *said.limits):
-        groups = partition_words(b) if b.proved else ""
-        lines.append(f"{b.name:{width}}{b.rank:5}  {standing(b):9}  {groups}".rstrip())
+    every = (*said.bounds, *said.limits)
+    width = max(len(b.name) for b in every) + 2
+    digits = max(5, *(len(str(b.rank)) for b in every)) if said.upper < 10**12 else 12
+    lines = [f"{'result':{width}}{'rank':>{digits}}"]
+    for b in every:
+        rank = str(b.rank) if b.rank < 10**12 else f"{b.value:.2g}"
+        lines.append(f"{b.name:{width}}{rank:>{digits}}  {b.standing:20} {b.groups}".rstrip())
     return lines
-
-
-def standing(bound: Bound) -> str:
-    """Whether it is proved, in a word or two."""
-    if bound.origin == "limit":
-        return "limit"
-    return "proved" if bound.proved else "printed, not proved"
-
-
-def partition_words(bound: Bound, most: int = 60) -> str:
-    """The groups; by their sizes where names would be too long."""
-    text = " ".join("{" + " ".join(group) + "}" for group in bound.partition)
-    if len(text) <= most:
-        return text
-    return "groups of " + ", ".join(str(len(group)) for group in bound.partition)
 
 
 def apart_words(tables: Layout) -> str:
