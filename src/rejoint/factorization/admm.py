@@ -140,7 +140,7 @@ def sweep(problem: Problem | RecordTables, state: AdmmState, inner: int) -> Admm
 
 
 def packed_sweep(problem: Problem, packed: Array, state: AdmmState, inner: int) -> AdmmState:
-    """The same over all triples, compiled as a whole."""
+    """The same over all triples, by a kernel as a whole."""
     (weights, factors), duals, value = kernels.triples_sweep(
         packed,
         problem.levels,

@@ -96,9 +96,9 @@ class Problem:
 
     @cached_property
     def packed(self) -> Array | None:
-        """All triples as one array, where there is nothing else and kernels are compiled."""
+        """All triples as one array, where there is nothing else."""
         whole = len(self.families) == 1 and self.families[0].complete and not self.moments
-        if not (kernels.TRIPLES and whole and self.families[0].order == 3):
+        if not (whole and self.families[0].order == 3):
             return None
         order = sorted(range(len(self.subsets)), key=self.subsets.__getitem__)
         return kernels.pack_triples([self.tables[i] for i in order], self.levels)

@@ -7,10 +7,9 @@ quadratic programs) converges where ``trace(G)/F`` crawls, since the Gram matrix
 columns has one large eigenvalue and many small ones.
 """
 
-import numpy as np
-
 from rejoint import kernels
 from rejoint.factorization.problem import Array
+from rejoint.kernels import damped_inverse
 
 
 def factor_update(
@@ -29,11 +28,3 @@ def weights_update(
     rows = (target[None], weights[None], dual[None])
     found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
     return found[0], dual[0]
-
-
-def damped_inverse(gram: Array) -> tuple[Array, float]:
-    """``(G + rho I)^-1`` and ``rho``; the smallest eigenvalue counts as 1e-10 of the largest."""
-    values, vectors = np.linalg.eigh(gram)
-    top = max(float(values[-1]), np.finfo(float).tiny)
-    rho = float(np.sqrt(max(float(values[0]), 1e-10 * top) * top))
-    return (vectors / (np.maximum(values, 0.0) + rho)) @ vectors.T, rho

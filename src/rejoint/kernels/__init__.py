@@ -13,15 +13,15 @@ import numpy as np
 from rejoint.kernels import _numpy
 from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
 from rejoint.kernels._choice import backend, compiled
+from rejoint.kernels._numpy import damped_inverse
 from rejoint.kernels.cell_counts import count_cells
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
 from rejoint.kernels.sampling import draw_levels
 from rejoint.kernels.symmetric import Polynomials, Transposed, symmetric_total
-from rejoint.kernels.triples import TRIPLES, pack_triples, triples_sweep, triples_value
+from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [
-    "TRIPLES",
     "Cells",
     "Polynomials",
     "Transposed",
@@ -33,6 +33,7 @@ __all__ = [
     "class_pass",
     "class_posterior",
     "count",
+    "damped_inverse",
     "draw_levels",
     "pack_triples",
     "project_columns",

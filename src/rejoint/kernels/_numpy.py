@@ -124,3 +124,21 @@ def admm_steps(
         factor = project_columns(moved.T).T if along_rows else project_columns(moved)
         dual = dual + factor - free
     return factor, dual
+
+
+def damped_inverse(gram: Array) -> tuple[Array, float]:
+    """``(G + rho I)^-1`` of a positive semidefinite matrix, and ``rho``.
+
+    That is the geometric mean of the extreme eigenvalues, of which the smallest counts as 1e-10 of
+    the largest at least. The twin of damping.hpp, which compiled sweeps use.
+
+    Examples
+    --------
+    >>> damped_inverse(np.diag([1.0, 4.0]))
+    (array([[0.33333333, 0.        ],
+           [0.        , 0.16666667]]), 2.0)
+    """
+    values, vectors = np.linalg.eigh(gram)
+    top = max(float(values[-1]), np.finfo(float).tiny)
+    rho = float(np.sqrt(max(float(values[0]), 1e-10 * top) * top))
+    return (vectors / (np.maximum(values, 0.0) + rho)) @ vectors.T, rho

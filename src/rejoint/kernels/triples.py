@@ -1,18 +1,12 @@
-"""Sweeps over all triples of variables, compiled as a whole.
-
-They have no twin of their own: without a compiler :mod:`rejoint.factorization` goes variable by
-variable, which is the same sweep.
-"""
+"""Sweeps over all triples of variables as a whole."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from rejoint.kernels import _numpy_triples
 from rejoint.kernels._checks import Array
 from rejoint.kernels._choice import compiled
-
-#: Whether these can be used.
-TRIPLES = compiled is not None
 
 
 def pack_triples(tables: Sequence[Array], levels: Sequence[int]) -> Array:
@@ -71,19 +65,22 @@ def triples_sweep(
 
     Examples
     --------
-    >>> if TRIPLES:
-    ...     even = np.ones(1), np.full((6, 1), 0.5)
-    ...     table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
-    ...     moved = triples_sweep(table, [2, 2, 2], 1.0, even, (0 * even[0], 0 * even[1]), 1)
-    ...     assert round(moved[2], 9) == -0.0625
+    >>> even = np.ones(1), np.full((6, 1), 0.5)
+    >>> table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
+    >>> moved = triples_sweep(table, [2, 2, 2], 1.0, even, (0 * even[0], 0 * even[1]), 1)
+    >>> round(moved[2], 9)
+    -0.0625
     """
     weights, factors = (np.array(x, dtype=np.float64, order="C") for x in model)
     first, others = (np.array(x, dtype=np.float64, order="C") for x in duals)
     shape = checked(packed, levels, weights, factors)
     if others.shape != factors.shape or first.shape != weights.shape:
         raise ValueError(f"Duals have shapes {first.shape} and {others.shape}, the model others.")
-    assert compiled is not None
-    value = compiled.triples_sweep(packed, shape, weight, weights, first, factors, others, steps)
+    rest = (weight, weights, first, factors, others, steps)
+    if compiled is None:
+        value = _numpy_triples.triples_sweep(packed, levels, *rest)
+    else:
+        value = float(compiled.triples_sweep(packed, shape, *rest))
     return (weights, factors), (first, others), value
 
 
@@ -94,14 +91,14 @@ def triples_value(
 
     Examples
     --------
-    >>> if TRIPLES:
-    ...     table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
-    ...     even = np.full((6, 1), 0.5)
-    ...     assert triples_value(table, [2, 2, 2], 1.0, np.ones(1), even) == -0.0625
+    >>> table = pack_triples([np.full((2, 2, 2), 0.125)], [2, 2, 2])
+    >>> triples_value(table, [2, 2, 2], 1.0, np.ones(1), np.full((6, 1), 0.5))
+    -0.0625
     """
     weights, factors = (np.ascontiguousarray(x, dtype=np.float64) for x in (weights, factors))
     shape = checked(packed, levels, weights, factors)
-    assert compiled is not None
+    if compiled is None:
+        return _numpy_triples.triples_value(packed, levels, weight, weights, factors)
     return float(compiled.triples_value(packed, shape, weight, weights, factors))
 
 
