@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from models import random_pmf
+from speed.measures import resident
 
 import rejoint as rj
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from benchmarks.models import random_pmf
 
 VARIABLES, LEVELS, RANK, MISSING, TEXTS = 20, 5, 8, 0.1, 4
 ROWS_OF_FILE = 2_000_000
@@ -137,12 +136,6 @@ def measured(stage: str, folder: Path, passes: int) -> dict[str, Any]:
     return found
 
 
-def peak_memory() -> float:
-    """Bytes; not by getrusage, whose maximum is also that of the process that began this one."""
-    status = Path("/proc/self/status").read_text()
-    return 1024.0 * int(status.partition("VmHWM:")[2].split()[0])
-
-
 def run_stage(stage: str, folder: Path, passes: int) -> None:
     begun = time.perf_counter()
     found = STAGES[stage](folder, passes)
@@ -150,7 +143,8 @@ def run_stage(stage: str, folder: Path, passes: int) -> None:
     found |= {
         "wall": time.perf_counter() - begun,
         "cpu": usage.ru_utime + usage.ru_stime,
-        "peak": peak_memory(),
+        # Not by getrusage, whose maximum is also that of the process that began this one.
+        "peak": 2**20 * resident("VmHWM"),
     }
     print(json.dumps(found))
 
