@@ -134,6 +134,16 @@ def test_equal_and_dead_classes():
     assert "classes without weight: 2, and classes 0 and 1 are equal" in found.verdict
 
 
+def test_equal_columns_are_named():
+    # Only x0 and x1 depend on the class, and x1 not on which of the last two.
+    p = random_pmf([3] * 5, 3)
+    factors = [p.factors[0], p.factors[1][:, [0, 1, 1]], *(a[:, [0, 0, 0]] for a in p.factors[2:])]
+    found = certify(rj.LowRankPMF(p.weights, factors), order=3)
+    assert found.collinear == {"x1": ((1, 2),), **dict.fromkeys(["x2", "x3", "x4"], ((0, 1, 2),))}
+    assert "does not tell apart: x1 (1, 2), x2 (all), x3 (all), x4 (all)." in str(found)
+    assert not certify(p, order=3).collinear
+
+
 def test_pairs_are_not_unique():
     found = certify(random_pmf([3] * 5, 3), order=2)
     assert found.verdict.startswith("Not unique. This model, all 10 tables of order 2")

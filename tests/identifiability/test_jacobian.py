@@ -11,6 +11,7 @@ import rejoint as rj
 from rejoint.identifiability import grams, modular, spectrum
 from rejoint.identifiability.goodman import generic_ranks
 from rejoint.identifiability.layout import layout
+from rejoint.identifiability.walking import Fibre
 
 jacobian = rj.identifiability.jacobian
 
@@ -262,7 +263,25 @@ class TestModels:
         # Classes that differ in one variable only: the weights may move, and nothing else shows it.
         p = random_pmf([3] * 5, 2)
         factors = [a[:, [0, 0]] for a in p.factors[:4]] + [p.factors[4]]
-        assert jacobian(at=rj.LowRankPMF([0.5, 0.5], factors), order=3).parameters is None
+        assert jacobian(at=rj.LowRankPMF([0.5, 0.5], factors), order=3).parameters is False
+
+    @pytest.mark.parametrize("which", ["generic", "equal", "dead", "alike", "pairs"])
+    def test_directions_are_those_of_this_model(self, which):
+        p = random_pmf([3, 2, 4, 3], 3)
+        weights, factors = np.array(p.weights), [np.array(a) for a in p.factors]
+        if which == "dead":
+            weights = np.array([0.4, 0.0, 0.6])
+        for a in factors[{"equal": 0, "alike": 1}.get(which, 4) :]:
+            a[:, 1] = a[:, 0]
+        model = rj.LowRankPMF(weights, factors)
+        order = 2 if which == "pairs" else 3
+        local = jacobian(at=model, order=order)
+        fibre = Fibre(layout(model.domain.shape, order), model)
+        values = np.linalg.svd(fibre.jacobian(fibre.start), compute_uv=False)
+        # The gap is between 1e-3 and rounding, 1e-16.
+        free = len(fibre.start) - int((values > 1e-9).sum())
+        assert local.free == free
+        assert (local.parameters, local.jacobian_rank) == (free == 0, local.size - free)
 
 
 def test_weak_variables_are_those_with_few_tables():

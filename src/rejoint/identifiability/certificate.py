@@ -1,14 +1,12 @@
 """Certificates: what can be said of one model, not of almost all."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import show
-from rejoint.identifiability.goodman import jacobian
+from rejoint.domain.labels import plural, show
+from rejoint.identifiability.goodman import alike_classes, jacobian
 from rejoint.identifiability.independence import column_rank, compound_strength, kruskal_rank
 from rejoint.identifiability.layout import Layout, Subsets, layout
 from rejoint.identifiability.local import Local
@@ -59,6 +57,9 @@ class Certificate:
         largest; 0 where it fails, None where it was not needed or is too large.
     dead : tuple of int
         Classes with next to no weight.
+    collinear : dict of str to tuple of tuples of int
+        Variables whose factor has equal columns, and the classes that share one: this variable
+        does not tell them apart, and its Kruskal rank is 1.
     alike : tuple of (int, int, str)
         Classes that differ in one variable only, and which; empty text if in none.
     local : Local
@@ -79,6 +80,7 @@ class Certificate:
     kruskal: dict[str, tuple[int, int]]
     compound: float | None
     dead: tuple[int, ...]
+    collinear: dict[str, tuple[tuple[int, ...], ...]]
     alike: tuple[tuple[int, int, str], ...]
     local: Local
 
@@ -116,7 +118,10 @@ class Certificate:
                 "proves it globally."
             )
         if self.local.parameters is None:
-            return f"Undecided: the condition number is {self.condition:.2g}."
+            return (
+                f"Undecided: the smallest singular value is {self.local.smallest:.1e} of the "
+                "largest, too near to zero."
+            )
         return f"Not unique. {self.local.verdict}"
 
     def __str__(self) -> str:
@@ -127,6 +132,8 @@ class Certificate:
         lines = [self.verdict, f"Kruskal ranks of the factors: {', '.join(ranks[:12])}."]
         if self.proof is not None and reducible_words(self):
             lines.append(reducible_words(self))
+        if self.collinear:
+            lines.append(collinear_words(self))
         if self.apart:
             lines.append(apart_words(self.layout))
         return "\n".join([*lines, f"Condition number {self.condition:.2g}. {self.local.weakest}"])
@@ -175,12 +182,40 @@ def certify(
         tables,
         pmf.rank,
         proof,
-        {name: kruskal_rank(a) for name, a in zip(pmf.domain.names, pmf.factors, strict=True)},
+        {name: kruskal_rank(a) for name, a in named_factors(pmf)},
         compound,
         dead,
-        tuple(alike_classes(pmf)),
+        {name: groups for name, a in named_factors(pmf) if (groups := equal_columns(a))},
+        tuple(alike_classes(pmf, DEAD)),
         jacobian(at=pmf, subsets=subsets, order=order),
     )
+
+
+def named_factors(pmf: LowRankPMF) -> list[tuple[str, Array]]:
+    """Each variable's name and factor."""
+    return [(name, np.asarray(a)) for name, a in zip(pmf.domain.names, pmf.factors, strict=True)]
+
+
+def equal_columns(factor: Array) -> tuple[tuple[int, ...], ...]:
+    """Groups of classes whose columns are the same."""
+    left, found = list(range(factor.shape[1])), []
+    while left:
+        first = left[0]
+        same = [f for f in left if np.abs(factor[:, f] - factor[:, first]).max() <= DEAD]
+        left = [f for f in left if f not in same]
+        found += [tuple(same)] if len(same) > 1 else []
+    return tuple(found)
+
+
+def collinear_words(found: Certificate) -> str:
+    """Which variables do not tell which classes apart."""
+    parts = []
+    for name, groups in list(found.collinear.items())[:6]:
+        every = len(groups[0]) == found.rank
+        parts.append(f"{name} ({'all' if every else '; '.join(show(group) for group in groups)})")
+    more = len(found.collinear) - len(parts)
+    tail = f", and {plural(more, 'more variable')}" if more else ""
+    return f"Equal columns, classes that a variable does not tell apart: {', '.join(parts)}{tail}."
 
 
 def proved(tables: Layout, pmf: LowRankPMF) -> tuple[Proof | None, float | None]:
@@ -228,19 +263,6 @@ def by_compound(tables: Layout, stack: Stack, rank: int) -> tuple[Proof | None, 
             numbers = f"the last has full column rank, compound condition {strength:.1e}"
             return Proof("Lemma 4 (compound)", groups, numbers), best
     return None, best
-
-
-def alike_classes(pmf: LowRankPMF) -> Iterable[tuple[int, int, str]]:
-    """Pairs of classes that differ in one variable at most: they can be joined into one."""
-    names = pmf.domain.names
-    for f, g in combinations(range(pmf.rank), 2):
-        differ = [
-            name
-            for name, a in zip(names, pmf.factors, strict=True)
-            if np.abs(a[:, f] - a[:, g]).max() > DEAD
-        ]
-        if len(differ) <= 1:
-            yield f, g, "".join(differ)
 
 
 def reducible_words(found: Certificate) -> str:

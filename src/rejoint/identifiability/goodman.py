@@ -38,6 +38,9 @@ EXACT = 3000
 #: Parameters up to which all free directions at a model are computed.
 NULL = 1500
 
+#: Moves of the joint below this are none: ten times what rounding leaves of a direction that stays.
+STILL = 1e-6
+
 #: Bytes that a Gram matrix may take.
 MEMORY = 2 * 2**30
 
@@ -118,36 +121,31 @@ def jacobian(
     check_size(tables, rank)
     rng = np.random.default_rng(random_state)
     exact = generic_ranks(tables, rank, rng)
-    point = random_point(tables, rank, rng) if at is None else model_point(at.factors)
-    weak = weak_directions(tables, point)
     if at is None:
+        weak = weak_directions(tables, random_point(tables, rank, rng))
         verdict = generic_verdict(tables, rank, exact, weak.smallest)
+        counts = known_counts(exact)
     else:
+        weak = weak_directions(tables, model_point(at.factors), np.asarray(at.weights) == 0.0)
         verdict = model_verdict(tables, at, exact, weak)
+        counts = model_counts(verdict, exact, weak)
     variables, classes = shares(tables, rank, weak.directions)
-    return Local(
-        tables,
-        rank,
-        *verdict,
-        None if exact is None else exact.free,
-        None if exact is None else exact.open,
-        weak.smallest,
-        variables,
-        classes,
-        at is not None,
-    )
+    return Local(tables, rank, *verdict, *counts, weak.smallest, variables, classes, at is not None)
 
 
 @dataclass(frozen=True)
 class Weak:
     """The weakest directions at a point (D, K), in scaled coordinates, and how weak.
 
-    ``moved`` is how far the joint moves along them, against how far it can move at all.
+    ``moved`` is how far the joint moves along them, against how far it can move at all; ``free``
+    and ``open`` count those that keep the tables, and those of them that move the joint.
     """
 
     smallest: float
     directions: Array
     moved: float
+    free: int | None = None
+    open: int | None = None
 
 
 def generic_ranks(
@@ -173,9 +171,15 @@ def generic_ranks(
     return Generic(columns, best, both)
 
 
-def weak_directions(tables: Layout, point: Point) -> Weak:
+def weak_directions(tables: Layout, point: Point, dead: NDArray[np.bool_] | None = None) -> Weak:
     """The null space where it is there and small enough, else the weakest direction."""
-    matrix, lengths = scaled(gram(tables, point))
+    matrix = gram(tables, point)
+    if dead is not None and dead.any():
+        # Nothing depends on the factors of a class without weight, only on its weight.
+        still = np.tile(dead, tables.rows)
+        still[: point.rank] = False
+        matrix[still] = matrix[:, still] = 0.0
+    matrix, lengths = scaled(matrix)
     if len(matrix) > NULL:
         found = spectrum(matrix)
         return Weak(found.smallest, found.direction[:, None], np.nan)
@@ -183,13 +187,15 @@ def weak_directions(tables: Layout, point: Point) -> Weak:
     smallest = float(np.sqrt(max(values[0], 0.0) / values[-1]))
     null = vectors[:, values <= RESOLVED**2 * values[-1]]
     if not null.shape[1]:
-        return Weak(smallest, vectors[:, :1], np.nan)
+        return Weak(smallest, vectors[:, :1], np.nan, 0, 0)
     whole, other = scaled(joint_gram(tables, point))
     # From columns of length one in the tables to columns of length one in the joint.
     turned = null * (other / lengths)[:, None]
-    turned /= np.linalg.norm(turned, axis=0)
-    moved = float(np.sqrt(max(np.linalg.eigvalsh(turned.T @ whole @ turned)[-1], 0.0)))
-    return Weak(smallest, null, moved)
+    if dead is not None:
+        turned[np.tile(dead, tables.rows) & (np.arange(len(turned)) >= point.rank)] = 0.0
+    turned /= np.maximum(np.linalg.norm(turned, axis=0), 1e-300)
+    moves = np.sqrt(np.maximum(np.linalg.eigvalsh(turned.T @ whole @ turned), 0.0))
+    return Weak(smallest, null, float(moves[-1]), null.shape[1], int((moves >= STILL).sum()))
 
 
 def generic_verdict(
@@ -209,30 +215,51 @@ def model_verdict(
     tables: Layout, at: LowRankPMF, exact: Generic | None, weak: Weak
 ) -> tuple[bool | None, bool | None]:
     """On one model: singular values first, then what is known for certain."""
-    broken = not at.weights.all() or bool(equal_classes(at))
+    alike = alike_classes(at)
+    broken = not at.weights.all() or any(not where for *_, where in alike)
     if weak.smallest >= RESOLVED and not broken:
         return True, True
     generic = generic_verdict(tables, at.rank, exact, 0.0)
-    parameters = False if broken or generic[0] is False else None
+    # Two classes that differ in one variable are split into two in many ways.
+    parameters = False if broken or alike or generic[0] is False else None
     if tables.whole:
         return parameters, True
     if broken or np.isnan(weak.moved):
         return parameters, None
-    still = weak.moved < 1e-6  # ten times what rounding leaves of a direction that stays
+    still = weak.moved < STILL
     if generic[1] is still:
         return parameters, still
     return parameters, None
 
 
-def equal_classes(model: LowRankPMF) -> list[tuple[int, int]]:
-    """Pairs of classes that differ in no factor, but for rounding."""
-    stacked = np.vstack(model.factors)
-    return [
-        (f, g)
-        for f in range(model.rank)
-        for g in range(f + 1, model.rank)
-        if np.abs(stacked[:, f] - stacked[:, g]).max() <= 1e-12
-    ]
+def known_counts(exact: Generic | None) -> tuple[int | None, int | None]:
+    """Free and open directions of almost all models, where they are known."""
+    return (None, None) if exact is None else (exact.free, exact.open)
+
+
+def model_counts(
+    verdict: tuple[bool | None, bool | None], exact: Generic | None, weak: Weak
+) -> tuple[int | None, int | None]:
+    """Free and open directions at a model, where the verdict says that there are such."""
+    found = [0 if sure else None for sure in verdict]
+    for k, (here, almost) in enumerate(
+        zip((weak.free, weak.open), known_counts(exact), strict=True)
+    ):
+        if verdict[k] is False:
+            # A model can have more of them than almost all others, never fewer.
+            found[k] = max(filter(None, (here, almost)), default=None)
+    return found[0], found[1]
+
+
+def alike_classes(model: LowRankPMF, same: float = 1e-12) -> list[tuple[int, int, str]]:
+    """Pairs of classes that differ in one variable at most, and in which; no name if in none."""
+    found = []
+    for f in range(model.rank - 1):
+        differs = np.array([np.abs(a[:, f + 1 :] - a[:, [f]]).max(axis=0) for a in model.factors])
+        for g in np.flatnonzero((differs > same).sum(axis=0) <= 1):
+            where = np.flatnonzero(differs[:, g] > same)
+            found.append((f, f + 1 + int(g), model.domain.names[where[0]] if len(where) else ""))
+    return found
 
 
 def shares(
