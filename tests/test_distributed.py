@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.estimation import Em, estimate
-from rejoint.estimation.scanned import ScanProblem
+from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation.passes import ScanProblem
 from rejoint.estimation.surveys import add_up, look_at
 from rejoint.records import row_groups
 from rejoint.solver import Limits
@@ -178,6 +178,18 @@ def check_fits(client, frame, records):
     np.testing.assert_array_equal(one.pmf.weights, two.pmf.weights)
 
 
+def check_draws(client, data):
+    """Each part has chance of its own, wherever it is: the same draws as here, bit for bit."""
+    scan = rj.distributed.scan(data, sample_weight="times", memory=0, client=client)
+    assert len(scan.parts) > 8  # which are added up by eight
+    model = model_of(scan, 3)
+    there, here = problem_of(scan), problem_of(rj.scan(lambda: iter(list(scan)), memory=0))
+    one, two = (p.drawn(*model, np.random.default_rng(0)).stacked for p in (there, here))
+    np.testing.assert_array_equal(one, two)
+    solver = Bayes(chains=1, burn_in=2, draws=3, thin=1)
+    assert len(estimate(scan, 2, solver, random_state=0).posterior.draws) == 3
+
+
 def check_a_worker_that_is_killed(client, data, monkeypatch):
     """In the middle of a pass: one sum is here, others are not or were on that worker."""
     scan = rj.distributed.scan(data, sample_weight="times", memory=0, client=client)
@@ -186,8 +198,8 @@ def check_a_worker_that_is_killed(client, data, monkeypatch):
     expected = estimate(scan, 3, solver, start=start, random_state=0)
     real, passes = type(scan).map, []
 
-    def killing(self, function, skip=0, report=None):
-        found = real(self, function, skip, report)
+    def killing(self, function, skip=0, report=None, numbered=False):
+        found = real(self, function, skip, report, numbered=numbered)
         passes.append(1)
         yield next(found)
         if len(passes) == 5:
@@ -236,8 +248,9 @@ def test_on_a_cluster(frame, records, tmp_path, monkeypatch):
         check_fits(client, frame, records)
         check_starts_and_ranks_on_workers(client, records)
         check_words(client)
+        many = dask.dataframe.from_pandas(frame, npartitions=20)
+        check_draws(client, many)
         if hasattr(signal, "SIGKILL"):
-            many = dask.dataframe.from_pandas(frame, npartitions=20)
             check_a_worker_that_is_killed(client, many, monkeypatch)
             frame.to_parquet(tmp_path / "two.parquet", row_group_size=80)
             check_a_worker_that_is_killed(client, tmp_path / "two.parquet", monkeypatch)

@@ -73,15 +73,20 @@ class DaskScan(Scan):
     @property
     def part_memory(self) -> int:
         """An equal share for each sum that is fetched."""
-        return self.memory // max(len(self.groups), 1)
+        return self.memory // max(len(self.firsts), 1)
 
     @property
-    def groups(self) -> list[tuple[Any, ...]]:
-        """Parts whose results are added up before they are fetched."""
-        return [self.parts[at : at + GROUP] for at in range(0, len(self.parts), GROUP)]
+    def firsts(self) -> range:
+        """The first part of each group whose results are added up before they are fetched."""
+        return range(0, len(self.parts), GROUP)
 
     def map(
-        self, function: Callable[[Records], T], skip: int = 0, report: Report | None = None
+        self,
+        function: Callable[..., T],
+        skip: int = 0,
+        report: Report | None = None,
+        *,
+        numbered: bool = False,
     ) -> Iterator[T]:
         """Apply a function on the workers, and give its results, some added up, in order."""
         sent: Any = function
@@ -89,17 +94,20 @@ class DaskScan(Scan):
             # Workers have it from each other then: a model of many levels would be sent, by the
             # one process that all tasks pass through, as often as there are parts.
             sent = self.client.submit(_itself, function, **_TASK)
-        begun, groups = perf_counter(), self.groups
-        waiting = [self._total(sent, group) for group in groups[skip:]]
-        each = (self.rows or 0) // max(len(groups), 1)
+        begun = perf_counter()
+        waiting = [self._total(sent, first, numbered) for first in self.firsts[skip:]]
+        each = (self.rows or 0) // max(len(self.firsts), 1)
         for number, future in enumerate(waiting, 1):
             yield future.result()
             if report is not None:
                 report(how_far(skip * each, number * each, self.rows, perf_counter() - begun))
 
-    def _total(self, function: Any, group: tuple[Any, ...]) -> Any:
+    def _total(self, function: Any, first: int, numbered: bool) -> Any:
         send = self.client.submit
-        found = [send(_on_part, function, part, self.domain, **_TASK) for part in group]
+        found = [
+            send(_on_part, function, part, self.domain, number if numbered else None, **_TASK)
+            for number, part in enumerate(self.parts[first : first + GROUP], first)
+        ]
         return found[0] if len(found) == 1 else send(_added, *found, **_TASK)
 
 
@@ -312,8 +320,9 @@ def _rows(part: Part) -> int:
     return len(part.codes)
 
 
-def _on_part(function: Callable[[Records], T], part: Part, domain: Domain) -> T:
-    return function(Records(domain, part.codes, part.weight))
+def _on_part(function: Callable[..., T], part: Part, domain: Domain, number: int | None) -> T:
+    records = Records(domain, part.codes, part.weight)
+    return function(records) if number is None else function(records, number)
 
 
 def _added(*found: Any) -> Any:

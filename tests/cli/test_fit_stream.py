@@ -18,10 +18,10 @@ def test_many_files_are_read_part_by_part(run, world):
     (world / "parts").mkdir()
     (world / "parts" / "1.csv").write_text("\n".join(table[:80]) + "\n")
     (world / "parts" / "2.csv").write_text("\n".join([table[0], *table[80:]]) + "\n")
-    done = run("fit", "parts", "-o", "parts.rejoint", "--rank", "2", "--json")
+    done = run("fit", "parts", "-o", "parts.rejoint", "--rank", "2", "--smooth", "--json")
     assert done.exit_code == 0, done.stderr
     assert "parts: read part by part" in done.stderr
-    run("fit", "patients.csv", "-o", "whole.rejoint", "--rank", "2")
+    run("fit", "patients.csv", "-o", "whole.rejoint", "--rank", "2", "--smooth")
     parts, whole = (rj.io.read_saved(world / f"{name}.rejoint") for name in ("parts", "whole"))
     # So few fit into memory, where it is the same fit.
     np.testing.assert_array_equal(parts.weights, whole.weights)

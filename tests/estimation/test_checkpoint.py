@@ -42,6 +42,8 @@ def scanned():
 def data_of(name):
     if name == "scan":
         return scanned(), {"rank": 3, "solver": "map", "n_init": 2}
+    if name == "bayes scan":
+        return scanned(), FITS["bayes"]
     if "smooth" in name:
         kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in RECORDS.domain))
         records = rj.Records(kinds, RECORDS.codes)
@@ -100,7 +102,7 @@ class Pressed:
 
 @pytest.mark.parametrize(
     ("name", "frequent"),
-    [*((name, True) for name in (*FITS, "scan", "smooth scan")), ("ml", False)],
+    [*((name, True) for name in (*FITS, "scan", "smooth scan", "bayes scan")), ("ml", False)],
 )
 def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent):
     if frequent:
@@ -108,7 +110,7 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     data, options = data_of(name)
     expected = estimate(data, **options, random_state=0)
     path = tmp_path / "fit.checkpoint"
-    kernel = "class_draws" if name == "bayes" else "class_pass"
+    kernel = "class_draws" if "bayes" in name else "class_pass"
     press = Pressed(monkeypatch, kernels, kernel)
     for k in (3, 10, 20):  # again and again
         press.at(k)
@@ -161,7 +163,12 @@ t.estimate(data, **options, random_state=0, checkpoint={path!r})
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="there is no kill -9 here")
 @pytest.mark.parametrize(
     ("name", "kernel", "k"),
-    [("ml", "class_pass", 100), ("bayes", "class_draws", 25), ("scan", "class_pass", 150)],
+    [
+        ("ml", "class_pass", 100),
+        ("bayes", "class_draws", 25),
+        ("scan", "class_pass", 150),
+        ("bayes scan", "class_draws", 100),
+    ],
 )
 def test_kill_minus_nine(tmp_path, name, kernel, k):
     path = str(tmp_path / "fit.checkpoint")

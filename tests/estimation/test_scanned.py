@@ -12,8 +12,8 @@ from small_records import random_records, random_start
 
 import rejoint as rj
 from rejoint.estimation import Em, estimate, slipping
+from rejoint.estimation.passes import ScanProblem, SmoothScan
 from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.scanned import ScanProblem, SmoothScan
 from rejoint.estimation.smoothing import SmoothProblem
 from rejoint.estimation.surveys import add_up, look_at
 from rejoint.solver import Limits, run
@@ -205,17 +205,10 @@ def test_rank_of_a_sample(some):
     assert "of the 600 records, drawn at random, were looked at" in result.choice
 
 
-def test_auto(some):
-    result = estimate(rj.scan(some, size=100, memory=0), 2, random_state=0)
-    assert "posterior draws would need them in memory" in result.choice
-
-
 def test_what_cannot_be(records):
     scan = rj.scan(records, size=500, memory=0)
-    with pytest.raises(
-        ValueError, match="Posterior draws need records in memory: say solver='map'"
-    ):
-        estimate(scan, 2, "bayes")
+    with pytest.raises(ValueError, match="solver='kl' is not known"):
+        estimate(scan, 2, "kl")
     with pytest.raises(ValueError, match="'x0' is nominal"):
         estimate(scan, 2, "ml", smooth=["x0"])
     with pytest.raises(ValueError, match="A Scan has its domain and weights"):

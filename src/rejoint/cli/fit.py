@@ -111,15 +111,13 @@ def command(
     check_place(output)
     if target and (average or smooth):
         raise click.UsageError("--target goes without --average and --smooth.")
-    special = target or ratings is not None or average or smooth or dry_run
+    special = target or ratings is not None or dry_run
     if special and stream:
-        raise click.UsageError(
-            "--stream goes without --target, --ratings, --average, --smooth and --dry-run."
-        )
+        raise click.UsageError("--stream goes without --target, --ratings and --dry-run.")
     if checkpoint is not None and (target or ratings is not None):
         raise click.UsageError("--checkpoint goes without --target and --ratings.")
     if stream or (stream is None and not special and is_big(data)):
-        result, notes = fit_stream(data, reader, rank, solver, starts, seed, checkpoint)
+        result, notes = fit_stream(data, reader, rank, solver, starts, smooth, seed, checkpoint)
     elif ratings is not None:
         if target or average or dry_run:
             raise click.UsageError("--ratings goes without --target, --average and --dry-run.")

@@ -46,6 +46,7 @@ def fit_stream(
     rank: int | None,
     solver: str,
     starts: int | None,
+    smooth: bool,
     seed: int,
     checkpoint: str | PathLike[str] | None,
 ) -> "tuple[FitResult, dict[str, Any]]":
@@ -69,6 +70,7 @@ def fit_stream(
             packed,
             "auto" if rank is None else rank,
             solver,
+            smooth=smooth,
             n_init=starts,
             random_state=seed,
             checkpoint=checkpoint,

@@ -11,7 +11,8 @@ posterior    draws and what they say
 smoothing    neighbouring levels that inform each other (slipping: how much)
 fitting      the fits behind estimate: starts, stages, and what comes out (tidy)
 surveys      one look at records that are read part by part: totals, a sample, all if they are few
-scanned      the same fits by passes over such records
+passes       such records as the estimators see them
+scanned      the same fits by passes over them (mixing: what the draws are worth)
 choices      what an estimate decides by itself
 checkpoints  fits that go on where they were interrupted
 estimating   estimate: all together

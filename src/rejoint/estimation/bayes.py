@@ -52,13 +52,15 @@ class Bayes:
         starts: Sequence[tuple[Array, Array]],
         rng: np.random.Generator,
         report: Report,
+        strengths: Array | None = None,
     ) -> tuple[list[Draw], bool]:
-        """Draws of all chains, and whether Ctrl-C ended them early."""
+        """Draws of all chains, and whether Ctrl-C ended them early; ``strengths`` to start with."""
         book = ChainBook.of(problem, self, starts, rng)
+        firm = first_strengths(problem) if strengths is None else strengths
         length = self.burn_in + self.draws * self.thin
         try:
             for number in range(book.place.chain, len(starts)):
-                begun = book.place.last or Draw(*starts[number], first_strengths(problem))
+                begun = book.place.last or Draw(*starts[number], firm)
                 steps = chain(problem, begun, self.sparsity, rng)
                 for draw in islice(steps, length - book.place.step):
                     step = book.place.step

@@ -8,6 +8,7 @@ from rejoint.estimation.problem import Array, RecordProblem
 from rejoint.pmf import LowRankPMF
 
 __all__ = [
+    "BY_PASSES",
     "MODES",
     "PLENTY",
     "SPARE",
@@ -28,6 +29,10 @@ PLENTY = 2000
 #: with spare ones in 88 to 89 %. Where they are not needed they cost: always four of them made the
 #: error 10 to 27 % larger (N = 5, I = 10, F = 5, 100,000 records).
 SPARE = 4
+
+#: A chain over records that are read anew for each sweep. It starts at the maximum, and answers are
+#: nearly independent from draw to draw, so that some 100 sweeps do: coverage see docs/scale.rst.
+BY_PASSES = Bayes(chains=1, burn_in=20, draws=40, thin=2)
 
 #: Modes that chains may start at, the best of which they do.
 MODES = 6
@@ -78,19 +83,11 @@ def choose(
 
 def choose_for_scan(
     problem: RecordProblem, rank: int, solver: str | Em | Bayes
-) -> tuple[str | Em, str]:
+) -> tuple[str | Em | Bayes, str]:
     """The estimator to take where records are read anew for each pass, and why."""
     chosen, why = choose(problem, rank, solver)
-    if not isinstance(chosen, Bayes):
-        return chosen, why
-    if solver != "auto":
-        raise ValueError(
-            "Posterior draws need records in memory: say solver='map' or 'ml', give "
-            "scan(..., memory=) more bytes, or estimate from a part of the records."
-        )
-    return "map", why.replace("Bayes:", "A prior:").replace(
-        "averaging over the posterior helps", "it helps; posterior draws would need them in memory"
-    )
+    given = not isinstance(chosen, Bayes) or isinstance(solver, Bayes)
+    return (chosen if given else BY_PASSES), why
 
 
 def given_start(

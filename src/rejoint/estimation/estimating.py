@@ -24,8 +24,9 @@ from rejoint.estimation.choices import (
 from rejoint.estimation.em import Em
 from rejoint.estimation.exploring import Report
 from rejoint.estimation.fitting import Search, fit_bayes, fit_map, fit_ml, interrupted_result
+from rejoint.estimation.passes import ScanProblem, SmoothScan
 from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.scanned import ScanProblem, SmoothScan, fit_scan, of_sample
+from rejoint.estimation.scanned import fit_scan, of_sample
 from rejoint.estimation.slipping import best_time
 from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.estimation.starts import Model
@@ -79,7 +80,8 @@ def estimate(
     n_init : int, optional
         Starts: one from the records' own tables, one from the fit that chose the rank, others
         grown from records that smaller models lack, or random. 20 by default where a pass is
-        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default.
+        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or one
+        over records that are read anew for each sweep.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -254,6 +256,8 @@ def estimate_by_passes(
         said.append(smooth_words(time))
     n_init = request.n_init
     count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
+    if isinstance(chosen, Bayes) and n_init is not None:
+        chosen, count = replace(chosen, chains=count), max(count, MODES)
     given = given_start(request.start, problem, rank)
     search = Search(rng, report, count, given, known, request.executor)
     result = fit_scan(problem, sample, rank, chosen, search)

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rejoint import kernels
 from rejoint.estimation.priors import RANGE, log_evidence_of_counts, log_hyperprior
 from rejoint.estimation.problem import Array, RecordProblem, normalise
 from rejoint.estimation.smoothing import SmoothProblem
@@ -33,23 +32,13 @@ def chain(
     """An endless Gibbs chain."""
     draw = start
     while True:
-        # A record of weight 0.4 is there in two sweeps of five.
-        whole = np.floor(problem.weight)
-        whole += rng.random(len(whole)) < problem.weight - whole
-        _, classes, levels = kernels.class_draws(
-            problem.codes,
-            whole,
-            draw.weights,
-            problem.columns(draw.factors),
-            problem.levels,
-            int(rng.integers(2**62)),
-            problem.threads,
-        )
+        found = problem.drawn(draw.weights, problem.columns(draw.factors), rng)
+        levels = found.levels
         if isinstance(problem, SmoothProblem):
             levels = problem.draw_hidden(levels, draw.factors, rng)
         strengths = draw_strengths(problem, draw.strengths, levels, rng)
         prior = np.repeat(strengths, problem.levels) * problem.centre
-        weights = rng.dirichlet(sparsity + classes)
+        weights = rng.dirichlet(sparsity + found.classes)
         draw = Draw(weights, draw_columns(problem, levels + prior[:, None], rng), strengths)
         yield draw
 

@@ -14,6 +14,7 @@ from rejoint.records.sparse import AnyRecords
 from rejoint.solver import Journal, digest
 
 Array = NDArray[np.float64]
+Codes = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
@@ -125,6 +126,28 @@ class RecordProblem:
             self.codes, self.weight, weights, factors, self.levels, self.threads
         )
         return Expected(*found)
+
+    def drawn(self, weights: Array, factors: Array, rng: np.random.Generator) -> Expected:
+        """The same with classes drawn for the records, so that counts are whole numbers."""
+        whole = at_random(self.weight, rng)
+        seed = int(rng.integers(2**62))
+        found = kernels.class_draws(
+            self.codes, whole, weights, factors, self.levels, seed, self.threads
+        )
+        return Expected(*found)
+
+
+def at_random(weight: Array, rng: np.random.Generator) -> Array:
+    """Whole numbers of these means: a record of weight 0.4 is there two times of five.
+
+    Examples
+    --------
+    >>> at_random(np.array([2.0, 0.0]), np.random.default_rng(0))
+    array([2., 0.])
+    """
+    whole = np.floor(weight)
+    whole += rng.random(len(whole)) < weight - whole
+    return whole
 
 
 def any_cell(codes: NDArray[np.signedinteger] | Cells) -> NDArray[np.bool_]:

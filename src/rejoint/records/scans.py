@@ -93,11 +93,17 @@ class Scan:
         return self.read()
 
     def map(
-        self, function: Callable[[Records], T], skip: int = 0, report: Report | None = None
+        self,
+        function: Callable[..., T],
+        skip: int = 0,
+        report: Report | None = None,
+        *,
+        numbered: bool = False,
     ) -> Iterator[T]:
         """Apply a function to every part but the first ``skip``, in order.
 
-        ``report`` is told how far it is, and how long it will take where ``rows`` are known.
+        ``report`` is told how far it is, and how long it will take where ``rows`` are known. A
+        ``numbered`` function also takes the number of the part, as parts that are alike differ in.
 
         Examples
         --------
@@ -111,7 +117,7 @@ class Scan:
             if number < skip:
                 before += len(part)
                 continue
-            yield function(part)
+            yield function(part, number) if numbered else function(part)
             done += len(part)
             if report is not None:
                 report(how_far(before, done, self.rows, perf_counter() - begun))
