@@ -118,3 +118,12 @@ def test_no_more_draws_are_kept_than_files_may_have(monkeypatch, fitted):
     monkeypatch.setattr("rejoint.pmf.draws.MOST_FACTORS", 8 * 15)
     copy = rj.LowRankPMF(fitted.weights, fitted.factors, fitted.domain, list(fitted.draws))
     assert len(copy.draws) == 15
+
+
+def test_the_mean_of_the_draws(fitted):
+    mean = fitted.draws.mean()
+    expected = np.mean([draw.marginal(["lung", "dysp"]) for draw in fitted.draws], axis=0)
+    # The same sums in another order.
+    np.testing.assert_allclose(mean.marginal(["lung", "dysp"]), expected, rtol=1e-12)
+    with pytest.raises(ValueError, match="no posterior draws, which only fits by Bayes have"):
+        rj.datasets.asia().draws.mean()

@@ -11,6 +11,7 @@ from rejoint.cli.options import (
     domain_options,
     load,
     output_option,
+    predictive,
     seed_option,
 )
 from rejoint.cli.output import write_rows
@@ -64,7 +65,8 @@ def command(
     """Fill the empty cells of DATA by what a model says of them, given the rest of their row.
 
     Cells that are there, columns that the model does not know, and labels that it has never seen
-    are written as they are. A bin is filled by the number that stands for it.
+    are written as they are. A bin is filled by the number that stands for it. Where the model has
+    posterior draws (fits by Bayes do), it is their mean that fills.
     """
     from rejoint.cli.raw import read_raw
 
@@ -127,7 +129,7 @@ def _fill_once(
 
     assert raw.records is not None
     found = fill(
-        pmf,
+        predictive(pmf),
         raw.records.codes,
         gone,
         rng=np.random.default_rng(seed) if method == "draw" else None,

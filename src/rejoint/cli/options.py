@@ -211,6 +211,11 @@ def load(path: str) -> "LowRankPMF":
     return LowRankPMF.of_saved(load_saved(path))
 
 
+def predictive(pmf: "LowRankPMF") -> "LowRankPMF":
+    """What to predict with, as estimators do: the mean of the posterior draws if there are any."""
+    return pmf.draws.mean() if len(pmf.draws) else pmf
+
+
 def load_saved(path: str) -> "SavedModel":
     """A model and its notes, from a file or from stdin."""
     from rejoint.io import read_open, read_saved

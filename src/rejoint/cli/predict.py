@@ -10,6 +10,7 @@ from rejoint.cli.options import (
     domain_options,
     load_saved,
     output_option,
+    predictive,
     split_names,
 )
 from rejoint.cli.output import plain, write_rows
@@ -50,13 +51,14 @@ def command(
     """Predict a column of each row: its most probable level, and how probable that is.
 
     What the column itself holds is not looked at. Where it is there, how often the prediction is
-    right is said on stderr. Empty cells are allowed everywhere.
+    right is said on stderr. Empty cells are allowed everywhere. Where the model has posterior
+    draws (fits by Bayes do), probabilities are their mean.
     """
     from rejoint.cli.raw import read_raw
     from rejoint.pmf import LowRankPMF
 
     saved = load_saved(model)
-    pmf = LowRankPMF(*saved[:3])
+    pmf = predictive(LowRankPMF.of_saved(saved))
     targets = split_names([target]) if target else saved.notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")

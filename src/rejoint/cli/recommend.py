@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rejoint.cli.display import show_table
-from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, split_names
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    domain_options,
+    load_saved,
+    predictive,
+    split_names,
+)
 from rejoint.cli.output import echo_json
 
 if TYPE_CHECKING:
@@ -58,7 +65,7 @@ def command(
     if (data is None) != (user is None):
         raise click.UsageError("--data and --user go together.")
     saved = load_saved(model)
-    pmf = LowRankPMF(*saved[:3])
+    pmf = predictive(LowRankPMF.of_saved(saved))
     _refuse_labels(pmf)
     ratings = dict(map(_rated, rated))
     if data is not None and user is not None:

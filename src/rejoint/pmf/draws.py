@@ -102,6 +102,22 @@ class Draws(Sequence["LowRankPMF"]):
     def _taken(self, domain: Domain, rows: Sequence[Any]) -> Self:
         return type(self)(domain, self.block[:, np.concatenate([[0], *rows])])
 
+    def mean(self) -> "LowRankPMF":
+        """The mean of all draws, which predicts better than any one model.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.25, 0.75)]
+        >>> Draws.of(two, two[0].domain).mean().marginal("x0")
+        array([0.5, 0.5])
+        """
+        from rejoint.pmf.pmf import LowRankPMF  # which carries draws itself
+
+        if not len(self):
+            raise ValueError("There are no posterior draws, which only fits by Bayes have.")
+        return LowRankPMF.average(self)
+
     def __len__(self) -> int:
         return len(self.block)
 
