@@ -148,6 +148,28 @@ def test_threads_do_not_change_a_bit(rank, variables):
         np.testing.assert_array_equal(other[2], one[2])
 
 
+@compiled
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.95])  # by logarithms, some groups, few groups
+@pytest.mark.parametrize(("rank", "levels"), [(20, 50), (50, 20)])
+def test_rows_that_outgrow_a_cache_are_gone_through_in_parts(rank, levels, missing):
+    rng = np.random.default_rng(rank)
+    levels = [levels] * 150  # rows of 1.2 MB, where a part has one
+    codes = random_codes(rng, 3000, levels, missing)
+    codes[7] = -1
+    weight = rng.integers(0, 3, size=len(codes)).astype(float)
+    weights, factors = random_model(rng, levels, rank)
+    truth = twin(codes, weight, weights, factors, levels)
+    assert_same(kernels.class_pass(codes, weight, weights, factors, levels, 1), truth)
+    cells = kernels.Cells.of_codes(codes, levels)
+    found = [kernels.class_pass(cells, weight, weights, factors, levels, t) for t in (1, 2)]
+    assert_same(found[0], truth)
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_array_equal(one, other)
+    each = [kernels.class_posterior(x, weights, factors, levels, 1) for x in (codes, cells)]
+    np.testing.assert_allclose(each[0][1], each[1][1], rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(each[0][1].sum(axis=1), 1.0, rtol=1e-12)
+
+
 @pytest.mark.parametrize("class_pass", PASSES)
 @pytest.mark.parametrize("missing", [0.1, 0.5])
 def test_thousands_of_variables_do_not_underflow(class_pass, missing):

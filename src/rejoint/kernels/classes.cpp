@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t CHUNKS = 64;      // at most; each has sums of its own, added up in order
 constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
-constexpr std::size_t WORTH = 32;  // cells of a chunk for each level: its sums are work, too
+constexpr std::size_t WORTH = 48;  // cells of a chunk for each level: its sums are work, too
 
 template <typename Code>
 using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
@@ -55,8 +55,8 @@ bool go_through(const Model &model, const Rows &rows, const Chunks &chunks,
             std::size_t row = chunks.begin(chunk);
             const std::size_t end = chunks.begin(chunk + 1);
             block.begin(row, std::min(row + RECORDS, end));
-            for (; good && row < end; row += RECORDS)
-                if (block.read(row, std::min(row + RECORDS, end)))
+            for (; good && row < end; row += block.room())
+                if (block.read(row, std::min(row + block.room(), end)))
                     workers[t].take(block, row);
                 else
                     good = false;
@@ -88,14 +88,17 @@ std::optional<double> count_classes(const Rows &rows, const Vector &weights, con
                         worthwhile(rows, factors.shape(0)));
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
                       levels.shape(0), sharing(rows, chunks.length()));
-    std::vector<Sums> sums(chunks.count, {0.0, std::vector<double>(counts.size())});
+    std::vector<Sums> sums;
+    for (std::size_t i = 0; i < chunks.count; ++i) sums.emplace_back(counts.size());
+    std::vector<decltype(make(model, sums))> workers;
     const std::size_t n = std::clamp<std::size_t>(threads, 1, chunks.count);
-    std::vector<decltype(make(model, sums))> workers(n, make(model, sums));
+    for (std::size_t t = 0; t < n; ++t) workers.push_back(make(model, sums));
     if (!go_through(model, rows, chunks, workers)) return std::nullopt;
     double log_likelihood = 0.0;
     for (const Sums &part : sums) {
         log_likelihood += part.log_likelihood;
-        for (std::size_t i = 0; i < part.counts.size(); ++i) counts.data()[i] += part.counts[i];
+        const double *from = part.counts.data();
+        for (std::size_t i = 0; i < counts.size(); ++i) counts.data()[i] += from[i];
     }
     return log_likelihood;
 }

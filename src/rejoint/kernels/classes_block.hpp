@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,13 +15,28 @@ namespace rejoint {
 
 constexpr double TINY = 0x1p-600;  // a less probable record is computed by logarithms
 constexpr double LN2 = 0.693147180559945309417;
+constexpr std::size_t REUSE = 16;   // times that a row is used by a block of several parts
+constexpr std::size_t MOST = 8192;  // records of such a block
 
 // Rows: where records are read from, a Table of codes or the Cells that are observed.
+//
+// Where the rows of the model outgrow a near cache, blocks are large, and go through them part by
+// part: a part is then brought near once for many records. Each record is still the product of its
+// rows in their order, and each sum over records in theirs, so that nothing changes by it.
 template <typename Rows>
 class Block {
   public:
     Block(const Model &model, const Rows &rows)
-        : model_(model), lister_(model, rows), joint_(RECORDS * model.width) {}
+        : model_(model), capacity_(capacity(model, rows)), lister_(model, rows, capacity_),
+          joint_(capacity_ * model.width), prob_(capacity_), shift_(capacity_),
+          spare_(capacity_) {
+        if (parts() == 1) return;
+        begins_.resize(parts() * capacity_);
+        sizes_.resize(parts() * capacity_);
+    }
+
+    // Records that are computed at once.
+    std::size_t room() const { return capacity_; }
 
     // Forget what was read before: a chunk is computed the same way whoever computes it. `last`
     // is that of its first block.
@@ -31,11 +45,13 @@ class Block {
         lister_.choose(first, last);
     }
 
-    // Compute records first .. last, at most RECORDS; false if a code is out of range.
+    // Compute records first .. last, as many as there is room for; false if a code is out of range.
     bool read(std::size_t first, std::size_t last) {
         if (!lister_.read(first, last)) return false;
-        if (!by_logarithms_)
-            join_rows(false, model_.table.data(), lists(), joint_.data(), prob_.data());
+        if (parts() > 1) split();
+        for (std::size_t p = 0; p < parts() && !by_logarithms_; ++p)
+            join_rows(p ? Join::MORE : Join::PRODUCT, model_.table.data(), part(p), joint_.data(),
+                      prob_.data());
         std::size_t joined = 0;
         for (std::size_t i = 0; i < last - first; ++i) {
             if (by_logarithms_ || !(prob_[i] >= TINY)) {
@@ -48,6 +64,15 @@ class Block {
         return true;
     }
 
+    std::size_t parts() const { return model_.parts.size() - 1; }
+    // What the records list of one part of the rows.
+    Lists part(std::size_t p) const {
+        Lists found = lists();
+        if (parts() == 1) return found;
+        found.begins = begins_.data() + p * capacity_;
+        found.sizes = sizes_.data() + p * capacity_;
+        return found;
+    }
     std::size_t size() const { return lists().count; }
     Lists lists() const { return lister_.lists(); }
     // Numbers in proportion to the probabilities of the classes of record i, and their sum: zero
@@ -56,15 +81,38 @@ class Block {
     double sum(std::size_t i) const { return prob_[i]; }
     // Logarithm of the probability of record i is that of the sum, and this much more.
     double shift(std::size_t i) const { return shift_[i]; }
+    // Room for a number of each record, for whoever works on them: threads must not ask for it.
+    double *spare() const { return spare_.data(); }
 
   private:
+    static std::size_t capacity(const Model &model, const Rows &rows) {
+        if (model.parts.size() == 2 || rows.records <= RECORDS) return RECORDS;
+        const std::size_t records = REUSE * model.rows / Rows::Lister::typical(model, rows);
+        return std::clamp(records, RECORDS, std::min(MOST, rows.records));
+    }
+
+    // Where the lists of records, which rise, go from one part to the next.
+    void split() {
+        const Lists all = lists();
+        for (std::size_t i = 0; i < all.count; ++i) {
+            const std::uint32_t *list = all.offsets + all.begins[i], *from = list;
+            const std::uint32_t *const end = list + all.sizes[i];
+            for (std::size_t p = 0; p < parts(); ++p) {
+                const std::uint32_t *to = std::lower_bound(from, end, model_.parts[p + 1]);
+                begins_[p * capacity_ + i] = static_cast<std::size_t>(from - all.offsets);
+                sizes_[p * capacity_ + i] = static_cast<std::uint32_t>(to - from);
+                from = to;
+            }
+        }
+    }
+
     void join_logarithms(std::size_t i) {
         double *x = joint_.data() + i * model_.width;
         Lists one = lists();
         one.begins += i;
         one.sizes += i;
         one.count = 1;
-        join_rows(true, model_.logarithms(), one, x, prob_.data() + i);
+        join_rows(Join::LOGARITHMS, model_.logarithms(), one, x, prob_.data() + i);
         const double top = *std::max_element(x, x + model_.rank);
         const bool possible = top > -std::numeric_limits<double>::infinity();
         prob_[i] = 0.0;
@@ -76,10 +124,14 @@ class Block {
     }
 
     const Model &model_;
+    const std::size_t capacity_;
     typename Rows::Lister lister_;
-    Aligned joint_;                      // (records, classes)
-    std::array<double, RECORDS> prob_;   // their sums
-    std::array<double, RECORDS> shift_;  // logarithms of what was divided out of them
+    Aligned joint_;              // (records, classes)
+    std::vector<double> prob_;   // their sums
+    std::vector<double> shift_;  // logarithms of what was divided out of them
+    mutable std::vector<double> spare_;
+    std::vector<std::size_t> begins_;   // of lists, (parts, records), where there are several parts
+    std::vector<std::uint32_t> sizes_;  // of the same
     bool by_logarithms_ = false;
 };
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,19 +24,26 @@ struct Cells {
 
 class CellLister {
   public:
-    CellLister(const Model &model, const Cells &rows)
-        : model_(model), rows_(rows), offset_of_(model.starts[model.n]) {
+    CellLister(const Model &model, const Cells &rows, std::size_t room)
+        : model_(model), rows_(rows), offset_of_(model.starts[model.n]), begins_(room),
+          sizes_(room) {
         for (const Group &group : model.groups)
             for (std::size_t level = 0; level + 1 < group.cells; ++level)
                 offset_of_[model.starts[group.first] + level] =
                     static_cast<std::uint32_t>((group.row + 1 + level) * model.width);
-        std::size_t most = 0;  // room for the largest block: threads must not run out of memory
+        std::size_t most = 0;  // cells of a block: threads must not run out of memory
         for (std::size_t i = 0; i < rows.records; ++i)
-            most = std::max(most, cells_between(i, std::min(i + RECORDS, rows.records)));
-        offsets_.resize(most + RECORDS);
+            most = std::max(most, cells_between(i, std::min(i + room, rows.records)));
+        offsets_.resize(most + room);
     }
 
-    // List records first .. last, at most RECORDS; false if a cell is no level of the model.
+    // Rows that a record lists, more or less.
+    static std::size_t typical(const Model &, const Cells &rows) {
+        const auto cells = static_cast<std::size_t>(rows.starts[rows.records]);
+        return 1 + cells / std::max<std::size_t>(rows.records, 1);
+    }
+
+    // List records first .. last, as many as there is room for; false if a cell is no level.
     bool read(std::size_t first, std::size_t last) {
         first_ = first;
         count_ = last - first;
@@ -80,8 +86,8 @@ class CellLister {
     std::vector<std::uint32_t> offset_of_;  // of each level, all groups being of one variable
     std::size_t first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;
-    std::array<std::size_t, RECORDS> begins_;
-    std::array<std::uint32_t, RECORDS> sizes_;
+    std::vector<std::size_t> begins_;
+    std::vector<std::uint32_t> sizes_;
 };
 
 }  // namespace rejoint

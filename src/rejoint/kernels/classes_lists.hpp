@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -34,19 +33,27 @@ class TableLister {
     using Limit = std::make_unsigned_t<Code>;
 
   public:
-    TableLister(const Model &model, const Table<Code> &table)
+    TableLister(const Model &model, const Table<Code> &table, std::size_t room)
         : model_(model), codes_(table.codes), limits_(TILE * model.n), groups_of_(model.n),
-          stride_(model.groups.size() + 1), offsets_(RECORDS * stride_) {
-        for (std::size_t i = 0; i < RECORDS; ++i) begins_[i] = i * stride_;
+          missing_(model.groups.size()), stride_(model.groups.size() + 1),
+          offsets_(room * stride_), begins_(room), sizes_(room) {
+        for (std::size_t i = 0; i < room; ++i) begins_[i] = i * stride_;
         const auto most = static_cast<std::uint32_t>(std::numeric_limits<Code>::max()) + 1u;
         for (std::size_t i = 0; i < limits_.size(); ++i)
             limits_[i] = static_cast<Limit>(std::min(model.levels[i % model.n], most));
-        for (std::size_t g = 0; g < model.groups.size(); ++g)
+        for (std::size_t g = 0; g < model.groups.size(); ++g) {
+            missing_[g] = model.groups[g].offset;
             for (std::size_t v = model.groups[g].first; v < model.groups[g].last; ++v)
                 groups_of_[v] = static_cast<std::uint32_t>(g);
+        }
     }
 
-    // List records first .. last, at most RECORDS; false if a code is out of range.
+    // Rows that a record lists, more or less.
+    static std::size_t typical(const Model &model, const Table<Code> &) {
+        return model.groups.size() + 1;
+    }
+
+    // List records first .. last, as many as there is room for; false if a code is out of range.
     bool read(std::size_t first, std::size_t last) {
         const Code *codes = codes_ + first * model_.n;
         const std::size_t count = last - first;
@@ -57,21 +64,24 @@ class TableLister {
                 return false;
         count_ = count;
         for (std::size_t i = 0; i < count; ++i) offsets_[i * stride_] = 0;  // the weights
-        if (sparse_)
+        if (way_ == Way::SEEK)
             for (std::size_t i = 0; i < count; ++i) list_observed(codes + i * model_.n, i);
         else
             list_all(codes);
+        if (way_ == Way::DROP)
+            for (std::size_t i = 0; i < count; ++i) drop_missing(i);
         return true;
     }
 
-    // List only groups that are not wholly missing where these records say that it pays. Products
-    // and sums are the same either way: what is missing multiplies by one.
+    // Leave out groups that are wholly missing where these records say that it pays. Products and
+    // sums are the same either way: what is missing multiplies by one.
     void choose(std::size_t first, std::size_t last) {
-        sparse_ = true;
+        way_ = Way::SEEK;
         if (!read(first, last)) return;
         std::size_t seen = 0;
         for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1;
-        sparse_ = 2 * seen < count_ * model_.groups.size();
+        const std::size_t all = count_ * model_.groups.size();
+        way_ = 5 * seen < all ? Way::SEEK : 5 * seen < 4 * all ? Way::DROP : Way::ALL;
     }
 
     Lists lists() const {
@@ -90,7 +100,7 @@ class TableLister {
 
   private:
     void list_all(const Code *codes) {
-        sizes_.fill(static_cast<std::uint32_t>(stride_));
+        std::fill(sizes_.begin(), sizes_.end(), static_cast<std::uint32_t>(stride_));
         std::uint32_t *to = offsets_.data() + 1;
         for (const Group &group : model_.groups) {
             switch (group.last - group.first) {
@@ -117,6 +127,18 @@ class TableLister {
         }
     }
 
+    // No branch depends on what is missing: half of the cells would be guessed wrong.
+    void drop_missing(std::size_t i) {
+        std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
+        std::uint32_t size = 1;
+        for (std::size_t g = 0; g < model_.groups.size(); ++g) {
+            const std::uint32_t offset = list[1 + g];
+            list[size] = offset;
+            size += offset != missing_[g];
+        }
+        sizes_[i] = size;
+    }
+
     void list_observed(const Code *code, std::size_t i) {
         std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
         std::uint32_t size = 1, last = std::numeric_limits<std::uint32_t>::max();
@@ -141,12 +163,12 @@ class TableLister {
     const Model &model_;
     const Code *codes_;
     std::vector<Limit> limits_;  // number of levels of each variable, for TILE records
-    std::vector<std::uint32_t> groups_of_;
+    std::vector<std::uint32_t> groups_of_, missing_;  // group of a variable; row of a missing group
     std::size_t stride_, first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;  // (records, groups and one)
-    std::array<std::size_t, RECORDS> begins_;
-    std::array<std::uint32_t, RECORDS> sizes_;
-    bool sparse_ = false;
+    std::vector<std::size_t> begins_;
+    std::vector<std::uint32_t> sizes_;
+    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // what is done with missing groups
 };
 
 }  // namespace rejoint

@@ -21,6 +21,7 @@
 namespace rejoint {
 
 constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows: they stay in an L2
+constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are gone through at once
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
 constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go by blocks of
 constexpr std::size_t BLOCK = 16;
@@ -79,6 +80,7 @@ class Model {
           levels(levels, levels + n), starts(n + 1), strides(n) {
         for (std::size_t v = 0; v < n; ++v) starts[v + 1] = starts[v] + this->levels[v];
         gather(std::min(TABLE / (width * sizeof(double)), records / 8));
+        part();
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
         levels_.assign(weights, weights + rank);
@@ -119,6 +121,7 @@ class Model {
     std::vector<std::uint32_t> strides;  // of each variable within its group, times width
     std::vector<Group> groups;
     std::size_t rows = 1;
+    std::vector<std::uint32_t> parts;  // where parts of the rows begin, as offsets, and end
     Aligned table;
     std::vector<int> exponents;  // of two, taken out of the weights and of each level in the table
     bool scaled = false;         // whether any is not zero
@@ -154,6 +157,16 @@ class Model {
             for (std::size_t v = group.last; v-- > group.first; stride *= levels[v] + 1)
                 strides[v] = static_cast<std::uint32_t>(stride);
         }
+    }
+
+    // Rows that outgrow a near cache are gone through in parts that do not.
+    void part() {
+        parts.assign(1, 0);
+        for (const Group &group : groups)
+            if (((group.row + group.cells) * width - parts.back()) * sizeof(double) > PART &&
+                group.offset > parts.back())
+                parts.push_back(group.offset);
+        parts.push_back(static_cast<std::uint32_t>(rows * width));
     }
 
     // Weights and factors, rows with numbers above one divided by powers of two: products then

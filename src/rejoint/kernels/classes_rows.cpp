@@ -14,9 +14,9 @@ REJOINT_INLINE bool codes_in_range(const Code *REJOINT_RESTRICT codes,
 }
 
 #if defined(REJOINT_AVX2)
-REJOINT_AVX2 void join_wide(bool log, const double *table, const Lists &lists, double *joint,
+REJOINT_AVX2 void join_wide(Join join, const double *table, const Lists &lists, double *joint,
                             double *prob) {
-    REJOINT_BY_QUADS(join_lists, 4, lists.width, log, table, lists, joint, prob)
+    REJOINT_BY_QUADS(join_lists, 4, lists.width, join, table, lists, joint, prob)
 }
 REJOINT_AVX2 void add_wide(const double *joint, const double *scale, const Lists &lists,
                            double *sums) {
@@ -24,8 +24,8 @@ REJOINT_AVX2 void add_wide(const double *joint, const double *scale, const Lists
 }
 #endif
 
-void join_narrow(bool log, const double *table, const Lists &lists, double *joint, double *prob) {
-    REJOINT_BY_QUADS(join_lists, 2, lists.width, log, table, lists, joint, prob)
+void join_narrow(Join join, const double *table, const Lists &lists, double *joint, double *prob) {
+    REJOINT_BY_QUADS(join_lists, 2, lists.width, join, table, lists, joint, prob)
 }
 void add_narrow(const double *joint, const double *scale, const Lists &lists, double *sums) {
     REJOINT_BY_QUADS(add_to_lists, 2, lists.width, joint, scale, lists, sums)
@@ -42,11 +42,11 @@ REJOINT_CLONES bool in_range(const std::int32_t *codes, const std::uint32_t *lim
     return codes_in_range(codes, limits, n);
 }
 
-void join_rows(bool log, const double *table, const Lists &lists, double *joint, double *prob) {
+void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob) {
 #if defined(REJOINT_AVX2)
-    if (has_avx2()) return join_wide(log, table, lists, joint, prob);
+    if (has_avx2()) return join_wide(join, table, lists, joint, prob);
 #endif
-    join_narrow(log, table, lists, joint, prob);
+    join_narrow(join, table, lists, joint, prob);
 }
 
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums) {

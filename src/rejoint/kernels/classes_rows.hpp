@@ -8,7 +8,7 @@
 
 namespace rejoint {
 
-constexpr std::size_t RECORDS = 64;  // of a block: what is computed of them stays in an L1
+constexpr std::size_t RECORDS = 64;  // of a small block: what is computed of them stays in an L1
 
 // Some records, each a list of offsets of rows in a table; rows have `width` numbers.
 struct Lists {
@@ -18,22 +18,28 @@ struct Lists {
     std::size_t count, width;
 };
 
-// joint[i] = product (LOG: sum) of the rows that record i lists; prob[i] = sum of the numbers in
+// How rows are joined: by products, by sums of logarithms, or by products with what is there.
+enum class Join { PRODUCT, LOGARITHMS, MORE };
+
+// joint[i] = product (or sum) of the rows that record i lists; prob[i] = sum of the numbers in
 // joint[i]. Four running sums whatever the width of the hardware: the same result everywhere.
-template <int WIDTH, int QUADS, bool LOG>
+template <int WIDTH, int QUADS, Join JOIN>
 REJOINT_INLINE void join_lists(const double *REJOINT_RESTRICT table, const Lists &lists,
                                double *REJOINT_RESTRICT joint, double *REJOINT_RESTRICT prob) {
     constexpr int N = 4 * QUADS / WIDTH, SUMS = 4 / WIDTH;
     for (std::size_t i = 0; i < lists.count; ++i) {
         const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + lists.begins[i];
         const std::uint32_t size = lists.sizes[i];
+        if (JOIN == Join::MORE && !size) continue;
         Lanes<WIDTH> x[N], row, sums[SUMS] = {};
         for (std::size_t f = 0; f < lists.width; f += 4 * QUADS) {
-            for (int k = 0; k < N; ++k) load(x[k], table + list[0] + f + k * WIDTH);
-            for (std::uint32_t j = 1; j < size; ++j)
+            const double *first =
+                JOIN == Join::MORE ? joint + i * lists.width : table + list[0];
+            for (int k = 0; k < N; ++k) load(x[k], first + f + k * WIDTH);
+            for (std::uint32_t j = JOIN == Join::MORE ? 0 : 1; j < size; ++j)
                 for (int k = 0; k < N; ++k) {
                     load(row, table + list[j] + f + k * WIDTH);
-                    if constexpr (LOG)
+                    if constexpr (JOIN == Join::LOGARITHMS)
                         add(x[k], row);
                     else
                         multiply(x[k], row);
@@ -56,6 +62,7 @@ REJOINT_INLINE void add_to_lists(const double *REJOINT_RESTRICT joint,
     for (std::size_t i = 0; i < lists.count; ++i) {
         const std::uint32_t *REJOINT_RESTRICT list = lists.offsets + lists.begins[i];
         const std::uint32_t size = lists.sizes[i];
+        if (!size) continue;
         const double factors[4] = {scale[i], scale[i], scale[i], scale[i]};
         Lanes<WIDTH> x[N], row, factor;
         load(factor, factors);
@@ -73,12 +80,16 @@ REJOINT_INLINE void add_to_lists(const double *REJOINT_RESTRICT joint,
 }
 
 template <int WIDTH, int QUADS>
-REJOINT_INLINE void join_lists(bool log, const double *table, const Lists &lists, double *joint,
+REJOINT_INLINE void join_lists(Join join, const double *table, const Lists &lists, double *joint,
                                double *prob) {
-    if (log)
-        join_lists<WIDTH, QUADS, true>(table, lists, joint, prob);
-    else
-        join_lists<WIDTH, QUADS, false>(table, lists, joint, prob);
+    switch (join) {
+        case Join::PRODUCT:
+            return join_lists<WIDTH, QUADS, Join::PRODUCT>(table, lists, joint, prob);
+        case Join::LOGARITHMS:
+            return join_lists<WIDTH, QUADS, Join::LOGARITHMS>(table, lists, joint, prob);
+        case Join::MORE:
+            return join_lists<WIDTH, QUADS, Join::MORE>(table, lists, joint, prob);
+    }
 }
 
 // Call a template for the number of quads in `width`; wide rows go by blocks of four quads.
@@ -97,7 +108,7 @@ REJOINT_INLINE void join_lists(bool log, const double *table, const Lists &lists
 // Whether codes lie between -1 (missing) and limits less one.
 bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
 bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
-void join_rows(bool log, const double *table, const Lists &lists, double *joint, double *prob);
+void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob);
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums);
 
 }  // namespace rejoint

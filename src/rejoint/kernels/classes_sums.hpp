@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +14,9 @@ namespace rejoint {
 
 // What is summed up of a chunk.
 struct Sums {
-    double log_likelihood;
-    std::vector<double> counts;  // of the classes and of the levels, (1 + levels, rank)
+    explicit Sums(std::size_t size) : counts(size) {}
+    double log_likelihood = 0.0;
+    Aligned counts;  // of the classes and of the levels, (1 + levels, rank); set when all is in
 };
 
 // What both ways of counting share: weights of records, and sums in the layout of the model.
@@ -31,7 +31,9 @@ class Tally {
     void finish(std::size_t chunk) {
         out_[chunk].log_likelihood = log_likelihood_ + std::log(product_);
         product_ = 1.0;
-        model_.fold(rows_.data(), out_[chunk].counts.data());
+        Aligned &counts = out_[chunk].counts;
+        std::fill(counts.data(), counts.data() + counts.size(), 0.0);
+        model_.fold(rows_.data(), counts.data());
         clear();
         log_likelihood_ = 0.0;
     }
@@ -71,13 +73,14 @@ class Expected : public Tally {
 
     template <typename Rows>
     void take(const Block<Rows> &block, std::size_t first) {
-        std::array<double, RECORDS> scale;
+        double *const scale = block.spare();
         for (std::size_t i = 0; i < block.size(); ++i) {
             const double mass = weight(first + i), sum = block.sum(i);
             scale[i] = sum > 0.0 ? mass / sum : 0.0;
             add_log(block, i, mass);
         }
-        add_rows(block.joint(0), scale.data(), block.lists(), rows_.data());
+        for (std::size_t p = 0; p < block.parts(); ++p)
+            add_rows(block.joint(0), scale, block.part(p), rows_.data());
     }
 };
 
