@@ -21,6 +21,7 @@ spectrum      smallest singular values
 independence  Kruskal ranks and compound matrices of factors
 model_groups  stacked factors of one model
 walking       walks through models with the same tables
+searching     sets of tables that fulfil a wish
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
 what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the same tables.
