@@ -98,6 +98,56 @@ def test_estimators_say_what_records_never_hold_together():
         rj.JointPMF(rank=6, solver="ml", random_state=0).fit(split_forms())
 
 
+def with_cells(number, levels=(3,) * 5, rows=1500):
+    """Records of which each has so many cells."""
+    rng = np.random.default_rng(0)
+    records = random_pmf(levels, 2).sample(rows, random_state=0)
+    codes = np.array(records.codes)
+    for row in codes:
+        row[rng.permutation(len(levels))[number:]] = -1
+    return rj.Records(records.domain, codes)
+
+
+def test_records_of_two_cells_are_pairs():
+    with pytest.warns(rj.Remark, match="No record holds more than 2 variables. Tables of two") as w:
+        result = rj.estimate(with_cells(2), 3, "ml", n_init=1, random_state=0)
+    assert w[0].filename == __file__
+    assert "at least 3 directions of a rank 3 joint" in result.choice
+    with pytest.warns(rj.Remark, match="Tables of two variables"):
+        rj.JointPMF(rank=3, solver="ml", n_init=1, random_state=0).fit(with_cells(2))
+
+
+def test_records_of_three_cells_are_triples():
+    assert not concerns.of_records(with_cells(3), 3)
+    concern = concerns.of_records(with_cells(3), 15)
+    assert concern.serious
+    assert "rank 15 has 164 parameters, the tables have 130 independent numbers" in concern.words
+
+
+def test_estimate_says_what_records_never_hold_together_and_chunks_do_not():
+    with pytest.warns(rj.Remark, match="No record holds together: x0 and x3"):
+        result = rj.estimate(split_forms(), 2, "ml", n_init=1, random_state=0)
+    assert result.choice.count("x0 and x3") == 1
+    model = rj.JointPMF(rank=2, solver="ml", n_init=1, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rj.Remark)
+        model.partial_fit(split_forms())  # another chunk may hold them
+
+
+def test_a_variable_without_a_cell_is_no_pair():
+    codes = np.array([[0, 1, -1], [1, 0, -1]], dtype=np.int16)
+    concern = concerns.of_records(rj.Records(rj.Domain.of_shape([2, 2, 2]), codes), 2)
+    assert concern.words == "No record holds 'x2': nothing is known of it."
+    assert not concern.serious
+
+
+def test_patterns_of_many_variables():
+    seen = np.zeros((40, 130), dtype=bool)
+    for k in range(40):
+        seen[k, [k % 20, k % 20 + 64, 129]] = True
+    assert concerns.patterns(seen) == {(k, k + 64, 129) for k in range(20)}
+
+
 def test_complete_records_say_nothing_but_too_many_classes():
     records = random_pmf([2] * 3, 2).sample(300, random_state=0)
     with warnings.catch_warnings():

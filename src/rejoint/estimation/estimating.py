@@ -31,9 +31,11 @@ from rejoint.estimation.slipping import best_time
 from rejoint.estimation.smoothing import SmoothProblem, wished_variables
 from rejoint.estimation.starts import Model
 from rejoint.estimation.surveys import at_hand, survey_of
+from rejoint.identifiability.concerns import of_any
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Scan
 from rejoint.records.sparse import AnyRecords, read_any
+from rejoint.remarks import remark
 from rejoint.solver import FitResult, Journal, Progress, digest, whole
 
 if TYPE_CHECKING:
@@ -106,7 +108,8 @@ def estimate(
     Notes
     -----
     Right if cells are missing at random: whether one is missing may depend on what is seen.
-    Ctrl-C ends the fit and returns the best model so far.
+    Ctrl-C ends the fit and returns the best model so far. What records with holes cannot say, such
+    as how two variables depend that no record holds together, is remarked on and in ``choice``.
 
     Examples
     --------
@@ -130,7 +133,24 @@ def estimate(
     mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
     journal, rng = open_journal(checkpoint, random_state, mark, **asked)
     with kept(journal):
-        return estimate_records(records, request, journal, rng)
+        result = estimate_records(records, request, journal, rng)
+    concern = of_any(records, result.pmf.rank if rank == "auto" else int(rank))
+    if concern.serious:
+        remark(concern.words)
+    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+
+
+def estimate_quietly(
+    records: AnyRecords,
+    rank: int | Literal["auto"],
+    solver: str | Em | Bayes,
+    n_init: int | None,
+    rng: np.random.Generator,
+    progress: bool | None = None,
+) -> FitResult:
+    """The fit alone, where what the records leave open does not matter: ratings, a chunk."""
+    request = Request(rank, solver, False, None, n_init, progress, None)
+    return estimate_records(records, request, None, rng)
 
 
 @dataclass(frozen=True)

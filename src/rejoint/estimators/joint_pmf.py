@@ -1,28 +1,23 @@
 """JointPMF: the joint of all columns, with what users of latent class models expect."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any, Literal, Self
 
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.metaestimators import available_if
 
 from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation.estimating import estimate_quietly
 from rejoint.estimators.judgements import Judgements
 from rejoint.estimators.reading import generator, read
 from rejoint.estimators.streaming import Stream, weights_of
 from rejoint.estimators.tables import fit_tables
-from rejoint.identifiability.concerns import Concern, of_records
 from rejoint.pmf import LowRankPMF
 from rejoint.records import Records, SparseRecords
 from rejoint.records.sparse import AnyRecords
-from rejoint.remarks import remark
 from rejoint.solver import FitResult
 
 __all__ = ["JointPMF"]
-
-#: Cells, observed or not, of the largest sparse records that get a code for each.
-DENSE = 10_000_000
 
 
 def from_records(solver: Any) -> bool:
@@ -41,22 +36,6 @@ def learns_from_records(estimator: Any) -> bool:
             "up, and factorize those."
         )
     return True
-
-
-def with_concern(result: FitResult, concern: Concern) -> FitResult:
-    """The fit with a word on what its records leave open; a remark where that is serious."""
-    if concern.serious:
-        remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
-
-
-def concern_of(records: AnyRecords, rank: int) -> Concern:
-    """What the records leave open; not looked for where that would take a code for each cell."""
-    if isinstance(records, SparseRecords):
-        if len(records) * len(records.domain) > DENSE:
-            return Concern()
-        records = records.to_records()
-    return of_records(records, rank)
 
 
 class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -231,7 +210,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
     def _fit_records(self, records: AnyRecords) -> FitResult:
         rng = generator(self.random_state)
         if from_records(self.solver):
-            result = estimate(
+            return estimate(
                 records,
                 self.rank,
                 self.solver,
@@ -239,8 +218,6 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
                 n_init=self.n_init,
                 random_state=rng,
             )
-            asked = result.pmf.rank if self.rank == "auto" else int(self.rank)
-            return with_concern(result, concern_of(records, asked))
         if self.smooth is not False:
             raise ValueError(
                 f"smooth={self.smooth!r} needs the records, which solver={self.solver!r} does not "
@@ -251,7 +228,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
     def _fit_chunk(self, records: Records) -> LowRankPMF:
         solver = self.solver if self.solver in ("ml", "map") else "map"
         rng = generator(self.random_state)
-        return estimate(records, self.rank, solver, n_init=self.n_init, random_state=rng).pmf
+        return estimate_quietly(records, self.rank, solver, self.n_init, rng).pmf
 
     def _keep(self, result: FitResult, mass: float) -> Self:
         self.result_ = result

@@ -8,22 +8,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain import Domain
-from rejoint.domain.labels import plural
+from rejoint.domain.labels import plural, show
 from rejoint.identifiability.goodman import generic_ranks
 from rejoint.identifiability.layout import Layout, filled, of_positions
 from rejoint.identifiability.lemmas import kruskal
 from rejoint.identifiability.partitions import balanced
 from rejoint.identifiability.reporting import apart_words
 from rejoint.marginals import Marginals
-from rejoint.records import Records
+from rejoint.records import Records, SparseRecords
+from rejoint.records.sparse import AnyRecords
 
-__all__ = ["Concern", "of_records", "of_tables"]
+__all__ = ["Concern", "of_any", "of_records", "of_tables"]
 
 #: Parameters up to which exact ranks are computed on the way: some tens of milliseconds.
 QUICK = 250
 
 #: Tables that are looked at one by one, and variables of the largest: beyond, counting is all.
 LISTED, WIDE = 20_000, 12
+
+#: Cells of records whose patterns are looked at, and parts of those: a tenth of a second or two.
+CELLS, PARTS = 50_000_000, 200_000
+
+#: Cells, seen or not, of the largest sparse records that are written out.
+DENSE = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,15 @@ def proved_at_once(tables: Layout, rank: int) -> bool:
     return rank <= int(kruskal(*(1 + sum(tables.free[n] for n in group) for group in groups)))
 
 
+def of_any(records: AnyRecords, rank: int) -> Concern:
+    """The same of sparse records, where not too many cells would have to be written out."""
+    if isinstance(records, SparseRecords):
+        if len(records) * len(records.domain) > DENSE:
+            return Concern()
+        records = records.to_records()
+    return of_records(records, rank)
+
+
 def of_records(records: Records, rank: int) -> Concern:
     """What records with holes leave open: the sets of cells that are seen together are its tables.
 
@@ -137,15 +153,43 @@ def of_records(records: Records, rank: int) -> Concern:
     if seen.all(axis=1).any():
         return too_many_classes(records.domain, rank)
     together = never_together(records.domain, seen)
-    if not together or seen.size > 50_000_000:
-        return Concern()
-    patterns = np.unique(seen, axis=0)
-    if len(patterns) > 200 or patterns.sum(axis=1).max() > WIDE:
-        return Concern(together, True)
-    subsets = [tuple(int(n) for n in np.flatnonzero(row)) for row in patterns if row.any()]
-    tables = of_positions(records.domain, subsets)
-    words = "" if rank == 1 or tables.uncovered else open_part(tables, rank)[0]
-    return Concern(" ".join(filter(None, [together, words])), True)
+    most = int(seen.sum(axis=1).max(initial=0))
+    absent = [
+        name
+        for name, there in zip(records.names, np.asarray(seen.any(axis=0)), strict=True)
+        if not there
+    ]
+    if absent:
+        unseen = f"No record holds {show(absent)}: nothing is known of it."
+        return Concern(" ".join(filter(None, [together, unseen])), bool(together))
+    if rank == 1:
+        return Concern(together, bool(together))
+    subsets = patterns(seen)
+    if subsets is None:  # more tables than there are leave no less open
+        tables = Layout(records.domain, most)
+    else:
+        tables = of_positions(records.domain, subsets)
+    words, serious = open_part(tables, rank)
+    if subsets is None and not serious:
+        words = ""
+    at_most = f"No record holds more than {plural(most, 'variable')}." if serious else ""
+    said = " ".join(filter(None, [together, at_most, words]))
+    return Concern(said, serious or bool(together))
+
+
+def patterns(seen: NDArray[np.bool_]) -> set[tuple[int, ...]] | None:
+    """The sets of cells that records hold, none inside another; None where they are too many."""
+    if seen.size > CELLS:
+        return None
+    bits = np.packbits(seen, axis=1)
+    packed = np.zeros((len(bits), -(-bits.shape[1] // 8) * 8), dtype=np.uint8)
+    packed[:, : bits.shape[1]] = bits
+    words = packed.view(np.uint64)
+    first = np.unique(words[:, 0] if words.shape[1] == 1 else words, axis=0, return_index=True)[1]
+    rows = seen[first]
+    if len(rows) > LISTED or (2.0 ** rows.sum(axis=1)).sum() > PARTS:
+        return None
+    return {tuple(np.flatnonzero(row).tolist()) for row in rows if row.any()} or None
 
 
 def never_together(domain: Domain, seen: NDArray[np.bool_]) -> str:
@@ -156,7 +200,9 @@ def never_together(domain: Domain, seen: NDArray[np.bool_]) -> str:
     for start in range(0, len(seen), 65536):
         block = seen[start : start + 65536].astype(np.float32)
         count += block.T @ block
-    pairs = [(domain.names[i], domain.names[j]) for i, j in np.argwhere(count == 0) if i < j]
+    somewhere = np.diagonal(count) > 0
+    apart = np.argwhere((count == 0) & np.outer(somewhere, somewhere))
+    pairs = [(domain.names[i], domain.names[j]) for i, j in apart if i < j]
     return pairs_words(pairs)
 
 

@@ -9,14 +9,14 @@ from scipy import sparse
 from rejoint import kernels
 from rejoint.domain import Domain, Variable
 from rejoint.domain.labels import plural
-from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation import Bayes, Em
+from rejoint.estimation.estimating import estimate_quietly
 from rejoint.estimators.recommendation.fold_in import Evidence
 from rejoint.estimators.recommendation.levels import RatingLevels
 from rejoint.estimators.recommendation.ratings import Cells
 from rejoint.estimators.recommendation.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.pmf import LowRankPMF
-from rejoint.records import Records
-from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
 from rejoint.remarks import remark
 from rejoint.solver import FitResult, Record
 
@@ -67,7 +67,7 @@ def fit_ratings(
             "such as rejoint.estimators.Traits(traits=3)."
         )
     records = records_of(evidence, domain)
-    return estimate(records, rank, solver, random_state=rng, progress=False)
+    return estimate_quietly(records, rank, solver, None, rng, progress=False)
 
 
 def domain_of(items: list[Any], values: Array) -> Domain:
@@ -110,15 +110,14 @@ def predictive(result: FitResult) -> LowRankPMF:
 
 
 def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
-    """Evidence as records: by what is observed, or as a table where absence is a level, too."""
+    """Evidence as records: by what is observed, or by what is done where all else is not."""
     cells = sparse.csr_array(evidence.cells)
     cells.sum_duplicates()  # in order
     if evidence.background is None:
         # Levels of all items are numbered through in either form.
         return SparseRecords(domain, kernels.Cells(cells.indptr, cells.indices, domain.shape))
-    size = len(domain[0])
-    codes = np.zeros((cells.shape[0], len(domain)), dtype=np.int16)
-    there = cells.tocoo()
-    user, column = (coord[there.data > 0] for coord in there.coords)
-    codes[user, column // size] = column % size
-    return Records(domain, codes)
+    done = sparse.csr_array(cells > 0)  # and not what is undone by it
+    done.sort_indices()
+    return DepartingRecords(
+        domain, kernels.Departures(kernels.Cells(done.indptr, done.indices, domain.shape))
+    )
