@@ -6,7 +6,8 @@ Records of a random model (20 variables of 5 levels, four of them text, a tenth 
 missing) are written as Parquet, uncompressed; numbers in plain encoding, four bytes each, so that
 the bytes are there. Each stage is a process of its own, whose peak resident memory is what is held
 against 1 GB: finding the levels, counting all pairs, packing the codes, and EM, by passes over the
-Parquet files and over the packed ones. By default a small set, to see that it works.
+Parquet files, a few, and over the packed ones until it has converged. By default a small set, to see
+that it works.
 """
 
 import argparse
@@ -88,18 +89,18 @@ def pack(folder: Path, passes: int) -> dict[str, Any]:
 
 
 def em_from_parquet(folder: Path, passes: int) -> dict[str, Any]:
-    return em(scan_of(folder), min(passes, 3), folder / "parquet.checkpoint")
-
-
-def em_from_pack(folder: Path, passes: int) -> dict[str, Any]:
-    return em(rj.scan(folder / "packed"), passes, folder / "packed.checkpoint")
-
-
-def em(scan: rj.Scan, passes: int, checkpoint: Path) -> dict[str, Any]:
     from rejoint.estimation import Em
     from rejoint.solver import Limits
 
     solver = Em(limits=Limits(max_steps=passes, progress=1e-12, window=10, exact=-1.0))
+    return em(scan_of(folder), solver, folder / "parquet.checkpoint")
+
+
+def em_from_pack(folder: Path, passes: int) -> dict[str, Any]:
+    return em(rj.scan(folder / "packed"), "ml", folder / "packed.checkpoint")
+
+
+def em(scan: rj.Scan, solver: Any, checkpoint: Path) -> dict[str, Any]:
     result = rj.estimate(
         scan, RANK, solver, n_init=3, random_state=0, checkpoint=checkpoint, progress=False
     )
@@ -111,6 +112,7 @@ def em(scan: rj.Scan, passes: int, checkpoint: Path) -> dict[str, Any]:
     steps = [r.seconds for r in result.history]
     return {
         "steps": len(steps) - 1,
+        "stop": result.stop,
         "seconds_of_a_step": float(np.median(np.diff(steps))) if len(steps) > 1 else None,
         "log_likelihood": result.log_likelihood,
         "largest_distance_of_pairs": max(error),
@@ -153,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--gigabytes", type=float, default=0.1)
     parser.add_argument("--folder", type=Path)
-    parser.add_argument("--passes", type=int, default=15)
+    parser.add_argument("--passes", type=int, default=3, help="over the Parquet files")
     parser.add_argument("--save", action="store_true", help=f"keep the numbers in {RESULT.name}")
     parser.add_argument("--stage", choices=STAGES)
     given = parser.parse_args()
