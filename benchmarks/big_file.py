@@ -6,8 +6,8 @@ Records of a random model (20 variables of 5 levels, four of them text, a tenth 
 missing) are written as Parquet, uncompressed; numbers in plain encoding, four bytes each, so that
 the bytes are there. Each stage is a process of its own, whose peak resident memory is what is held
 against 1 GB: finding the levels, counting all pairs, packing the codes, and EM, by passes over the
-Parquet files, a few, and over the packed ones until it has converged. By default a small set, to see
-that it works.
+Parquet files, a few, and over the packed ones until it has converged. By default a small set, to
+see that it works.
 """
 
 import argparse
