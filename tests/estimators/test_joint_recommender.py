@@ -488,6 +488,21 @@ def test_implicit_fits_classes(baskets):
     assert {r.item for r in model.recommend(["Emma"], 2)} == {"Ghost", "Persuasion"}
 
 
+@pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
+def test_implicit_fits_are_those_of_whole_tables(baskets, solver):
+    model = rj.JointRecommender(solver, rank=2, feedback="implicit", random_state=0)
+    model.fit(sparse.csr_array(baskets.to_numpy().astype(float)))
+    whole = rj.Records(model.pmf_.domain, baskets.to_numpy().astype(np.int16))
+    expected = rj.estimate(whole, 2, solver, random_state=np.random.default_rng(0), progress=False)
+    # The same starts, steps and draws; rounding grows over some hundred steps.
+    assert model.result_.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9)
+    for found, factor in zip(model.pmf_.factors, expected.pmf.factors, strict=True):
+        np.testing.assert_allclose(found, factor, atol=1e-5)
+    if solver == "bayes":
+        mean = expected.posterior.mean.marginal("3")
+        np.testing.assert_allclose(model.result_.posterior.mean.marginal("3"), mean, atol=1e-5)
+
+
 # --- scoring, copies -------------------------------------------------------------------------
 
 

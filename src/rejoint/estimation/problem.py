@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain import Domain
-from rejoint.kernels import Cells
+from rejoint.kernels import Cells, Departures
 from rejoint.records.sparse import AnyRecords
 from rejoint.solver import Journal, digest
 
@@ -36,7 +36,7 @@ class RecordProblem:
     """Merged records of a domain, ready for passes."""
 
     domain: Domain
-    codes: Any  # (M, N) codes, -1 where a cell is missing, or the Cells that are observed
+    codes: Any  # (M, N) codes, -1 where a cell is missing; Cells; or Departures
     weight: Array
     threads: int
     journal: Journal | None = field(default=None, repr=False, compare=False)
@@ -71,7 +71,7 @@ class RecordProblem:
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a cell is missing."""
         found = self.codes[rows]
-        return found.to_codes() if isinstance(found, Cells) else np.asarray(found)
+        return found.to_codes() if isinstance(found, Cells | Departures) else np.asarray(found)
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -150,7 +150,7 @@ def at_random(weight: Array, rng: np.random.Generator) -> Array:
     return whole
 
 
-def any_cell(codes: NDArray[np.signedinteger] | Cells) -> NDArray[np.bool_]:
+def any_cell(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[np.bool_]:
     """Whether anything is observed of each record.
 
     Examples
@@ -160,6 +160,8 @@ def any_cell(codes: NDArray[np.signedinteger] | Cells) -> NDArray[np.bool_]:
     """
     if isinstance(codes, Cells):
         return np.asarray(codes.counts > 0)
+    if isinstance(codes, Departures):
+        return np.ones(len(codes), dtype=bool)
     return np.asarray((codes >= 0).any(axis=1))
 
 

@@ -17,12 +17,14 @@ from rejoint.kernels._numpy import damped_inverse
 from rejoint.kernels.cell_counts import count_cells
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
+from rejoint.kernels.departures import Departures
 from rejoint.kernels.sampling import draw_levels
 from rejoint.kernels.symmetric import Polynomials, Transposed, symmetric_total
 from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [
     "Cells",
+    "Departures",
     "Polynomials",
     "Transposed",
     "admm_steps",

@@ -17,6 +17,10 @@ from rejoint.kernels._checks import (
 )
 from rejoint.kernels._choice import compiled
 from rejoint.kernels.cells import Cells
+from rejoint.kernels.departures import Departures, count_departures
+
+#: Records in any of their forms.
+AnyCodes = Codes | Cells | Departures
 
 
 def arrays_of(codes: Codes | Cells, levels: Sequence[int]) -> tuple[Any, ...]:
@@ -36,7 +40,7 @@ def arrays_of(codes: Codes | Cells, levels: Sequence[int]) -> tuple[Any, ...]:
 
 
 def class_pass(
-    codes: Codes | Cells,
+    codes: AnyCodes,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -51,7 +55,7 @@ def class_pass(
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32, or Cells
+    codes : (M, N) array of int16 or int32, Cells or Departures
         Level of each variable in each record, -1 where it is missing; or what is observed.
     weight : (M,) array of float, optional
         Weight of each record, not negative; one each by default.
@@ -85,6 +89,14 @@ def class_pass(
     array([[0.818, 0.182],
            [0.   , 0.   ]])
     """
+    if isinstance(codes, Departures):
+        return count_departures(
+            codes,
+            weight,
+            (weights, factors),
+            levels,
+            lambda cells, w, a, n: class_pass(cells, weight, w, a, n, threads),
+        )
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))
@@ -98,7 +110,7 @@ def class_pass(
 
 
 def class_draws(
-    codes: Codes | Cells,
+    codes: AnyCodes,
     weight: Array | None,
     weights: Array,
     factors: Array,
@@ -113,7 +125,7 @@ def class_draws(
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32, or Cells
+    codes : (M, N) array of int16 or int32, Cells or Departures
         Level of each variable in each record, -1 where it is missing; or what is observed.
     weight : (M,) array of float, optional
         How often each record occurs: whole numbers; one each by default.
@@ -149,6 +161,14 @@ def class_draws(
     >>> float(classes.sum())
     1011.0
     """
+    if isinstance(codes, Departures):
+        return count_departures(
+            codes,
+            weight,
+            (weights, factors),
+            levels,
+            lambda cells, w, a, n: class_draws(cells, weight, w, a, n, seed, threads),
+        )
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     weight = check_weight(weight, len(codes))
@@ -166,13 +186,13 @@ def class_draws(
 
 
 def class_posterior(
-    codes: Codes | Cells, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
+    codes: AnyCodes, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
 ) -> tuple[Array, Array]:
     """Give the log-probability of each record and the posterior of its hidden class.
 
     Parameters
     ----------
-    codes : (M, N) array of int16 or int32, or Cells
+    codes : (M, N) array of int16 or int32, Cells or Departures
         Level of each variable in each record, -1 where it is missing; or what is observed.
     weights : (F,) array of float
         Weight of each class, not negative; need not sum to one.
@@ -198,6 +218,10 @@ def class_posterior(
     >>> np.exp(log_prob).round(3), posterior.round(3)
     (array([0.55, 1.  ]), array([[0.818, 0.182], [0.5  , 0.5  ]]))
     """
+    if isinstance(codes, Departures):
+        cells, weights, factors, shift = codes.folded(weights, factors, levels)
+        log_prob, posterior = class_posterior(cells, weights, factors, cells.levels, threads)
+        return log_prob + shift, posterior
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:
@@ -209,7 +233,7 @@ def class_posterior(
 
 
 def class_log_prob(
-    codes: Codes | Cells, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
+    codes: AnyCodes, weights: Array, factors: Array, levels: Sequence[int], threads: int = 1
 ) -> Array:
     """Give the log-probability of each record: :func:`class_posterior` without the posteriors.
 
@@ -220,6 +244,9 @@ def class_log_prob(
     >>> np.exp(class_log_prob(codes, np.array([0.5, 0.5]), A, [2])).round(3)
     array([0.55, 1.  ])
     """
+    if isinstance(codes, Departures):
+        cells, weights, factors, shift = codes.folded(weights, factors, levels)
+        return class_log_prob(cells, weights, factors, cells.levels, threads) + shift
     arrays = arrays_of(codes, levels)
     weights, factors, shape = check_model(weights, factors, levels)
     if compiled is None:

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from rejoint.domain import Domain, HandleUnknown, Kind, Level
 from rejoint.domain.labels import show
 from rejoint.domain.order import positions
-from rejoint.kernels import Cells
+from rejoint.kernels import Cells, Departures
 from rejoint.records.checks import checked_weight
 from rejoint.records.columns import ColumnCells, cells_of, columns_of_matrix, columns_of_rows
 from rejoint.records.records import Records
 from rejoint.records.wishes import read_wishes
 from rejoint.remarks import remark
 
-__all__ = ["AnyRecords", "SparseRecords", "read_any", "some"]
+__all__ = ["AnyRecords", "DepartingRecords", "SparseRecords", "read_any", "some"]
 
 FEW = 6  # cells of records that are merged where they are alike: longer ones hardly ever are
 
@@ -241,6 +241,38 @@ class SparseRecords:
             part = slice(start, start + size)
             weight = None if self.sample_weight is None else self.sample_weight[part]
             yield SparseRecords(self.domain, self.codes[part], weight)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class DepartingRecords(SparseRecords):
+    """Records that are at the first level of nearly every variable, for estimates alone.
+
+    Examples
+    --------
+    >>> cells = Cells(np.array([0, 1, 1]), np.array([3]), (2, 2))
+    >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).to_records().codes
+    array([[0, 1],
+           [0, 0]], dtype=int16)
+    """
+
+    codes: Departures  # type: ignore[assignment]
+
+    def merged(self) -> "DepartingRecords":
+        """Return each distinct record once, in order, with the weight of all that are like it.
+
+        Examples
+        --------
+        >>> cells = Cells(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
+        >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).merged().sample_weight
+        array([1., 2.])
+        """
+        keys = self.codes.keys()
+        row = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first one
+        place = {key: n for n, key in enumerate(sorted(row))}
+        which = np.fromiter((place[key] for key in keys), np.intp, len(keys))
+        total = np.bincount(which, weights=self.sample_weight, minlength=len(place))
+        chosen = np.fromiter((row[key] for key in place), np.intp, len(place))
+        return DepartingRecords(self.domain, self.codes[chosen], total.astype(np.float64))
 
 
 AnyRecords = Records | SparseRecords
