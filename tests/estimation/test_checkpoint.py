@@ -44,6 +44,8 @@ def data_of(name):
         return scanned(), {"rank": 3, "solver": "map", "n_init": 2}
     if name == "bayes scan":
         return scanned(), FITS["bayes"]
+    if name == "bayes rank scan":
+        return scanned(), {"solver": SHORT}
     if "smooth" in name:
         kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in RECORDS.domain))
         records = rj.Records(kinds, RECORDS.codes)
@@ -102,7 +104,10 @@ class Pressed:
 
 @pytest.mark.parametrize(
     ("name", "frequent"),
-    [*((name, True) for name in (*FITS, "scan", "smooth scan", "bayes scan")), ("ml", False)],
+    [
+        *((name, True) for name in (*FITS, "scan", "smooth scan", "bayes scan", "bayes rank scan")),
+        ("ml", False),
+    ],
 )
 def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent):
     if frequent:

@@ -9,7 +9,7 @@ from small_records import random_records, random_start
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, estimate
+from rejoint.estimation import Bayes, choices, estimate, scanned
 from rejoint.estimation.gibbs import Draw, chain
 from rejoint.estimation.mixing import effective_draws
 from rejoint.estimation.passes import ScanProblem, draw_over
@@ -91,7 +91,7 @@ def test_intervals_are_those_in_memory(fits):
     mine, other = fits
     assert "so that averaging over the posterior helps" in mine.choice  # solver="auto"
     assert len(mine.posterior.draws) == len(mine.pmf.draws) == 40
-    assert "40 posterior draws from 1 chain, worth about" in mine.stop
+    assert "40 posterior draws from 2 chains, worth about" in mine.stop
     for question in ({"names": ["x0", "x1"]}, {"names": ["x2"], "given": {"x3": 1, "x4": 0}}):
         (low, high), (least, most) = (f.posterior.interval(**question) for f in fits)
         # Bounds of 40 draws scatter by a fifth of the width; median over the cells.
@@ -115,6 +115,26 @@ def test_smooth_columns_are_drawn_smooth(records):
     assert "levels spread by" in result.choice
     # Slips leave no level without a chance, whatever the hidden column.
     assert min(a.min() for draw in result.posterior.draws for a in draw.factors[:2]) > 1e-6
+
+
+def test_chains_have_spare_classes_where_the_rank_was_estimated(records, monkeypatch):
+    """Every other one: the same as in memory."""
+    some = rj.Records(records.domain, records.codes[:300])
+    scan = rj.scan(some, size=70, memory=0)
+    result = estimate(scan, solver=SHORT, random_state=0)
+    spare = min(result.selection.largest - result.selection.rank, choices.SPARE)
+    assert spare > 0
+    ranks = [draw.rank for draw in result.posterior.draws]
+    assert ranks == [result.selection.rank + spare] * 6 + [result.selection.rank] * 6
+
+    def explore(self, *given):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(scanned.Search, "widened", explore)
+    cut = estimate(scan, solver=SHORT, random_state=0)
+    assert "Interrupted before there were posterior draws" in cut.stop
+    assert cut.posterior is None
+    np.testing.assert_array_equal(cut.pmf.weights, result.pmf.weights)
 
 
 @pytest.mark.parametrize(("k", "kept"), [(3, 0), (4 * 8 + 2, 2)])

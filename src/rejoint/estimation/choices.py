@@ -1,5 +1,7 @@
 """What an estimate decides by itself: the estimator, how many starts, and what it says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from rejoint.estimation.bayes import Bayes
@@ -17,6 +19,7 @@ __all__ = [
     "choose_for_scan",
     "given_start",
     "smooth_words",
+    "with_spare",
 ]
 
 #: Records per parameter from which the maximum does better than the mean of some draws, whose own
@@ -30,9 +33,9 @@ PLENTY = 2000
 #: error 10 to 27 % larger (N = 5, I = 10, F = 5, 100,000 records).
 SPARE = 4
 
-#: A chain over records that are read anew for each sweep. It starts at the maximum, and answers are
-#: nearly independent from draw to draw, so that some 100 sweeps do: coverage see docs/scale.rst.
-BY_PASSES = Bayes(chains=1, burn_in=20, draws=40, thin=2)
+#: Chains over records that are read anew for each sweep. They start at the maximum, and answers are
+#: nearly independent from draw to draw, so that some 100 sweeps do: see docs/scale.rst.
+BY_PASSES = Bayes(chains=2, burn_in=20, draws=20, thin=2)
 
 #: Modes that chains may start at, the best of which they do.
 MODES = 6
@@ -79,6 +82,19 @@ def choose(
     if per >= PLENTY:
         return "ml", f"Maximum likelihood: {text}, so that a prior would add nothing."
     return Bayes(), f"Bayes: {text}, so that averaging over the posterior helps."
+
+
+def with_spare(bayes: Bayes, rank: int, largest: int) -> tuple[Bayes, int]:
+    """The sampler, and how many classes its chains have beyond a rank that was estimated.
+
+    Examples
+    --------
+    >>> with_spare(Bayes(), 3, largest=5)[1], with_spare(Bayes(), 3, largest=3)[1]
+    (2, 0)
+    """
+    spare = min(largest - rank, SPARE) if bayes.sparsity == 1.0 else 0
+    # Classes that are not needed lose their weight below a pseudo-count of one.
+    return (replace(bayes, sparsity=0.3) if spare else bayes), spare
 
 
 def choose_for_scan(

@@ -14,12 +14,12 @@ from rejoint.estimation.bayes import Bayes
 from rejoint.estimation.checkpoints import kept, open_journal
 from rejoint.estimation.choices import (
     MODES,
-    SPARE,
     affordable,
     choose,
     choose_for_scan,
     given_start,
     smooth_words,
+    with_spare,
 )
 from rejoint.estimation.em import Em
 from rejoint.estimation.exploring import Report
@@ -82,7 +82,7 @@ def estimate(
     n_init : int, optional
         Starts: one from the records' own tables, one from the fit that chose the rank, others
         grown from records that smaller models lack, or random. 20 by default where a pass is
-        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or one
+        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or 2
         over records that are read anew for each sweep.
     sample_weight : array or name of a column, optional
         How many times each record counts.
@@ -218,12 +218,7 @@ def estimate_records(
             if n_init is not None:
                 chosen = replace(chosen, chains=count)
             search = replace(search, count=max(chosen.chains, MODES))
-            spare = 0
-            if selection is not None and chosen.sparsity == 1.0:
-                spare = min(selection.largest - rank, SPARE)
-            if spare:
-                # Classes that are not needed lose their weight below a pseudo-count of one.
-                chosen = replace(chosen, sparsity=0.3)
+            chosen, spare = with_spare(chosen, rank, selection.largest if selection else rank)
             result = fit_bayes(problem, rank, chosen, search, spare)
         elif chosen == "map":
             result = fit_map(problem, rank, search)
@@ -276,9 +271,12 @@ def estimate_by_passes(
         said.append(smooth_words(time))
     n_init = request.n_init
     count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
-    if isinstance(chosen, Bayes) and n_init is not None:
-        chosen, count = replace(chosen, chains=count), max(count, MODES)
+    spare = 0
+    if isinstance(chosen, Bayes):
+        if n_init is not None:
+            chosen, count = replace(chosen, chains=count), max(count, MODES)
+        chosen, spare = with_spare(chosen, rank, selection.largest if selection else rank)
     given = given_start(request.start, problem, rank)
     search = Search(rng, report, count, given, known, request.executor)
-    result = fit_scan(problem, sample, rank, chosen, search)
+    result = fit_scan(problem, sample, rank, chosen, search, spare)
     return replace(result, choice=" ".join(said), selection=selection)

@@ -23,7 +23,9 @@ def worth(draws: Sequence[LowRankPMF], chains: int) -> str:
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
     tables = effective_draws(np.array([some_cells(draw) for draw in draws]), chains)
-    weights = effective_draws(np.array([draw.weights for draw in draws]), chains)
+    each = len(draws) // chains  # which may have other classes than those of other chains
+    parts = [draws[at : at + each] for at in range(0, len(draws), each)]
+    weights = sum(effective_draws(np.array([d.weights for d in part]), 1) for part in parts)
     return (
         f"worth about {tables:.0f} independent ones for tables of two variables, "
         f"{weights:.0f} for the weights of classes"
