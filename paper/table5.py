@@ -187,9 +187,9 @@ def reasons(done: Done) -> list[str]:
         "paper does not say what it did with zeros. Mean error over all ranks, starts and orders: "
         f"{shares}. The 30 records to choose by choose nearly at random.",
         "MUSHROOM, error on one split as above and with its missing cells (stalk-root of 2,480 "
-        f"rows) done otherwise with: {'; '.join(changes(done)) or '-'}. Most of the difference from "
-        "the printed row is what was done with them, which is not said: with a level of their own, "
-        "triples and quadruples make about a third of the errors, and naive Bayes as many as "
+        f"rows) done otherwise with: {'; '.join(changes(done)) or '-'}. Most of the difference "
+        "from the printed row is what was done with them, which is not said: with a level of their "
+        "own, triples and quadruples make about a third of the errors, and naive Bayes as many as "
         "before. (Leaving the rows out helps, too, but takes naive Bayes away from the printed.) "
         "The rest is starts: models of one rank that meet the tables about equally well differ in "
         "errors by a factor of two to four, and how many the paper fitted is not said either.",
