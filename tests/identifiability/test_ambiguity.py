@@ -84,6 +84,12 @@ def test_an_asked_variable_may_be_given():
         np.testing.assert_allclose(model.marginal("x0", {"x0": [0, 1], "x1": 0, "x2": 0}), answer)
 
 
+def test_a_model_asks_by_itself():
+    p = random_pmf([2] * 5, 2)
+    found = p.ambiguity("x0", {"x1": 0, "x2": 0}, order=2)
+    assert found.distance == ambiguity(p, "x0", {"x1": 0, "x2": 0}, order=2).distance > 1e-3
+
+
 def test_a_fit_knows_its_tables():
     truth = random_pmf([3] * 5, 3)
     tables = rj.Marginals.from_pmf(truth, order=2)

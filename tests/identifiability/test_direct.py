@@ -59,6 +59,11 @@ def test_equal_probabilities_are_ambiguous():
         from_1d({"a": [0.25, 0.5, 0.25], "b": [0.5, 0.25, 0.25]}, dependent=True)
 
 
+def test_one_variable_has_no_other_to_go_with():
+    pmf = rj.identifiability.from_1d({"a": [0.5, 0.5]}, dependent=True)
+    assert pmf.to_dense().tolist() == [0.5, 0.5]
+
+
 def test_what_it_takes():
     with pytest.raises(TypeError, match="mapping such as"):
         from_1d([0.5, 0.5])

@@ -59,7 +59,7 @@ def from_1d(
     tables = as_marginals(marginals)
     names = tables.domain.names
     shares = [tables.marginal([name]) for name in names]
-    if not dependent:
+    if not dependent or len(names) == 1:
         return LowRankPMF([1.0], [share[:, None] for share in shares], tables.domain)
     orders = [occurring(share) for share in shares]
     first = shares[0][orders[0]]

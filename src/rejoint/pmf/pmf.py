@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from os import PathLike
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +15,9 @@ from rejoint.pmf.dense import naive_bayes
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.evidence import Given, likelihoods, posterior
 from rejoint.pmf.reduction import Reduction, smaller
+
+if TYPE_CHECKING:
+    from rejoint.identifiability import Ambiguity
 
 __all__ = ["LowRankPMF", "load"]
 
@@ -147,6 +150,29 @@ class LowRankPMF(Asking):
             [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
             models[0].domain,
         )
+
+    def ambiguity(
+        self,
+        names: str | Sequence[str],
+        given: Given = None,
+        *,
+        subsets: Sequence[Sequence[str]] | None = None,
+        order: int | None = None,
+    ) -> "Ambiguity":
+        """Find another model with the same tables whose answer differs the most.
+
+        See :func:`rejoint.identifiability.ambiguity`, which says what ``subsets`` and ``order`` are.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+        >>> p.ambiguity("x0", {"x1": 0, "x2": 0}, order=2).distance > 0.1
+        True
+        """
+        from rejoint.identifiability import ambiguity  # which walks through models such as this
+
+        return ambiguity(self, names, given, subsets=subsets, order=order)
 
     def reduce(
         self,
