@@ -161,7 +161,7 @@ class LowRankPMF(Asking):
     ) -> "Ambiguity":
         """Find another model with the same tables whose answer differs the most.
 
-        See :func:`rejoint.identifiability.ambiguity`, which says what ``subsets`` and ``order`` are.
+        See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` say which tables.
 
         Examples
         --------
