@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.identifiability import concerns, hanging, lemmas
 from rejoint.identifiability import layout as layouts
+from rejoint.identifiability.goodman import generic_ranks
 from rejoint.identifiability.layout import elementary, layout
 from rejoint.identifiability.partitions import Splits, balanced
 
@@ -337,3 +338,15 @@ def test_many_random_triples_in_seconds():
     said = report([3] * 60, subsets=subsets)
     assert said.best.rank >= 4
     assert rj.identifiability.jacobian([3] * 60, said.best.rank, subsets).parameters
+
+
+def test_groups_taken_several_at_a_time():
+    # Order 5 as 2 + 2 + 1: three variables of three levels taken in pairs have 1 + 6 + 12 rows.
+    found = report([3] * 9, order=5)["Lemma 1 (Kruskal)"]
+    assert found.rank >= int(lemmas.kruskal(19, 19, 7)) == 21
+    assert "taken" in found.assumptions
+    for levels, order in (([2] * 6, 5), ([2, 3, 2, 2, 3, 2], 5), ([2] * 7, 6)):
+        rank = report(levels, order=order)["Lemma 1 (Kruskal)"].rank
+        assert generic_ranks(layout(levels, order), rank).free == 0
+    assert report([2] * 60, order=6)["Lemma 1 (Kruskal)"].rank > 100
+    assert report([2] * 300, order=150).best.rank > 10**9  # sides beyond machine numbers

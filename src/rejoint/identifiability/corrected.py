@@ -8,7 +8,7 @@ group may be the third of Lemmas 2 and 4, where only full column rank matters, a
 """
 
 from collections.abc import Callable, Sequence
-from itertools import product
+from itertools import accumulate, combinations, product
 from math import prod
 from typing import Any
 
@@ -28,6 +28,12 @@ from rejoint.identifiability.partitions import Splits, balanced
 from rejoint.identifiability.printed import named
 
 EXPECTED = "Chiantini-Ottaviani-Vannieuwenhoven 2014"
+#: Sides beyond this are taken for this: no smaller side is near, and machine numbers end.
+HUGE = 2**60
+
+#: Variables that are cut into runs, for tables of five variables and more.
+RUNS = 40
+
 GENERIC = "factors drawn from a continuous distribution"
 Rule = Callable[[Any, Any, Any], Any]
 
@@ -57,7 +63,10 @@ def grouped_bounds(tables: Layout) -> list[Bound]:
     found = []
     for name, rule, structured, needs in LEMMAS:
         extra = order - 2 if structured else 1
-        found.append(best_split(tables, right, name, rule, extra, needs))
+        best = best_split(tables, right, name, rule, extra, needs)
+        if rule is kruskal and order > 4:
+            best = max(several_at_a_time(tables, needs), best, key=lambda bound: bound.rank)
+        found.append(best)
         if wrong.equal and wrong.fits:
             found.append(as_printed(tables, wrong, name, rule, extra))
     return found
@@ -76,7 +85,7 @@ def best_split(
         groups = balanced(tables.free, 3)
     sides = [1 + sum(tables.free[n] for n in group) for group in groups]
     sides[2] = sum(elementary([tables.free[n] for n in groups[2]], taken))
-    rank = int(rule(*sides))
+    rank = int(rule(*(min(side, HUGE) for side in sides)))
     side = "d_k = 1 + sum (I_n - 1)" + (f", the third taken {taken} at a time" * (taken > 1))
     return Bound(
         name,
@@ -87,6 +96,49 @@ def best_split(
         named(tables, groups),
         float(rank),
     )
+
+
+def several_at_a_time(tables: Layout, needs: str) -> Bound:
+    """Kruskal where each group is taken several at a time, as many as the order in all.
+
+    Groups are runs of the variables, the largest first; not all partitions are tried.
+    """
+    order = tables.order or 0
+    down = sorted(range(len(tables.free)), key=lambda n: -tables.free[n])[:RUNS]
+    size = len(down)
+    runs = {
+        (a, b): list(accumulate(elementary([tables.free[n] for n in down[a:b]], b - a)))
+        for a, b in combinations(range(size + 1), 2)
+    }
+    best: tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]] = (0, (), (), ())
+    for a, b in combinations(range(1, size), 2):
+        cuts = ((0, a), (a, b), (b, size))
+        for i, j in product(range(1, a + 1), range(1, b - a + 1)):
+            take = (i, j, min(order - i - j, size - b))
+            if take[2] < 1:
+                continue
+            sides = tuple(runs[cut][k] for cut, k in zip(cuts, take, strict=True))
+            total = sum(sides)
+            rank = min(total - max(sides) - 2, (total - 2) // 2)  # kruskal, in whole numbers
+            if min(sides) >= 2 and rank > best[0]:
+                best = rank, (a, b), take, sides
+    rank, (a, b), take, sides = best
+    groups = [sorted(down[:a]), sorted(down[a:b]), sorted([*down[b:], *left_out(tables, down)])]
+    return Bound(
+        "Lemma 1 (Kruskal)",
+        rank,
+        True,
+        "corrected",
+        f"{GENERIC}; groups taken {', '.join(map(str, take))} at a time, sides D_m = "
+        f"sum_(r <= k_m) e_r(I_n - 1): {' x '.join(map(str, sides))}; {needs}",
+        named(tables, groups),
+        float(rank),
+    )
+
+
+def left_out(tables: Layout, some: Sequence[int]) -> set[int]:
+    """The other variables: more of them in a group only add to its side."""
+    return set(range(len(tables.domain))) - {*some}
 
 
 def most_even(ranks: Any, splits: Splits) -> int:
@@ -176,13 +228,18 @@ def one_table(tables: Layout, subset: Sequence[int]) -> tuple[int, tuple[tuple[i
     >>> from rejoint.identifiability.layout import layout
     >>> one_table(layout([2] * 5, order=5), range(5))
     (4, ((0, 1), (2, 3), (4,)))
+    >>> one_table(layout([2] * 21, order=21), range(21))[0]  # 2, 2^10 and 2^10
+    1024
     """
     subset = [n for n in subset if tables.levels[n] > 1]
     if len(subset) < 3:
         return 0, ()
     best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
     if len(subset) > 9:
-        choices: Any = [grouped_evenly(tables, subset)]
+        down = sorted(range(len(subset)), key=lambda i: -tables.levels[subset[i]])
+        choices: Any = [
+            grouped_evenly(tables, subset, alone) for alone in (None, down[0], down[-1])
+        ]
     else:
         choices = product(range(3), repeat=len(subset))
     for choice in choices:
@@ -192,16 +249,21 @@ def one_table(tables: Layout, subset: Sequence[int]) -> tuple[int, tuple[tuple[i
         )
         if all(groups):
             sides = [prod(tables.levels[n] for n in group) for group in groups]
-            rank = int(kruskal(*sides))
+            rank = int(kruskal(*(min(side, HUGE) for side in sides)))
             if rank > best[0]:
                 best = rank, groups
     return best
 
 
-def grouped_evenly(tables: Layout, subset: Sequence[int]) -> list[int]:
-    """Group of each variable, so that the products are nearly equal."""
+def grouped_evenly(tables: Layout, subset: Sequence[int], alone: int | None = None) -> list[int]:
+    """Group of each variable, so that the products are nearly equal; one may be by itself."""
     logs = [round(1000 * float(np.log(tables.levels[n]))) for n in subset]
-    groups = balanced(logs, 3)
+    if alone is None:
+        groups = balanced(logs, 3)
+    else:
+        others = [i for i in range(len(subset)) if i != alone]
+        halves = balanced([logs[i] for i in others], 2)
+        groups = ((alone,), *(tuple(others[i] for i in half) for half in halves))
     return [next(k for k in range(3) if i in groups[k]) for i in range(len(subset))]
 
 
