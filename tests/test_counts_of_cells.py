@@ -4,13 +4,13 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.kernels import Cells, cell_counts
+from rejoint.kernels import Cells, _numpy_cell_counts
 from rejoint.marginals import counting
 
 
@@ -28,16 +28,25 @@ def problems(draw):
     return codes, weight, levels, chosen
 
 
-@pytest.mark.parametrize(("block", "dense"), [(1 << 20, 1 << 22), (3, 0)])
-@settings(max_examples=60)
+@pytest.mark.parametrize("threads", [1, 3])
 @given(problem=problems())
-def test_the_kernel_counts_as_that_of_codes(problem, block, dense):
+def test_the_kernel_counts_as_that_of_codes(problem, threads):
+    codes, weight, levels, subsets = problem
+    found = kernels.count(Cells.of_codes(codes, levels), weight, levels, subsets, threads)
+    np.testing.assert_array_equal(found, kernels.count(codes, weight, levels, subsets))
+
+
+@pytest.mark.parametrize(("block", "dense"), [(1 << 20, 1 << 22), (3, 0)])
+@given(problem=problems())
+def test_the_twin_counts_as_that_of_codes(problem, block, dense):
     codes, weight, levels, subsets = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cell_counts, "BLOCK", block)
-        patch.setattr(cell_counts, "DENSE", dense)
+        patch.setattr(kernels, "compiled", None)
+        patch.setattr(_numpy_cell_counts, "BLOCK", block)
+        patch.setattr(_numpy_cell_counts, "DENSE", dense)
         found = kernels.count(Cells.of_codes(codes, levels), weight, levels, subsets)
-    np.testing.assert_array_equal(found, kernels.count(codes, weight, levels, subsets))
+        expected = kernels.count(codes, weight, levels, subsets)
+    np.testing.assert_array_equal(found, expected)
 
 
 def ratings(rows=3000, items=60, density=0.04, seed=0):
@@ -111,8 +120,13 @@ def many_variables():
     return rj.Domain.of({name: [1, 2, 3, 4, 5] for name in names})
 
 
-def test_what_the_kernel_refuses():
+@pytest.mark.parametrize("native", [True, False])
+def test_what_the_kernel_refuses(native, monkeypatch):
+    if not native:
+        monkeypatch.setattr(kernels, "compiled", None)
     cells = Cells(np.array([0, 2]), np.array([1, 2]), (2, 2))
+    with pytest.raises(ValueError, match="weight has shape"):
+        kernels.count(cells, np.ones(2), [2, 2], [(0, 1)])
     with pytest.raises(ValueError, match="one is given twice"):
         kernels.count(cells, None, [2, 2], [(0, 1), (1,), (0, 1)])
     with pytest.raises(ValueError, match="other levels"):

@@ -7,14 +7,14 @@ hold one against the other.
 
 import os
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
-from rejoint.kernels import _numpy
-from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets
+from rejoint.kernels import _numpy, _numpy_cell_counts
+from rejoint.kernels._checks import Array, Codes, check_codes, check_subsets, check_weight
 from rejoint.kernels._choice import backend, compiled
 from rejoint.kernels._numpy import damped_inverse
-from rejoint.kernels.cell_counts import count_cells
 from rejoint.kernels.cells import Cells
 from rejoint.kernels.classes import class_draws, class_log_prob, class_pass, class_posterior
 from rejoint.kernels.departures import Departures
@@ -93,14 +93,19 @@ def count(
     array([2., 1., 0., 1., 0., 1.])
     """
     sizes = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
-    members = np.fromiter((n for s in subsets for n in s), dtype=np.int64, count=int(sizes.sum()))
+    members = np.fromiter(chain.from_iterable(subsets), np.int64, int(sizes.sum()))
     check_subsets(levels, sizes, members)
     if isinstance(codes, Cells):
         if codes.levels != tuple(levels):
             raise ValueError(f"The cells have other levels than {tuple(levels)[:10]}.")
+        weight = check_weight(weight, len(codes))
         cells = _numpy.table_sizes(levels, subsets)
-        out = np.zeros(int(cells.sum()))
-        count_cells(codes, weight, sizes, members, np.cumsum(cells) - cells, out)
+        tables, out = np.cumsum(cells) - cells, np.zeros(int(cells.sum()))
+        if compiled is None:
+            _numpy_cell_counts.count_cells(codes, weight, sizes, members, tables, out)
+        else:
+            shape, mine = np.asarray(levels, dtype=np.int64), (*codes.arrays, codes.variables)
+            compiled.count_cells(*mine, weight, shape, sizes, members, tables, out, threads)
         return out
     check_codes(codes, levels)
     if compiled is None:

@@ -1,6 +1,7 @@
 """The kernels in plain NumPy: run without a compiler, and what the compiled ones must equal."""
 
 from collections.abc import Sequence
+from itertools import chain
 from math import prod
 from typing import Any
 
@@ -18,12 +19,12 @@ def table_sizes(levels: Sequence[int], subsets: Sequence[tuple[int, ...]]) -> ND
     >>> table_sizes([2, 3, 4], [(0,), (1, 2)])
     array([ 2, 12])
     """
-    shape = [int(n) for n in levels]
-    sizes = np.ones(len(subsets), dtype=np.int64)
-    for i, subset in enumerate(subsets):
-        for n in subset:
-            sizes[i] *= shape[n]
-    return sizes
+    if not len(subsets):
+        return np.ones(0, dtype=np.int64)
+    lengths = np.fromiter(map(len, subsets), dtype=np.int64, count=len(subsets))
+    members = np.fromiter(chain.from_iterable(subsets), np.int64, int(lengths.sum()))
+    factors = np.asarray(levels, dtype=np.int64)[members]
+    return np.multiply.reduceat(factors, np.cumsum(lengths) - lengths)
 
 
 def count(

@@ -110,7 +110,7 @@ def _count_one(records: AnyRecords, subsets: tuple[Subset, ...], threads: int) -
     alike = len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= size
     if isinstance(records, SparseRecords):
         if not alike and size * len(levels) > FULL * records.codes.size:
-            return kernels.count(records.codes, records.sample_weight, levels, subsets)
+            return kernels.count(records.codes, records.sample_weight, levels, subsets, threads)
         records = records.to_records()
     codes, weight = records.codes, records.sample_weight
     if alike:

@@ -1,4 +1,4 @@
-"""Counting observed cells into tables: time goes with them, not with records x variables."""
+"""Counting observed cells into tables in plain NumPy: the twin of count_cells.cpp."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
