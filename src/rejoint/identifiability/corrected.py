@@ -114,14 +114,14 @@ def several_at_a_time(tables: Layout, needs: str) -> Bound:
     for a, b in combinations(range(1, size), 2):
         cuts = ((0, a), (a, b), (b, size))
         for i, j in product(range(1, a + 1), range(1, b - a + 1)):
-            take = (i, j, min(order - i - j, size - b))
-            if take[2] < 1:
+            last = min(order - i - j, size - b)
+            if last < 1:
                 continue
-            sides = tuple(runs[cut][k] for cut, k in zip(cuts, take, strict=True))
+            sides = tuple(runs[cut][k] for cut, k in zip(cuts, (i, j, last), strict=True))
             total = sum(sides)
             rank = min(total - max(sides) - 2, (total - 2) // 2)  # kruskal, in whole numbers
             if min(sides) >= 2 and rank > best[0]:
-                best = rank, (a, b), take, sides
+                best = rank, (a, b), (i, j, last), sides
     rank, (a, b), take, sides = best
     groups = [sorted(down[:a]), sorted(down[a:b]), sorted([*down[b:], *left_out(tables, down)])]
     return Bound(
