@@ -118,10 +118,9 @@ class _Walk:
     def __init__(
         self, codes: Cells, weight: Array | None, layers: Sequence[Layer], out: Array
     ) -> None:
-        levels = np.asarray(codes.levels, dtype=np.int64)
         self.layers, self.out, self.weight = layers, out, weight
-        self.variable, self.levels = codes.variables, levels
-        self.code = codes.cells - (np.cumsum(levels) - levels)[codes.variables]
+        self.levels = np.asarray(codes.levels, dtype=np.int64)
+        self.variable, self.code = codes.variables, codes.codes
         self.row = np.repeat(np.arange(len(codes)), codes.counts)
         self.end = codes.starts[1:]  # of each record
 

@@ -79,7 +79,7 @@ class Cells:
         array([1, 2], dtype=int32)
         """
         row, column = np.nonzero(codes >= 0)
-        first = np.concatenate([[0], np.cumsum(levels)[:-1]])
+        first = _begins(levels)
         starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(codes)))])
         return cls(starts, first[column] + codes[row, column], tuple(levels))
 
@@ -108,6 +108,22 @@ class Cells:
         return of_level[self.cells]
 
     @property
+    def first(self) -> NDArray[np.int64]:
+        """The first level of each variable, numbered through all of them."""
+        return _begins(self.levels)
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """Code of each cell, its level within its variable.
+
+        Examples
+        --------
+        >>> Cells(np.array([0, 2]), np.array([1, 2]), (2, 2)).codes
+        array([1, 0])
+        """
+        return self.cells - self.first[self.variables]
+
+    @property
     def counts(self) -> NDArray[np.int64]:
         """Number of cells of each record."""
         return np.diff(self.starts)
@@ -133,11 +149,10 @@ class Cells:
         """
         levels = tuple(self.levels[n] for n in variables)
         moved = np.full(len(self.levels), -1, dtype=np.int64)  # where the levels of each begin
-        moved[list(variables)] = np.concatenate([[0], np.cumsum(levels)[:-1]])
+        moved[list(variables)] = _begins(levels)
         begin = moved[self.variables]
         kept = np.flatnonzero(begin >= 0)
-        first = np.concatenate([[0], np.cumsum(self.levels)[:-1]])
-        cells = self.cells[kept] - first[self.variables[kept]] + begin[kept]
+        cells = self.codes[kept] + begin[kept]
         row = np.repeat(np.arange(len(self)), self.counts)[kept]
         starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=len(self)))])
         return Cells(starts, cells[np.lexsort((cells, row))], levels)
@@ -153,11 +168,16 @@ class Cells:
         wide = max(self.levels) > np.iinfo(np.int16).max
         codes = np.full((len(self), len(self.levels)), -1, dtype=np.int32 if wide else np.int16)
         row = np.repeat(np.arange(len(self)), self.counts)
-        first = np.concatenate([[0], np.cumsum(self.levels)[:-1]])
-        codes[row, self.variables] = self.cells - first[self.variables]
+        codes[row, self.variables] = self.codes
         return codes
 
     @property
     def arrays(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         """What the compiled kernels read."""
         return self.starts, self.cells
+
+
+def _begins(levels: Sequence[int]) -> NDArray[np.int64]:
+    """Where each variable begins, its levels numbered through."""
+    sizes = np.asarray(levels, dtype=np.int64)
+    return np.cumsum(sizes) - sizes

@@ -66,9 +66,9 @@ class Departures:
         return self.cells.levels
 
     @property
-    def first(self) -> NDArray[np.intp]:
+    def first(self) -> NDArray[np.int64]:
         """The first level of each variable, numbered through all of them."""
-        return np.cumsum([0, *self.levels[:-1]])
+        return self.cells.first
 
     @property
     def size(self) -> int:
@@ -101,7 +101,7 @@ class Departures:
         cells = self.cells
         # The sooner one departs, the larger it is; one that goes no further is the smaller one.
         back = len(self.levels) - cells.variables.astype(np.int64)
-        numbers = back * max(self.levels) + cells.cells - self.first[cells.variables]
+        numbers = back * max(self.levels) + cells.codes
         text, starts = numbers.astype(">u8").tobytes(), (8 * cells.starts).tolist()
         return [text[a:b] for a, b in pairwise(starts)]
 

@@ -307,7 +307,7 @@ def read_any(data: Any, *, domain: Domain | None = None, sample_weight: Any = No
 def moved(records: SparseRecords, domain: Domain) -> SparseRecords:
     """The same records in another domain; what it does not have becomes missing."""
     codes = records.codes
-    old = np.concatenate([[0], np.cumsum(codes.levels)])
+    inside = codes.codes
     columns = []
     row = np.repeat(np.arange(len(codes)), codes.counts)
     order = np.argsort(codes.variables, kind="stable")
@@ -319,6 +319,6 @@ def moved(records: SparseRecords, domain: Domain) -> SparseRecords:
         if variable.name not in domain:
             continue
         mine = order[ends[n] : ends[n + 1]]
-        columns.append((variable.name, row[mine], variable.decode(codes.cells[mine] - old[n])))
+        columns.append((variable.name, row[mine], variable.decode(inside[mine])))
     made = ColumnCells(domain, read_wishes(None, None, None), None, "missing")
     return SparseRecords(*cells_of(made, len(codes), columns), records.sample_weight)
