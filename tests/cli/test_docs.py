@@ -33,20 +33,24 @@ def masked(text):
     return [re.sub(r"-?\d[\d,.]*(e[+-]\d+)?|inf", "#", line).split() for line in text.splitlines()]
 
 
-@pytest.mark.parametrize("title", ["first", "tables", "data"])
-def test_session(title, recorded, run):
-    told = parts((DOCS / "_static" / f"cli-{title}.txt").read_text(encoding="utf-8"))
-    assert list(told) == recorded[title]
-    for line, text in told.items():
-        if not line.startswith("rejoint"):
-            continue
-        result = run(*shlex.split(line)[1:])
-        assert ("exit code" in text) == (result.exit_code != 0)
-        now = masked(result.stderr + result.stdout)
-        then = [words for words in masked(text) if words and words[0] != "[exit"]
-        words = [[word for row in rows for word in row] for rows in (now, then)]
-        # Numbers are left out, and rows that are nearly equal may change places elsewhere.
-        assert difflib.SequenceMatcher(None, *words, autojunk=False).ratio() > 0.9, line
+def test_sessions(recorded, run):
+    """In the order of the page: one goes on with the files of another."""
+    for title in ("first", "tables", "data"):
+        told = parts((DOCS / "_static" / f"cli-{title}.txt").read_text(encoding="utf-8"))
+        assert list(told) == recorded[title]
+        for line, text in told.items():
+            if line.startswith("rejoint"):
+                check(line, text, run)
+
+
+def check(line, text, run):
+    result = run(*shlex.split(line)[1:])
+    assert ("exit code" in text) == (result.exit_code != 0)
+    now = masked(result.stderr + result.stdout)
+    then = [words for words in masked(text) if words and words[0] != "[exit"]
+    words = [[word for row in rows for word in row] for rows in (now, then)]
+    # Numbers are left out, and rows that are nearly equal may change places elsewhere.
+    assert difflib.SequenceMatcher(None, *words, autojunk=False).ratio() > 0.9, line
 
 
 def test_the_page_names_every_command_and_exit_code():
