@@ -176,3 +176,12 @@ def test_large_problems_are_left_alone():
     tables = tables_of([3] * 60, subsets=subsets)
     assert not concerns.of_tables(tables, 8).serious  # 968 parameters: only counted
     assert concerns.of_tables(tables, 40).serious
+
+
+def test_many_patterns_of_many_sizes_are_no_obstacle():
+    """Taken for as large as the largest they would have too many parts to be counted."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 4, size=(5000, 30)).astype(np.int16)
+    codes[rng.random(codes.shape) < 0.9] = -1
+    records = rj.Records(rj.Domain.of_shape([4] * 30), codes)
+    assert not concerns.of_records(records, 40)

@@ -69,6 +69,8 @@ def of_layout(tables: Layout, rank: int) -> Concern:
         return Concern()
     if tables.order is None and (tables.number > LISTED or tables.largest > WIDE):
         return Concern()
+    if not tables.countable:
+        return Concern()
     open_words, serious = open_part(tables, rank)
     apart = apart_words(tables) if 0 < tables.number <= LISTED and tables.apart else ""
     return Concern(" ".join(filter(None, [open_words, apart])), serious)

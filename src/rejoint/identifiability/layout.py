@@ -1,6 +1,7 @@
 """Layout: which variables there are, and of which subsets of them there are tables."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -87,8 +88,7 @@ class Layout:
 
     def parts(self, *sizes: int) -> set[Subset]:
         """All subsets of the subsets, of some sizes: what the tables know of so many variables."""
-        count = sum(comb(self.largest, size) for size in sizes) * self.number
-        if count > LISTED:
+        if self.parts_of(sizes) > LISTED:
             raise ValueError(
                 f"{plural(self.number, 'table')} of up to {self.largest} variables hold too many "
                 "smaller ones to be listed: ask about fewer, or about all of an order (order=)."
@@ -99,6 +99,20 @@ class Layout:
             for size in sizes
             for part in combinations(subset, size)
         }
+
+    def parts_of(self, sizes: Iterable[int]) -> int:
+        """How many subsets of so many variables the tables have, each counted by itself."""
+        if self.order is not None:
+            return self.number * sum(comb(self.order, size) for size in sizes)
+        lengths = Counter(map(len, self.subsets))
+        return sum(n * comb(length, size) for length, n in lengths.items() for size in sizes)
+
+    @property
+    def countable(self) -> bool:
+        """Whether the numbers that the tables hold can be counted."""
+        if self.order is not None or self.number <= FEW:
+            return True
+        return self.parts_of(range(1, self.largest + 1)) <= LISTED
 
     @cached_property
     def equations(self) -> int:
