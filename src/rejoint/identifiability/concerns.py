@@ -76,8 +76,8 @@ def of_layout(tables: Layout, rank: int) -> Concern:
     return Concern(" ".join(filter(None, [open_words, apart])), serious)
 
 
-def open_part(tables: Layout, rank: int) -> tuple[str, bool]:
-    """Words on what is open, and whether the joint is."""
+def open_part(tables: Layout, rank: int, add: str = "tables") -> tuple[str, bool]:
+    """Words on what is open, what to add, and whether the joint is open."""
     columns = tables.columns(rank)
     short = tables.equations + 1 < columns
     known = not short and proved_at_once(tables, rank)
@@ -94,12 +94,12 @@ def open_part(tables: Layout, rank: int) -> tuple[str, bool]:
     if exact is not None and exact.open == 0:
         return f"The joint is locally unique, but its classes are not: {why(tables, rank)}.", False
     if tables.largest <= 2:
-        return pair_words(rank, exact.open if exact else rank * (rank - 1) // 2), True
+        return pair_words(rank, exact.open if exact else rank * (rank - 1) // 2, add), True
     free = f" ({plural(exact.open, 'open direction')})" if exact else ""
     return (
         f"These tables do not determine a joint of rank {rank}{free}: {why(tables, rank)}. Many "
-        "joints meet them equally well, this is one. Lower the rank, or add tables "
-        "(identifiability.plan says which).",
+        f"joints meet them equally well, this is one. Lower the rank, or add {add} of other "
+        "sets of variables (identifiability.plan says which).",
         True,
     )
 
@@ -115,11 +115,11 @@ def why(tables: Layout, rank: int) -> str:
     return f"rank {rank} is beyond them, although they have numbers enough"
 
 
-def pair_words(rank: int, free: int) -> str:
+def pair_words(rank: int, free: int, add: str) -> str:
     """What tables of pairs leave open."""
     return (
         f"Tables of two variables leave at least {plural(free, 'direction')} of a rank {rank} "
-        "joint open: many other joints meet them as well, this is one. Add tables of three "
+        f"joint open: many other joints meet them as well, this is one. Add {add} of three "
         "variables (identifiability.plan says which)."
     )
 
@@ -171,7 +171,7 @@ def of_records(records: Records, rank: int) -> Concern:
         tables = Layout(records.domain, most)
     else:
         tables = of_positions(records.domain, subsets)
-    words, serious = open_part(tables, rank)
+    words, serious = open_part(tables, rank, "records")
     if subsets is None and not serious:
         words = ""
     at_most = f"No record holds more than {plural(most, 'variable')}." if serious else ""
