@@ -70,7 +70,7 @@ for number in numbers:
             break
     counted.append(rj.identifiability.report([3] * 8, subsets=some).counting)
     found.append(largest_rank(some, counted[-1]))
-figure, axes = plt.subplots(figsize=(6, 3.5))
+figure, axes = plt.subplots(figsize=(6, 3.5), layout="constrained")
 axes.plot(numbers, counted, color="grey", label="counting")
 axes.plot(numbers, found, "o", label="Jacobian test")
 axes.set(xlabel="triples", ylabel="largest rank", title="8 variables of 3 levels")
@@ -84,7 +84,7 @@ axes.legend()
 # proved, and what counting leaves possible.
 sizes = [6, 10, 14, 20, 30, 40, 60, 80]
 reports = [rj.identifiability.report([3] * n, order=3) for n in sizes]
-figure, axes = plt.subplots(figsize=(6, 4))
+figure, axes = plt.subplots(figsize=(6, 4), layout="constrained")
 axes.plot(sizes, [r.counting for r in reports], color="grey", label="counting")
 axes.plot(sizes, [r["Theorem 2"].rank for r in reports], "--", label="Theorem 2, as printed")
 axes.plot(sizes, [r["Table II/III"].rank for r in reports], ":", label="Table II, as printed")

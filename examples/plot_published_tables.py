@@ -63,7 +63,7 @@ aligned = rj.Marginals.count(rj.Records.of(people, domain=tables.domain), subset
 truth, guess = (m.flat[tables.unknown.places] for m in (aligned, filled))
 print(f"held back: {truth.mean():.2f} a cell in truth, {guess.mean():.2f} filled, 0 as zero")
 
-fig, ax = plt.subplots(figsize=(5, 4))
+fig, ax = plt.subplots(figsize=(5, 4), layout="constrained")
 shift = rng.uniform(-0.2, 0.2, size=len(truth))  # so that equal counts do not hide each other
 ax.plot(truth + shift, guess, "o", markersize=4, alpha=0.5)
 ax.plot([0, 9], [0, 9], color="0.5", linewidth=1)

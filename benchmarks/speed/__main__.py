@@ -3,7 +3,7 @@
 CPU time of one thread, least of some turns; each contender has a process of its own, whose peak of
 memory above the loaded data is told beside it. GEMM rate and memory bandwidth are measured in the
 same run. Then how cost grows, how two threads fare, and what starting costs. Results go to
-benchmarks/results/speed.json, the growth to speed.png beside it.
+benchmarks/results/speed.json, the growth to speed.svg beside it.
 """
 
 import argparse
@@ -150,16 +150,27 @@ def draw(curves: list[dict[str, Any]], file: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure, axes = pyplot.subplots(1, 4, figsize=(14, 3.6), layout="constrained")
+    figure, axes = pyplot.subplots(1, 4, figsize=(11, 3.4), sharey=True, layout="constrained")
     words = {"M": "records", "N": "variables", "I": "levels", "F": "classes"}
+    colours = {path: f"C{k}" for k, path in enumerate(growth.GRID)}
     for axis, (name, title) in zip(axes, words.items(), strict=True):
         for found in curves:
             if found["in"] == name:
-                label = f"{found['path']} ({found['slope']:.2f})"
-                axis.loglog(found["sizes"], found["seconds"], "o-", label=label)
+                colour, sizes, seconds = colours[found["path"]], found["sizes"], found["seconds"]
+                axis.loglog(sizes, seconds, "o-", color=colour, ms=4)
+                above = {"xytext": (-2, 5), "textcoords": "offset points", "ha": "right"}
+                slope, last = f"{found['slope']:.2f}", (sizes[-1], seconds[-1])
+                axis.annotate(slope, last, color=colour, fontsize=8, **above)
         axis.set(xlabel=title, ylabel="CPU seconds" if name == "M" else "")
-        axis.legend(fontsize=7)
-    figure.savefig(file, dpi=120)
+        axis.xaxis.set_minor_formatter("")
+        if name in "IF":  # too few powers of ten
+            ticks = sorted({size for c in curves if c["in"] == name for size in c["sizes"]})
+            axis.set_xticks(ticks, map(str, ticks))
+        axis.grid(alpha=0.3)
+        axis.margins(y=0.12)
+    lines = [pyplot.Line2D([], [], color=colour, marker="o", ms=4) for colour in colours.values()]
+    figure.legend(lines, colours, loc="outside lower center", ncols=len(colours), fontsize=9)
+    figure.savefig(file, metadata={"Date": None})
     pyplot.close(figure)
 
 
@@ -179,8 +190,8 @@ def main(chosen: list[str], quick: bool) -> None:
         RESULTS.mkdir(exist_ok=True)
         (RESULTS / "speed.json").write_text(json.dumps(results, indent=1))
         if importlib.util.find_spec("matplotlib") is not None:
-            draw(results["growth"], RESULTS / "speed.png")
-        print(f"written to {RESULTS.name}/speed.json and speed.png")
+            draw(results["growth"], RESULTS / "speed.svg")
+        print(f"written to {RESULTS.name}/speed.json and speed.svg")
 
 
 if __name__ == "__main__":
