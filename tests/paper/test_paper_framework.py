@@ -152,19 +152,19 @@ def test_no_worker_outlives_a_killed_run(tmp_path):
     known = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     run = subprocess.Popen([sys.executable, script, path], env=known)
     try:
-        wait_for(lambda: len(Store(path).cells) == 2)
+        assert comes_true(lambda: len(Store(path).cells) == 2)
     finally:
         run.kill()
         run.wait()
     workers = {cell.values["worker"] for cell in Store(path).cells.values()}
-    wait_for(lambda: not any(map(alive, workers)))
+    assert comes_true(lambda: not any(map(alive, workers)))
 
 
-def wait_for(condition, seconds=30):
+def comes_true(condition, seconds=30):
     end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "it did not come to be"
+    while not (met := condition()) and time.monotonic() < end:
         time.sleep(0.05)
+    return met
 
 
 def test_run_from_nothing_is_told(tmp_path):
