@@ -98,16 +98,8 @@ def test_a_start_that_never_began_leaves_those_before_it(monkeypatch):
 
 
 @pytest.mark.parametrize(("k", "kept"), [(5, 0), (25, 14), (40, 20)])
-def test_draws_that_are_there_are_kept(monkeypatch, k, kept):
-    real, calls = kernels.class_draws, []
-
-    def class_draws(*given):
-        calls.append(1)
-        if len(calls) == k:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(kernels, "class_draws", class_draws)
+def test_draws_that_are_there_are_kept(press_at, k, kept):
+    calls = press_at(kernels, "class_draws", k)
     solver = Bayes(chains=2, burn_in=10, draws=20, thin=1)  # draws 11 to 30 and 41 to 60 count
     result = estimate(RECORDS, 3, solver, random_state=0)
     assert WORDS in result.stop

@@ -132,16 +132,8 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
         assert rj.metrics.total_variation(mine.pmf, other.pmf) < 1e-4
 
 
-def test_ctrl_c_while_the_time_is_chosen(bumpy, monkeypatch):
-    real, calls = slipping.brief_fit, []
-
-    def brief_fit(*given):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(slipping, "brief_fit", brief_fit)
+def test_ctrl_c_while_the_time_is_chosen(bumpy, press_at):
+    press_at(slipping, "brief_fit", 3)
     result = estimate(rj.scan(bumpy, size=70, memory=0), 2, "ml", smooth=True, random_state=0)
     assert "Interrupted; this is a fit to a sample" in result.stop
 

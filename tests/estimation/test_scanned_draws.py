@@ -138,16 +138,8 @@ def test_chains_have_spare_classes_where_the_rank_was_estimated(records, monkeyp
 
 
 @pytest.mark.parametrize(("k", "kept"), [(3, 0), (4 * 8 + 2, 2)])
-def test_draws_that_are_there_are_kept(records, monkeypatch, k, kept):
-    real, calls = kernels.class_draws, []
-
-    def class_draws(*given):
-        calls.append(1)
-        if len(calls) == k:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(kernels, "class_draws", class_draws)
+def test_draws_that_are_there_are_kept(records, press_at, k, kept):
+    calls = press_at(kernels, "class_draws", k)
     scan = rj.scan(records, size=500, memory=0)  # four parts; draws of the sixth sweep on are kept
     result = estimate(scan, 2, SHORT, random_state=0)
     assert len(calls) == k

@@ -158,16 +158,8 @@ def test_joint_pmf_passes_it_on():
         rj.JointPMF(rank=2, solver="kl", smooth=True).fit(data)
 
 
-def test_ctrl_c_while_the_time_is_chosen(monkeypatch):
-    real, calls = slipping.brief_fit, []
-
-    def brief_fit(*given):
-        calls.append(1)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return real(*given)
-
-    monkeypatch.setattr(slipping, "brief_fit", brief_fit)
+def test_ctrl_c_while_the_time_is_chosen(press_at):
+    press_at(slipping, "brief_fit", 3)
     result = estimate(bumps(1).sample(200, random_state=0), 2, "map", smooth=True, random_state=0)
     assert "interrupted; this is the best model so far" in result.stop
 

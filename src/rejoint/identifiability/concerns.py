@@ -67,9 +67,8 @@ def of_layout(tables: Layout, rank: int) -> Concern:
     """The same of variables and tables alone."""
     if rank == 1 or len(tables.domain) < 3 or tables.uncovered:
         return Concern()
-    if tables.order is None and (tables.number > LISTED or tables.largest > WIDE):
-        return Concern()
-    if not tables.countable:
+    beyond = tables.number > LISTED or tables.largest > WIDE or not tables.countable
+    if tables.order is None and beyond:
         return Concern()
     open_words, serious = open_part(tables, rank)
     apart = apart_words(tables) if 0 < tables.number <= LISTED and tables.apart else ""
