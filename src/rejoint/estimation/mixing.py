@@ -58,11 +58,10 @@ def effective_draws(values: Array, chains: int) -> float:
         return float(count)
     series = (moved[:, varied] / spread[varied]).reshape(chains, count // chains, -1)
     length = series.shape[1]
-    alike = [1.0, *(float(np.sum(series[:, k:] * series[:, :-k])) for k in range(1, length))]
-    alike[1:] = [value / series.size for value in alike[1:]]
+    alike = [float(np.sum(series[:, k:] * series[:, : length - k])) for k in range(length)]
     total = -1.0
     for k in range(0, length - 1, 2):
-        pair = alike[k] + alike[k + 1]
+        pair = (alike[k] + alike[k + 1]) / alike[0]
         if pair <= 0:
             break
         total += 2 * pair
