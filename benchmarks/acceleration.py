@@ -11,8 +11,8 @@ import numpy as np
 from models import random_pmf
 
 import rejoint as rj
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.em import Em
-from rejoint.estimation.problem import RecordProblem
 from rejoint.estimation.starts import random_model
 
 MOST = 5_000

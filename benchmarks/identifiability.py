@@ -18,7 +18,7 @@ from math import comb
 import numpy as np
 
 import rejoint as rj
-from rejoint.factorization import factorize_quietly
+from rejoint.factorization.factorize import factorize_quietly
 
 RUNS = 10
 

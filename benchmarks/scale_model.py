@@ -29,7 +29,7 @@ from scipy.optimize import nnls
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation.passes import pass_over
+from rejoint.estimation.streamed import pass_over
 
 RESULT = Path(__file__).parent / "results" / "scale_model.json"
 LEVELS, MISSING = 5, 0.2

@@ -40,7 +40,7 @@ MOVIES = [Shot("explorer-ratings", "#view=ratings&is.Matrix%2C+The+%281999%29=5"
 def asia() -> Any:
     """The Asia network with records of it."""
     import rejoint as rj
-    from rejoint.explorer.opening import Opened
+    from rejoint.explorer.open import Opened
 
     pmf = rj.datasets.asia()
     records = rj.datasets.remove_cells(pmf.sample(5_000, random_state=0), 0.1, random_state=0)
@@ -50,7 +50,7 @@ def asia() -> Any:
 def survey() -> Any:
     """A model of 8,000 people of the Adult data, with posterior draws."""
     import rejoint as rj
-    from rejoint.explorer.opening import Opened
+    from rejoint.explorer.open import Opened
 
     people = rj.datasets.adult(backend="pandas").iloc[:8_000]
     records = rj.Records.of(people.drop(columns=["fnlwgt", "education-num", "split"]))
@@ -62,7 +62,7 @@ def survey() -> Any:
 def movies() -> Any:
     """A model of the ratings of 20 action movies."""
     import rejoint as rj
-    from rejoint.explorer.opening import Opened
+    from rejoint.explorer.open import Opened
 
     ratings = rj.datasets.movielens("action_top20", whole_stars=True, backend="pandas")
     table = rj.datasets.movielens("pool_movies", backend="pandas")

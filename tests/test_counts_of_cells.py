@@ -11,7 +11,7 @@ from scipy import sparse
 import rejoint as rj
 from rejoint import kernels
 from rejoint.kernels import Cells, _numpy_cell_counts
-from rejoint.marginals import counting
+from rejoint.marginals import count as counting
 
 
 @st.composite

@@ -14,7 +14,11 @@ from pathlib import Path
 import pytest
 
 import rejoint as rj
-from rejoint.datasets import FetchError, fetching, parsing, protocol, ratings, uci
+from rejoint.datasets import FetchError, uci
+from rejoint.datasets import fetch as fetching
+from rejoint.datasets import movielens as ratings
+from rejoint.datasets import paper_set as protocol
+from rejoint.datasets import parse as parsing
 from rejoint.datasets.catalogue import CATALOGUE, Entry, load
 
 DATA = os.environ.get("REJOINT_DATA")

@@ -11,9 +11,9 @@ import pytest
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimation.passes import ScanProblem
-from rejoint.estimation.surveys import add_up, look_at
-from rejoint.records import row_groups
+from rejoint.estimation.data import add_up, look_at
+from rejoint.estimation.streamed import ScanProblem
+from rejoint.records import formats as row_groups
 from rejoint.solver import Limits
 
 dask = pytest.importorskip("dask")

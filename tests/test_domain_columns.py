@@ -7,18 +7,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoint.domain.arrays import column_of_objects, column_of_texts
-from rejoint.domain.bins import (
+from rejoint.domain.columns import Coded, Numbers, column_of_objects, column_of_texts, read_column
+from rejoint.domain.labels import (
     Bin,
     bin_codes,
     bins_of_edges,
+    is_missing,
+    native,
+    natural_order,
+    nearest,
     place_among,
     quantile_edges,
     representatives,
+    show,
 )
-from rejoint.domain.columns import Coded, Numbers
-from rejoint.domain.labels import is_missing, native, natural_order, nearest, show
-from rejoint.domain.series import read_column
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-50, 50).map(float)
 edges_lists = st.lists(numbers, min_size=2, max_size=60, unique=True).map(sorted)
@@ -177,12 +179,12 @@ class TestForms:
         assert [one.labels[c] for c in one.codes] == [other.labels[c] for c in other.codes]
 
     def test_two_texts_of_one_hash(self, monkeypatch):
-        monkeypatch.setattr("rejoint.domain.arrays._PRIME", 1)  # the sum of the characters
+        monkeypatch.setattr("rejoint.domain.columns._PRIME", 1)  # the sum of the characters
         column = read_column(np.array(["ab", "ba", "ab", "ba", "ab", "ba"]))
         assert [column.labels[c] for c in column.codes] == ["ab", "ba"] * 3
 
     def test_late_texts_are_found(self, monkeypatch):
-        monkeypatch.setattr("rejoint.domain.arrays._SAMPLE", 2)
+        monkeypatch.setattr("rejoint.domain.columns._SAMPLE", 2)
         column = read_column(np.array(["a", "a", "b", "c", "a", "b", "c"] * 2))
         assert [column.labels[c] for c in column.codes] == ["a", "a", "b", "c", "a", "b", "c"] * 2
 

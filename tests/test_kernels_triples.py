@@ -8,8 +8,7 @@ import pytest
 import rejoint as rj
 from rejoint import kernels
 from rejoint.factorization import Admm, admm
-from rejoint.factorization.problem import objective
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem, objective
 from rejoint.kernels import triples
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")

@@ -10,7 +10,18 @@ import pytest
 import rejoint
 
 LAYERS = [
-    *("kernels", "remarks", "domain", "records", "marginals", "queries", "language", "io", "pmf"),
+    *(
+        "check",
+        "messages",
+        "kernels",
+        "domain",
+        "records",
+        "marginals",
+        "queries",
+        "language",
+        "io",
+        "pmf",
+    ),
     *("metrics", "identifiability", "solver", "factorization", "estimation", "rank", "estimators"),
     *("population", "distributed", "datasets", "plots", "explorer", "cli"),
 ]

@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.marginals import Marginals, covers
-from rejoint.marginals.random_cover import random_cover
-from rejoint.records.tallies import merge_rows
+from rejoint.marginals import Marginals
+from rejoint.marginals import subsets as covers
+from rejoint.marginals.subsets import random_cover
+from rejoint.records.records import merge_rows
 
 
 def make_records(rows=200, shape=(2, 3, 4, 2), missing=0.3, seed=0, weighted=False):
@@ -146,7 +147,7 @@ def test_merging_identical_records_changes_nothing(weighted):
     codes, weight = merge_rows(records.codes, records.domain.shape, records.sample_weight)
     assert len(codes) <= 3 * 4 * 3
     assert len(np.unique(codes, axis=0)) == len(codes)
-    subsets = covers.choose(records.domain, [1, 2, 3])
+    subsets = covers.choose_subsets(records.domain, [1, 2, 3])
     from rejoint import kernels
 
     direct = kernels.count(records.codes, records.sample_weight, records.domain.shape, subsets)

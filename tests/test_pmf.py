@@ -356,7 +356,7 @@ def test_what_is_no_joint_is_refused(table, words):
 
 
 def test_an_exact_model_that_is_too_large_is_refused(monkeypatch):
-    monkeypatch.setattr("rejoint.pmf.dense._MAX_NUMBERS", 10)
+    monkeypatch.setattr("rejoint.pmf.from_dense._MAX_NUMBERS", 10)
     with pytest.raises(ValueError, match=r"has 4 classes.*too large"):
         rj.LowRankPMF.from_dense(np.arange(1.0, 17.0).reshape(4, 4))
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import queries
-from rejoint.pmf.dense import join_classes, naive_bayes
+from rejoint.pmf.from_dense import join_classes, naive_bayes
 from rejoint.queries.sampling import draw_codes
 
 # Sums of some hundred products of doubles: a few hundred roundings of 1e-16.

@@ -1,6 +1,7 @@
 """The rank by itself: folds, growth, scores, and the sentence that goes with them."""
 
 import re
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -10,10 +11,12 @@ from matplotlib import pyplot
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation.problem import RecordProblem
-from rejoint.rank import choosing, criteria, folds, growth, selection, vanishing
-from rejoint.rank.choosing import largest_rank
+from rejoint.estimation.data import RecordProblem
+from rejoint.rank import criteria, folds, selection
+from rejoint.rank.select import largest_rank
 from rejoint.solver import Limits
+
+choosing = import_module("rejoint.rank.select")
 
 
 def three_classes() -> rj.LowRankPMF:
@@ -288,7 +291,7 @@ def test_error_is_that_of_paired_differences(records):
 
 
 def test_sizes_grow():
-    found = list(growth.sizes(1300))
+    found = list(choosing.sizes(1300))
     assert found[:10] == [1, 2, 3, 4, 5, 6, 8, 10, 12, 15]
     assert found[-1] == 1300
     assert np.all(np.diff(found) > 0)
@@ -301,16 +304,16 @@ def test_no_rank_beyond_what_any_joint_needs():
 
 def test_a_dip_does_not_end_the_search():
     scores = {1: 0.0, 2: -1.0}
-    assert not growth.past_best(scores, lambda best, other: True)
-    assert growth.past_best(scores | {3: -2.0}, lambda best, other: True)
-    assert not growth.past_best(scores | {3: -2.0}, lambda best, other: False)
-    assert growth.past_best(scores | {3: -2.0, 4: -3.0}, lambda best, other: False)
+    assert not choosing.past_best(scores, lambda best, other: True)
+    assert choosing.past_best(scores | {3: -2.0}, lambda best, other: True)
+    assert not choosing.past_best(scores | {3: -2.0}, lambda best, other: False)
+    assert choosing.past_best(scores | {3: -2.0, 4: -3.0}, lambda best, other: False)
 
 
 def test_the_smallest_of_equals():
     """One nat over all records is no reason for another class."""
-    assert growth.smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
-    assert growth.past_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15, 5: 1.1}, lambda b, o: False, 0.2)
+    assert choosing.smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
+    assert choosing.past_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15, 5: 1.1}, lambda b, o: False, 0.2)
 
 
 def test_harmless_classes_are_not_added():
@@ -330,7 +333,7 @@ def test_rare_combinations_are_found():
 def test_gaps_are_closed():
     scores = {6: 0.0, 8: 3.0, 10: 1.0}
     tried = []
-    while (middle := growth.between(scores)) is not None:
+    while (middle := choosing.between(scores)) is not None:
         tried.append(middle)
         scores[middle] = 2.0
     assert sorted(tried) == [7, 9]
@@ -361,9 +364,9 @@ def test_unneeded_classes_vanish(records, chosen):
 
 
 def test_the_cap_grows_until_it_is_not_reached(records, monkeypatch):
-    monkeypatch.setattr(vanishing, "FIRST_CAP", 2)
+    monkeypatch.setattr(criteria, "FIRST_CAP", 2)
     problem = RecordProblem.of(records)
-    done = vanishing.vanish(problem, 100, 2, np.random.default_rng(0), lambda line: None)
+    done = criteria.vanish(problem, 100, 2, np.random.default_rng(0), lambda line: None)
     assert done.caps == (2, 4)
     assert done.rank == 3
 

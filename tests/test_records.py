@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rejoint import Bin, Domain, Records, Remark
-from rejoint.records.tallies import merge_rows
+from rejoint.records.records import merge_rows
 
 D = Domain.of({"a": ["x", "y"], "b": 3, "c": [True, False]})
 
@@ -236,9 +236,9 @@ def test_to_frame_backends(monkeypatch):
     r = Records(D, [[0, 1, 0]])
     with pytest.raises(ValueError, match=r"backend must be .* not 'excel'"):
         r.to_frame("excel")
-    monkeypatch.setattr("rejoint.records.export.find_spec", lambda name: name == "pyarrow" or None)
+    monkeypatch.setattr("rejoint.records.frames.find_spec", lambda name: name == "pyarrow" or None)
     assert type(r.to_frame()).__module__.startswith("pyarrow")
-    monkeypatch.setattr("rejoint.records.export.find_spec", lambda name: None)
+    monkeypatch.setattr("rejoint.records.frames.find_spec", lambda name: None)
     with pytest.raises(ImportError, match="none is installed"):
         r.to_frame()
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.records import matrices
-from rejoint.records.matrices import codes_of_matrix, extremes, read_matrix
+from rejoint.records import encode as matrices
+from rejoint.records.encode import codes_of_matrix, extremes, read_matrix
 
 DTYPES = [np.int64, np.int8, np.int32, np.uint8, np.uint64, np.float64, np.float32]
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.records import row_groups
-from rejoint.records.blocks import FileOptions, file_frames
-from rejoint.records.row_groups import RowGroups, pieces_of, row_groups_of
-from rejoint.records.sources import Source
+from rejoint.records import formats as row_groups
+from rejoint.records.delimited import Source
+from rejoint.records.discover import FileOptions, file_frames
+from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 
 pytest.importorskip("pyarrow")
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.records import sightings
+from rejoint.records import infer as sightings
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

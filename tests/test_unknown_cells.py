@@ -8,7 +8,7 @@ from scipy.stats import poisson
 
 import rejoint as rj
 from rejoint.marginals import Marginals
-from rejoint.marginals.unknown import UnknownCells, expected, fill_table, meet_sums
+from rejoint.marginals.suppression import UnknownCells, expected, fill_table, meet_sums
 
 NAN = float("nan")
 

@@ -31,7 +31,7 @@ def coverage(models: int = 30, queries: int = 20) -> None:
     for size in (1_000, 10_000, 100_000):
         tell(f"{size:7,} records in memory", in_memory, size, models, queries)
     size = 100_000
-    with patch("rejoint.estimation.surveys.sample_size", lambda variables: size // 10):
+    with patch("rejoint.estimation.data.sample_size", lambda variables: size // 10):
         tell(f"{size:7,} records by passes", by_passes, size, models, queries)
         tell(f"{size:7,} records by passes, rank told", by_passes_told, size, models, queries)
 

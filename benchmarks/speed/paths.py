@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 import rejoint as rj
 from rejoint import kernels, queries
 from rejoint.factorization import Admm, admm
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem
 
 ROWS, VARIABLES, LEVELS, RANK = 1_000_000, 20, 5, 20
 PART = 100_000  # rows that slow peers are measured on; their cost is linear in them

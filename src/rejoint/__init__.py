@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rejoint import datasets, distributed, identifiability, metrics, plots, rank
     from rejoint.domain import Bin, Domain, Remark, Variable
-    from rejoint.estimation import estimate
+    from rejoint.estimation.estimate import estimate
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
-    from rejoint.factorization import AllTables, factorize
+    from rejoint.factorization import AllTables
+    from rejoint.factorization.factorize import factorize
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
     from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
-    from rejoint.population import Raked, Synthesis, rake, synthesize
+    from rejoint.population.rake import Raked, rake
+    from rejoint.population.synthesize import Synthesis, synthesize
     from rejoint.queries import ZeroEvidenceError
-    from rejoint.records import Records, Scan, SparseRecords, read, read_chunks, scan
+    from rejoint.records import Records, Scan, SparseRecords
+    from rejoint.records.read import read, read_chunks, scan
     from rejoint.solver import FitResult
 
 __version__ = "0.1.0"

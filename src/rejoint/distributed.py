@@ -19,17 +19,24 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Domain
-from rejoint.estimation.problem import RecordProblem
-from rejoint.records import Records, Scan
-from rejoint.records.blocks import FileOptions, file_frames, records_of, split_options
-from rejoint.records.finding import CHUNK, find_domain_of_seen, see_file, see_frames
+from rejoint.domain.domain import Domain
+from rejoint.estimation.data import RecordProblem
+from rejoint.records.delimited import Source
+from rejoint.records.discover import (
+    CHUNK,
+    FileOptions,
+    file_frames,
+    find_domain_of_seen,
+    records_of,
+    see_file,
+    see_frames,
+    split_options,
+)
+from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import take_apart
-from rejoint.records.packs import narrowest
-from rejoint.records.row_groups import RowGroups, pieces_of, row_groups_of
-from rejoint.records.scanning import files_of
-from rejoint.records.scans import MEMORY, Report, how_far
-from rejoint.records.sources import Source
+from rejoint.records.read import files_of
+from rejoint.records.records import Records
+from rejoint.records.scan import MEMORY, Report, Scan, how_far, narrowest
 
 __all__ = ["DaskScan", "executor", "scan"]
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import queries
-from rejoint.domain import Domain, level_order
-from rejoint.marginals import Projectable
-from rejoint.pmf import LowRankPMF
+from rejoint.domain.domain import Domain, level_order
+from rejoint.marginals.marginals import Projectable
+from rejoint.pmf.pmf import LowRankPMF
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rejoint.pmf import LowRankPMF
-from rejoint.solver import FitResult
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.solver.result import FitResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rejoint.rank import Selection  # for its name alone: pictures need no estimation
+    from rejoint.rank.selection import Selection  # for its name alone: pictures need no estimation
 
 Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 

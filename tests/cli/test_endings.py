@@ -17,7 +17,7 @@ resource = pytest.importorskip("resource", reason="limits of files are those of 
 # Imports once, then forks: each child fits, and is killed a little later than the one before.
 KILLER = """
 import os, signal, sys, time
-import rejoint.estimation, rejoint.explorer.trust
+import rejoint.estimation, rejoint.explorer.document
 from rejoint.cli import main
 words = ["fit", "patients.csv", "-o", "killed.rejoint", "--rank", "40", "--solver", "ml",
          "--starts", "1"]

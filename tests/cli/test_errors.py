@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 import rejoint as rj
-from rejoint.cli.wording import in_options
+from rejoint.cli.group import in_options
 
 WRONG = [
     # files

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.cli import fit_stream
+from rejoint.cli import fit as fit_stream
 
 
 def test_many_files_are_read_part_by_part(run, world):
@@ -58,7 +58,7 @@ CHILD = """
 import os, signal, sys
 from rejoint import kernels
 from rejoint.cli import main
-from rejoint.solver import journal
+from rejoint.solver import checkpoint as journal
 journal.EVERY = journal.SHARE = 0.0
 real, calls = kernels.class_pass, []
 def killed(*args, **kwargs):

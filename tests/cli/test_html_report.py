@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.cli.page import page
-from rejoint.cli.sections import sections
+from rejoint.cli.html_report import page, sections
 
 EVIL = "<script>alert('1')</script>&\"'"
 

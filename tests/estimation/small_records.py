@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 import rejoint as rj
-from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation.data import RecordProblem
 
 
 def random_pmf(seed, shape, rank, concentration=1.0):

@@ -7,8 +7,8 @@ import pytest
 from small_records import random_records, random_start
 
 from rejoint.estimation import Em
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.em import LITTLE, moved
-from rejoint.estimation.problem import RecordProblem
 
 SHAPE = (2,) * 8
 

@@ -16,11 +16,12 @@ from small_records import random_records
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, chain_book, estimate
-from rejoint.estimation.chain_book import ChainBook, Place
-from rejoint.estimation.gibbs import Draw
-from rejoint.estimation.problem import RecordProblem
-from rejoint.solver import Limits, journal
+from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation import gibbs as chain_book
+from rejoint.estimation.data import RecordProblem
+from rejoint.estimation.gibbs import ChainBook, Draw, Place
+from rejoint.solver import Limits
+from rejoint.solver import checkpoint as journal
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -150,7 +151,7 @@ CHILD = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from rejoint import kernels
-from rejoint.solver import journal
+from rejoint.solver import checkpoint as journal
 import test_checkpoint as t
 journal.EVERY = journal.SHARE = 0.0
 real, calls = kernels.{kernel}, []

@@ -10,8 +10,8 @@ from small_records import dense, log_likelihood, random_pmf, random_records, ran
 
 import rejoint as rj
 from rejoint.estimation import Em, Prior, estimate
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.em import rescale
-from rejoint.estimation.problem import RecordProblem
 from rejoint.solver import Limits, run
 
 SHAPE = (2, 3, 2)

@@ -6,7 +6,7 @@ from small_records import dense, log_likelihood, random_pmf, random_records
 
 import rejoint as rj
 from rejoint.estimation import PLENTY, Bayes, Em, Prior, estimate
-from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation.data import RecordProblem
 from rejoint.solver import Limits
 
 SHAPE = (2, 3, 2)

@@ -8,13 +8,13 @@ from scipy.special import gammaln, logsumexp
 from small_records import random_records, random_start
 
 from rejoint.estimation import Bayes
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.gibbs import Draw, chain, draw_columns
 from rejoint.estimation.priors import (
     first_strengths,
     log_evidence_of_counts,
     log_hyperprior,
 )
-from rejoint.estimation.problem import RecordProblem
 
 SHAPE = (2, 3)
 

@@ -8,8 +8,9 @@ import pytest
 from small_records import log_likelihood, random_pmf, random_records
 
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, estimate, exploring, starts
-from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation import Bayes, Em, estimate, starts
+from rejoint.estimation import explore as exploring
+from rejoint.estimation.data import RecordProblem
 from rejoint.solver import Limits
 
 SHAPE = (3, 3, 3, 3)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rejoint.estimation.quasi_newton import direction, remember
+from rejoint.estimation.lbfgs import direction, remember
 
 
 def bfgs_inverse(inverse, memory):

@@ -5,7 +5,7 @@ import pytest
 from small_records import random_records
 
 import rejoint as rj
-from rejoint.estimation.problem import RecordProblem, normalise
+from rejoint.estimation.data import RecordProblem, normalise
 
 SHAPE = (2, 3, 2)
 

@@ -8,8 +8,9 @@ from small_records import random_records
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Em, estimate, exploring
-from rejoint.estimation.problem import RecordProblem
+from rejoint.estimation import Em, estimate
+from rejoint.estimation import explore as exploring
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.starts import grown_model, make_starts, random_model, widen
 from rejoint.solver import run
 

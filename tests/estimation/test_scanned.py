@@ -11,11 +11,11 @@ import pytest
 from small_records import random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Em, estimate, slipping
-from rejoint.estimation.passes import ScanProblem, SmoothScan
-from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.smoothing import SmoothProblem
-from rejoint.estimation.surveys import add_up, look_at
+from rejoint.estimation import Em, estimate
+from rejoint.estimation import ordinal_smoothing as slipping
+from rejoint.estimation.data import RecordProblem, add_up, look_at
+from rejoint.estimation.ordinal_smoothing import SmoothProblem
+from rejoint.estimation.streamed import ScanProblem, SmoothScan
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -73,7 +73,7 @@ def test_the_same_steps(records):
 
 @pytest.mark.parametrize("solver", ["ml", "map"])
 def test_from_a_sample_to_all(records, solver, monkeypatch):
-    monkeypatch.setattr("rejoint.estimation.surveys.sample_size", lambda variables: 800)
+    monkeypatch.setattr("rejoint.estimation.data.sample_size", lambda variables: 800)
     result = estimate(rj.scan(records, size=500, memory=0), 3, solver, n_init=4, random_state=0)
     whole = estimate(records, 3, solver, random_state=0)
     if solver == "ml":
@@ -223,9 +223,9 @@ def test_files_of_text_are_packed_first(tmp_path, records, monkeypatch):
     path.write_text("\n".join([",".join(records.names), *filter(None, rows)]) + "\n")
     scan = rj.scan(path, memory=0)
     opened = []
-    real = rj.records.sources.Source.open
+    real = rj.records.delimited.Source.open
     monkeypatch.setattr(
-        rj.records.sources.Source, "open", lambda self: opened.append(1) or real(self)
+        rj.records.delimited.Source, "open", lambda self: opened.append(1) or real(self)
     )
     result = estimate(scan, 2, "ml", n_init=2, random_state=0)
     assert len(result.history) > 5

@@ -1,6 +1,7 @@
 """Posterior draws from records that are read part by part, a pass a sweep."""
 
 from functools import partial
+from importlib import import_module
 from itertools import islice
 
 import numpy as np
@@ -9,13 +10,15 @@ from small_records import random_records, random_start
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, choices, estimate, scanned
+from rejoint.estimation import Bayes, estimate
+from rejoint.estimation import fit_records as scanned
+from rejoint.estimation.data import RecordProblem, add_up, look_at
+from rejoint.estimation.effective_draws import effective_draws
 from rejoint.estimation.gibbs import Draw, chain
-from rejoint.estimation.mixing import effective_draws
-from rejoint.estimation.passes import ScanProblem, draw_over
 from rejoint.estimation.priors import first_strengths
-from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.surveys import add_up, look_at
+from rejoint.estimation.streamed import ScanProblem, draw_over
+
+choices = import_module("rejoint.estimation.estimate")
 
 SHAPE = (3, 4, 2, 3, 3)
 SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=2)

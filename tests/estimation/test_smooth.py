@@ -7,11 +7,12 @@ import pytest
 from small_records import random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em, estimate, slipping
+from rejoint.estimation import Bayes, Em, estimate
+from rejoint.estimation import ordinal_smoothing as slipping
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.gibbs import Draw, chain
+from rejoint.estimation.ordinal_smoothing import SmoothProblem, heat_kernel
 from rejoint.estimation.priors import first_strengths
-from rejoint.estimation.problem import RecordProblem
-from rejoint.estimation.smoothing import SmoothProblem, heat_kernel
 
 SHORT = Bayes(chains=2, burn_in=20, draws=20, thin=2)
 SHAPE = (4, 3, 5)
@@ -138,7 +139,7 @@ def test_only_those_named_are_smooth():
 def test_ordinal_and_binned_are_meant_by_true():
     rows = {"a": [1, 2, 3] * 20, "b": [1.0, 2.0, 3.0] * 20, "c": ["x", "y", "z"] * 20}
     data = rj.Records.of(rows, kinds={"a": "ordinal"}, bins={"b": 3})
-    from rejoint.estimation.smoothing import wished_variables
+    from rejoint.estimation.ordinal_smoothing import wished_variables
 
     assert wished_variables(data.domain, True) == (0, 1)
     assert wished_variables(data.domain, False) == ()

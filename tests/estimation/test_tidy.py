@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_records import random_start
 
-from rejoint.estimation.tidy import tidy
+from rejoint.estimation.fit_records import tidy
 
 SHAPE = (2, 3)
 

@@ -12,6 +12,7 @@ from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
 from small_records import random_records, random_start
 
+from rejoint.estimation.data import RecordProblem
 from rejoint.estimation.priors import (
     Prior,
     best_strength,
@@ -20,7 +21,6 @@ from rejoint.estimation.priors import (
     log_hyperprior,
     make_prior,
 )
-from rejoint.estimation.problem import RecordProblem
 from rejoint.estimation.variational import Variational, dirichlet_divergence, expected_logs
 from rejoint.solver import run
 

@@ -6,15 +6,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.estimators.classification.conditional import (
+from rejoint.estimators.classifier.conditional import (
     Conditional,
+    LabelledProblem,
+    label_start,
     normalised,
     objective,
     penalty,
+    shared_out,
 )
-from rejoint.estimators.classification.labelled import LabelledProblem, shared_out
-from rejoint.estimators.classification.starts import label_start
-from rejoint.estimators.classification.tuning import HeldOut, Setting, search
+from rejoint.estimators.classifier.tune import HeldOut, Setting, search
 from rejoint.solver import run
 
 
@@ -240,7 +241,7 @@ def test_weights_are_those_of_averages_over_starts():
 
 
 def test_many_different_records_are_held_out_in_fewer_parts(monkeypatch):
-    monkeypatch.setattr("rejoint.estimators.classification.tuning.MANY", 250)
+    monkeypatch.setattr("rejoint.estimators.classifier.tune.MANY", 250)
     few = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
     assert len(HeldOut(few, 1, Conditional(), np.random.default_rng(0)).parts) == 5
     many = rj.Records.of({"x": list(range(100)), "y": ["no", "yes"] * 50}, kinds={"x": "nominal"})

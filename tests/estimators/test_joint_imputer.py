@@ -18,8 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators.imputation import filling
-from rejoint.estimators.imputation.filling import fill, level_probabilities
+from rejoint.estimators.imputer import fill as filling
+from rejoint.estimators.imputer.fill import fill, level_probabilities
 
 # Every check passes: there is no exemption to give a reason for.
 EXEMPTIONS: dict[str, str] = {}

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators.streaming import Stream
+from rejoint.estimators.partial_fit import Stream
 from rejoint.factorization import Admm, Limits
 
 # Every check passes: there is no exemption to give a reason for.

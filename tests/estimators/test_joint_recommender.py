@@ -18,9 +18,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rejoint as rj
 from rejoint.estimation import Bayes
 from rejoint.estimators import Traits
-from rejoint.estimators.recommendation.bundles import best_set
-from rejoint.estimators.recommendation.fold_in import Evidence
-from rejoint.estimators.recommendation.model import RatingModel
+from rejoint.estimators.recommender.best_set import best_set
+from rejoint.estimators.recommender.rating_model import Evidence, RatingModel
 
 QUICK = Traits(traits=2, points=64, sweeps=20, models=2)
 
@@ -290,9 +289,9 @@ def test_few_pairs_of_many_are_not_computed_by_blocks(table, fitted, monkeypatch
     """Both ways to a pair's prediction give the same."""
     pairs = [(user, film) for user in USERS[::10] for film in FILMS]
     expected = fitted.predict_proba(pairs)
-    monkeypatch.setattr("rejoint.estimators.recommendation.model.GEMM", 0)
-    monkeypatch.setattr("rejoint.estimators.recommendation.fold_in.BLOCK", 1000)
-    monkeypatch.setattr("rejoint.estimators.recommendation.model.BLOCK", 1000)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.GEMM", 0)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 1000)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 1000)
     assert fitted.predict_proba(pairs) == pytest.approx(expected, abs=1e-12)
 
 

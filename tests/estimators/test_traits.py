@@ -4,10 +4,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from rejoint.estimators.recommendation import traits
-from rejoint.estimators.recommendation.fold_in import Evidence, posterior_blocks
-from rejoint.estimators.recommendation.trait_steps import curvature, newton_step
-from rejoint.estimators.recommendation.traits import Traits, columns_at, fit_traits, polynomials
+from rejoint.estimators.recommender import traits
+from rejoint.estimators.recommender.rating_model import Evidence, posterior_blocks
+from rejoint.estimators.recommender.traits import (
+    Traits,
+    columns_at,
+    curvature,
+    fit_traits,
+    newton_step,
+    polynomials,
+)
 
 
 def one_hot(codes, size):
@@ -113,7 +119,7 @@ def test_blocks_do_not_matter(monkeypatch):
     codes, _ = world(200, 7, 3)
     evidence, solver = Evidence(one_hot(codes, 3)), Traits(2, 16, 10, 2)
     whole = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    monkeypatch.setattr("rejoint.estimators.recommendation.fold_in.BLOCK", 16 * 7)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 16 * 7)
     monkeypatch.setattr(traits, "ITEM_BLOCK", 2 * 3 * 16)
     parts = fit_traits(evidence, 3, solver, np.random.default_rng(0))
     assert parts.log_columns == pytest.approx(whole.log_columns, abs=1e-9)

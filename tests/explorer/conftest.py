@@ -10,7 +10,7 @@ from page_models import visit
 
 import rejoint as rj
 from rejoint.explorer import document, write_page
-from rejoint.explorer.trust import pair_fit
+from rejoint.explorer.document import pair_fit
 
 # Chromium reports to its maker and looks for updates unless told not to.
 QUIET = [

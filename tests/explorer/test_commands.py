@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import rejoint as rj
 from rejoint.cli import main
-from rejoint.explorer.opening import open_model
+from rejoint.explorer.open import open_model
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from page_models import copied, level, random_model, visit
 
 import rejoint as rj
 from rejoint.explorer import document
-from rejoint.explorer.trust import pair_fit, verdict
+from rejoint.explorer.document import pair_fit, verdict
 
 expect = pytest.importorskip("playwright.sync_api").expect
 

@@ -8,14 +8,14 @@ from small_models import cyclic, random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Algebraic
-from rejoint.factorization.groups import (
+from rejoint.factorization.algebraic import (
     Groups,
     Subtables,
     draw_groups,
     stacked_rank,
     virtual_tensor,
 )
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem
 from rejoint.metrics import factor_error, tensor_error
 
 

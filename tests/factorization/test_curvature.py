@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_models import all_subsets, model_table, random_model, random_problem
 
-from rejoint.factorization import curvature
+from rejoint.factorization import newton as curvature
 from rejoint.factorization.newton import gradient, softmax
 from rejoint.factorization.problem import objective
 

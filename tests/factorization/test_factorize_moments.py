@@ -7,7 +7,7 @@ import pytest
 from small_models import random_pmf
 
 import rejoint as rj
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem
 from rejoint.metrics import tensor_error
 
 SOLVERS = ["auto", "admm", "newton"]

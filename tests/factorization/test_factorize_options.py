@@ -9,8 +9,7 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Auto, Limits, Newton
-from rejoint.factorization.problem import objective
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem, objective
 from rejoint.metrics import tensor_error
 
 DOMAIN = rj.Domain.of({"smoke": ["yes", "no"], "age": ["young", "old", "older"], "cough": [1, 2]})

@@ -10,7 +10,7 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Limits, Newton
-from rejoint.factorization.search import AGREEMENT, LEAST
+from rejoint.factorization.auto import AGREEMENT, LEAST
 from rejoint.solver import Progress
 
 

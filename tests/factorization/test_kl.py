@@ -7,12 +7,10 @@ from small_models import all_subsets, cyclic, model_table, random_model, random_
 
 import rejoint as rj
 from rejoint.factorization import Kl, Limits, Newton
-from rejoint.factorization.curvature import pull
-from rejoint.factorization.divergence import TINY, divergence
-from rejoint.factorization.expectation import em, evaluate
-from rejoint.factorization.information import information, linear_information
-from rejoint.factorization.newton import softmax
+from rejoint.factorization.kl import em, evaluate, information, linear_information
+from rejoint.factorization.newton import pull, softmax
 from rejoint.factorization.problem import Problem, objective
+from rejoint.factorization.unfolding import TINY, divergence
 from rejoint.metrics import tensor_error
 from rejoint.solver import run
 

@@ -9,7 +9,7 @@ from small_models import all_subsets, random_model, random_pmf, random_problem
 import rejoint as rj
 from rejoint.factorization import Limits, Newton
 from rejoint.factorization.newton import solve_directly
-from rejoint.factorization.setup import make_problem
+from rejoint.factorization.problem import make_problem
 from rejoint.metrics import factor_error, tensor_error
 from rejoint.solver import run
 

@@ -7,7 +7,7 @@ import pytest
 from small_models import all_subsets, model_table, random_model, random_problem
 
 from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton
-from rejoint.factorization.expectation import evaluate
+from rejoint.factorization.kl import evaluate
 from rejoint.factorization.problem import Problem, objective
 from rejoint.solver import run
 

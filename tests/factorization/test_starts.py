@@ -5,8 +5,8 @@ import pytest
 from small_models import all_subsets, random_pmf, random_problem
 
 import rejoint as rj
-from rejoint.factorization.setup import make_problem
-from rejoint.factorization.starts import inward, own_marginals, random_model
+from rejoint.factorization.problem import make_problem
+from rejoint.factorization.random_start import inward, own_marginals, random_model
 
 
 @pytest.fixture(name="problem")

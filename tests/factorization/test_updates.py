@@ -6,9 +6,8 @@ from scipy.optimize import minimize
 from small_models import all_subsets, blocks, model_table, random_model, random_problem
 
 from rejoint.factorization import grams
-from rejoint.factorization.admm import best_weights
+from rejoint.factorization.admm import best_weights, factor_update, weights_update
 from rejoint.factorization.problem import gram_stack, mttkrp, objective
-from rejoint.factorization.updates import factor_update, weights_update
 
 
 def quadratic(seed, rows, rank):

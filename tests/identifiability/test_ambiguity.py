@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import rejoint as rj
+from rejoint.identifiability.ambiguity import Fibre
 from rejoint.identifiability.layout import layout
-from rejoint.identifiability.walking import Fibre
 
 ambiguity = rj.identifiability.ambiguity
 

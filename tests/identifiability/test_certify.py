@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import independence
+from rejoint.identifiability import certificate as independence
 
 certify = rj.identifiability.certify
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.identifiability import concerns
+from rejoint.identifiability import concern as concerns
 
 
 def random_pmf(levels, rank, seed=0):

@@ -9,11 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import concerns, hanging, lemmas
+from rejoint.identifiability import bounds as hanging
+from rejoint.identifiability import bounds as lemmas
+from rejoint.identifiability import concern as concerns
 from rejoint.identifiability import layout as layouts
-from rejoint.identifiability.goodman import generic_ranks
+from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import elementary, layout
-from rejoint.identifiability.partitions import Splits, balanced
+from rejoint.identifiability.theorems import Splits, balanced
 
 report = rj.identifiability.report
 

@@ -11,7 +11,7 @@ from small_world import DOMAIN, VALUES, model
 import rejoint as rj
 from rejoint import queries
 from rejoint.language import parse
-from rejoint.pmf import information
+from rejoint.pmf import entropy as information
 
 ROUNDING = 1e-13  # sums of some hundred products of doubles
 P = model()

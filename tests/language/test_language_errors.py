@@ -5,7 +5,7 @@ from small_world import DOMAIN, model
 
 import rejoint as rj
 from rejoint.language import MAX_LENGTH, QueryError, bind, parse
-from rejoint.language.errors import pointed
+from rejoint.language.tokens import pointed
 
 P = model()
 

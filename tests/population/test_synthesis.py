@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.population.exchanging import exchange_values
-from rejoint.population.rounding import round_to_sum, systematic
+from rejoint.population.swap import exchange_values
+from rejoint.population.synthesize import round_to_sum, systematic
 
 
 @given(

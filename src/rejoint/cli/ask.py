@@ -9,7 +9,7 @@ from rejoint.cli.options import as_json, load, output_option, seed_option
 from rejoint.cli.output import echo_json, opened, plain, record_rows, write_rows
 
 if TYPE_CHECKING:
-    from rejoint.pmf import Answer
+    from rejoint.pmf.answer import Answer
 
 EXAMPLES = """\b
 Examples:
@@ -73,7 +73,7 @@ def _write(answer: "Answer", output: str) -> None:
     """The rows of a table (labels, a number, perhaps its bounds) or of sampled records."""
     import numpy as np
 
-    from rejoint.records import Records
+    from rejoint.records.records import Records
 
     value = answer.value
     if isinstance(value, Records):

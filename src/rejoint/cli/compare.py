@@ -5,13 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import show_table
 from rejoint.cli.group import FAR
 from rejoint.cli.options import as_json, load, seed_option
-from rejoint.cli.output import echo_json
+from rejoint.cli.output import echo_json, show_table
 
 if TYPE_CHECKING:
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from rejoint.pmf import LowRankPMF
-    from rejoint.records import Records
+    from rejoint.pmf.pmf import LowRankPMF
+    from rejoint.records.records import Records
 
 RECORDS = 5_000
 MISSING = 0.3
@@ -78,7 +78,7 @@ def command(seed: int, output: Path, as_json: bool) -> None:
 
 def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
     from rejoint.factorization import factorize
-    from rejoint.marginals import Marginals
+    from rejoint.marginals.marginals import Marginals
 
     start = perf_counter()
     marginals = Marginals.count(records, order=ORDER)
@@ -145,7 +145,7 @@ def _distances(
 ) -> "Iterator[tuple[str, tuple[float, float]]]":
     """Total variation and relative error of each way."""
     from rejoint import metrics
-    from rejoint.records import Records
+    from rejoint.records.records import Records
 
     whole = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
     for name, pmf in {
@@ -159,14 +159,14 @@ def _distances(
 
 def _counted(records: "Records") -> "LowRankPMF":
     """Shares of records without holes, as they are."""
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     return LowRankPMF.from_dense(records.marginal(records.names), domain=records.domain)
 
 
 def _independent(records: "Records") -> "LowRankPMF":
     """Product of the shares of each variable: rank one."""
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     factors = [records.marginal([name])[:, None] for name in records.names]
     return LowRankPMF([1.0], factors, records.domain)

@@ -10,7 +10,7 @@ import click
 from rejoint.cli.options import DataReader, data_options, seed_option
 
 if TYPE_CHECKING:
-    from rejoint.explorer.opening import Opened
+    from rejoint.explorer.open import Opened
 
 EXAMPLES = """\b
 Examples:
@@ -46,7 +46,7 @@ def command(
     DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
     only, at an address that holds a secret; Ctrl-C ends it.
     """
-    from rejoint.explorer import serve
+    from rejoint.explorer.server import serve
 
     opened = _opened(source, demo, data, rank, seed, output, reader)
 
@@ -72,7 +72,7 @@ def _opened(
     reader: DataReader,
 ) -> "Opened":
     """What the page shall show."""
-    from rejoint.explorer.opening import is_model, open_demo
+    from rejoint.explorer.open import is_model, open_demo
 
     if demo:
         if source is not None or data is not None:
@@ -89,7 +89,7 @@ def _opened(
 
 def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":
     """A model, and the records to show with it if a file of them is named."""
-    from rejoint.explorer.opening import open_model
+    from rejoint.explorer.open import open_model
 
     opened = open_model(path)
     return opened if data is None else replace(opened, records=reader.read(data, opened.pmf.domain))
@@ -98,7 +98,7 @@ def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":
 def _fitted(
     source: str, rank: int | None, seed: int, output: str | None, reader: DataReader
 ) -> "Opened":
-    from rejoint.explorer.opening import fit_data
+    from rejoint.explorer.open import fit_data
 
     click.echo(f"Fitting {source} ...", err=True)
     return fit_data(

@@ -34,7 +34,7 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
 
     The page holds the model, not the records it was fitted to, unless --data names them.
     """
-    from rejoint.explorer import write_page
+    from rejoint.explorer.page import write_page
 
     suffix = Path(output).suffix.lower()
     if suffix not in (".html", ".htm", ".json"):

@@ -1,12 +1,14 @@
 """``rejoint fit``: from records to a model file."""
 
+from contextlib import ExitStack
+from dataclasses import replace
+from os import PathLike, stat
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import classes, show_columns, size
-from rejoint.cli.fit_stream import fit_stream, is_big
-from rejoint.cli.group import ENDED
+from rejoint.cli.group import ENDED, in_options
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -16,12 +18,100 @@ from rejoint.cli.options import (
     source_name,
     split_names,
 )
-from rejoint.cli.output import check_place, echo_json, write_saved
-from rejoint.cli.wording import in_options
+from rejoint.cli.output import (
+    check_place,
+    classes,
+    echo_json,
+    few_levels,
+    show_columns,
+    show_table,
+    size,
+    write_saved,
+)
 
 if TYPE_CHECKING:
-    from rejoint.records import Records
-    from rejoint.solver import FitResult
+    from rejoint.records.records import Records
+    from rejoint.records.scan import Scan
+    from rejoint.solver.result import FitResult
+
+#: Bytes of files beyond which they are read part by part unless the user says otherwise.
+BIG = 300_000_000
+
+
+def is_big(data: str) -> bool:
+    """Whether the data are many files, or a large one.
+
+    Examples
+    --------
+    >>> is_big("-"), is_big("duckdb:SELECT 1")
+    (False, False)
+    """
+    from rejoint.records.read import files_of
+
+    if data == "-" or data.startswith("duckdb:"):
+        return False
+    try:
+        files = files_of(data)
+        return files != [data] or sum(stat(file).st_size for file in files) > BIG
+    except OSError:  # which reading tells better
+        return False
+
+
+def fit_stream(
+    data: str,
+    reader: DataReader,
+    rank: int | None,
+    solver: str,
+    starts: int | None,
+    smooth: bool,
+    seed: int,
+    checkpoint: str | PathLike[str] | None,
+) -> "tuple[FitResult, dict[str, Any]]":
+    """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
+    from rejoint.estimation import estimate
+    from rejoint.records.read import scan
+    from rejoint.records.scan import pack
+    from rejoint.solver.progress import Progress
+
+    click.echo(f"{data}: read part by part, first for its levels.", err=True)
+    found = scan(data, sample_weight=reader.weight, **reader.file(), **reader.wishes())
+    head = ("column", "kind", "levels", "number")
+    rows = [(v.name, v.kind, few_levels(v), len(v)) for v in found.domain]
+    show_table(head, rows, left=3, err=True)
+    with ExitStack() as stack:
+        folder = stack.enter_context(TemporaryDirectory(prefix="rejoint-"))
+        with Progress() as report:
+            packed = replace(pack(found, folder, report), stamp=found.stamp)
+        click.echo(f"{packed.rows:,} records.", err=True)
+        result = estimate(
+            packed,
+            "auto" if rank is None else rank,
+            solver,
+            smooth=smooth,
+            n_init=starts,
+            random_state=seed,
+            checkpoint=checkpoint,
+        )
+        return result, _stream_notes(result, packed, data, seed)
+
+
+def _stream_notes(result: "FitResult", scan: "Scan", data: str, seed: int) -> dict[str, Any]:
+    from rejoint.explorer.document import pair_fit
+    from rejoint.io.fit_notes import fit_notes
+    from rejoint.marginals.marginals import Marginals
+
+    mass = float(sum(scan.map(_mass)))
+    seen = Marginals.count(scan, order=1).totals / max(mass, 1e-300)
+    missing = dict(zip(scan.names, (1.0 - seen).round(6).tolist(), strict=True))
+    fit = pair_fit(result.pmf, scan)
+    notes = fit_notes(result, source=source_name(data), seed=seed, fit=fit, missing=missing)
+    return {"records": mass, **notes}
+
+
+def _mass(part: "Records") -> float:
+    weight = part.sample_weight
+    return float(len(part)) if weight is None else float(weight.sum())
+
 
 EXAMPLES = """\b
 Examples:
@@ -104,7 +194,7 @@ def command(
     keeps the best model so far (exit code 3).
     """
     from rejoint.domain.labels import plural
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
@@ -177,7 +267,7 @@ def _fitted(
             random_state=seed,
             checkpoint=checkpoint,
         )
-    from rejoint.estimators import JointClassifier
+    from rejoint.estimators.classifier.joint_classifier import JointClassifier
 
     records.domain.index(target)  # says which columns there are, if this is none
     features = records.project([name for name in records.names if name != target])
@@ -190,9 +280,9 @@ def _fitted(
 def _fitted_ratings(
     data: str, reader: DataReader, names: list[str], rank: int | None, solver: str, seed: int
 ) -> "tuple[FitResult, dict[str, Any]]":
-    from rejoint.cli.raw import read_raw
-    from rejoint.estimators import JointRecommender
-    from rejoint.io import fit_notes
+    from rejoint.cli.raw_table import read_raw
+    from rejoint.estimators.recommender.joint_recommender import JointRecommender
+    from rejoint.io.fit_notes import fit_notes
 
     if len(names) != 3:
         raise click.UsageError("--ratings: name three columns, such as user,film,stars.")
@@ -210,8 +300,8 @@ def _fitted_ratings(
 def _notes(
     result: "FitResult", records: "Records", data: str, seed: int, target: str | None
 ) -> dict[str, Any]:
-    from rejoint.explorer.trust import pair_fit
-    from rejoint.io import fit_notes
+    from rejoint.explorer.document import pair_fit
+    from rejoint.io.fit_notes import fit_notes
 
     return fit_notes(
         result,

@@ -5,16 +5,14 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
-from rejoint.cli.display import clean, show_table
-from rejoint.cli.group import ENDED, FAR
+from rejoint.cli.group import ENDED, FAR, in_options
 from rejoint.cli.options import as_json, output_option, seed_option
-from rejoint.cli.output import check_place, echo_json, write_saved
-from rejoint.cli.wording import in_options
-from rejoint.remarks import Remark
+from rejoint.cli.output import check_place, clean, echo_json, show_table, write_saved
+from rejoint.messages import Remark
 
 if TYPE_CHECKING:
-    from rejoint.marginals import Marginals
-    from rejoint.marginals.comparison import Fits
+    from rejoint.marginals.compare import Fits
+    from rejoint.marginals.marginals import Marginals
 
 EXAMPLES = """\b
 Examples:
@@ -53,7 +51,7 @@ def read_options(callback: Any) -> Any:
 
 def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
     """Tables of a folder, of some files, or of one that holds several."""
-    from rejoint.marginals import Marginals
+    from rejoint.marginals.marginals import Marginals
 
     options = {key: value for key, value in how.items() if value not in (None, (), False)}
     return Marginals.read(paths[0] if len(paths) == 1 else list(paths), **options)
@@ -107,7 +105,7 @@ def command(
     ends the fit and keeps the best model so far (exit code 3).
     """
     from rejoint.factorization import factorize
-    from rejoint.io import fit_notes
+    from rejoint.io.fit_notes import fit_notes
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")

@@ -5,9 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rejoint.estimation import choose
-from rejoint.estimation.problem import RecordProblem
-from rejoint.records import Records
+from rejoint.estimation.data import RecordProblem
+from rejoint.estimation.estimate import choose
+from rejoint.records.records import Records
 
 __all__ = ["Forecast", "forecast"]
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import click
 
-from rejoint.cli.display import show_table
 from rejoint.cli.fit_tables import read_tables
+from rejoint.cli.group import in_options
 from rejoint.cli.options import as_json, load_saved, split_names
-from rejoint.cli.output import echo_json
-from rejoint.cli.wording import in_options
+from rejoint.cli.output import echo_json, show_table
 
 EXAMPLES = """\b
 Examples:
@@ -63,7 +62,7 @@ def command(
         base: Any = _whole(levels)
         asked = asked or {"order": min(3, len(base))}
         if "subsets" in asked:
-            from rejoint.domain import Domain
+            from rejoint.domain.domain import Domain
 
             base = Domain.of_shape(base)
     elif source is not None and source != "-" and Path(source).is_dir():
@@ -91,7 +90,7 @@ def command(
 
 
 def _of_model(source: str, asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     saved = load_saved(source)
     model = LowRankPMF(*saved[:3])

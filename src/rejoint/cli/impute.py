@@ -17,8 +17,8 @@ from rejoint.cli.options import (
 from rejoint.cli.output import write_rows
 
 if TYPE_CHECKING:
-    from rejoint.cli.raw import RawTable
-    from rejoint.pmf import LowRankPMF
+    from rejoint.cli.raw_table import RawTable
+    from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -68,7 +68,7 @@ def command(
     are written as they are. A bin is filled by the number that stands for it. Where the model has
     posterior draws (fits by Bayes do), it is their mean that fills.
     """
-    from rejoint.cli.raw import read_raw
+    from rejoint.cli.raw_table import read_raw
 
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
@@ -125,7 +125,7 @@ def _fill_once(
 ) -> None:
     import numpy as np
 
-    from rejoint.estimators.imputation.filling import fill
+    from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
     found = fill(
@@ -153,7 +153,7 @@ def _several(
     """Rows of one completed table after another, each with its number in front."""
     import numpy as np
 
-    from rejoint.estimators.imputation.filling import fill
+    from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
     rng = np.random.default_rng(seed)

@@ -5,15 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import classes, clean, show_table
+from rejoint.cli.group import in_options
 from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, origin
-from rejoint.cli.output import echo_json
+from rejoint.cli.output import classes, clean, echo_json, show_table
 from rejoint.cli.rank import new_figure, save_figure
-from rejoint.cli.wording import in_options
 
 if TYPE_CHECKING:
-    from rejoint.pmf import LowRankPMF
-    from rejoint.records import Records
+    from rejoint.pmf.pmf import LowRankPMF
+    from rejoint.records.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -46,7 +45,7 @@ def command(
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
     from rejoint.cli.options import split_names
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     saved = load_saved(model)
     pmf = LowRankPMF.of_saved(saved)
@@ -74,7 +73,7 @@ def fit_of(
     if records is not None and tables is not None:
         raise click.UsageError("Give --data or --tables, not both.")
     if records is not None:
-        from rejoint.explorer.trust import pair_fit
+        from rejoint.explorer.document import pair_fit
 
         return pair_fit(pmf, records)
     if tables is not None:

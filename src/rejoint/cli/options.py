@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from rejoint.domain import Domain
-    from rejoint.io import SavedModel
-    from rejoint.pmf import LowRankPMF
-    from rejoint.records import Records
+    from rejoint.domain.domain import Domain
+    from rejoint.io.model_file import SavedModel
+    from rejoint.pmf.pmf import LowRankPMF
+    from rejoint.records.records import Records
 
 __all__ = [
     "DataReader",
@@ -107,20 +107,20 @@ class DataReader:
 
     def read(self, path: str, domain: "Domain | None" = None) -> "Records":
         """All records of a file, over a domain or over what its columns and the wishes make."""
-        from rejoint.records import read
+        from rejoint.records.read import read
 
         rest = self.wishes() if domain is None else {"domain": domain}
         return read(path, sample_weight=self.weight, **self.file(), **rest)
 
     def chunks(self, path: str) -> "Iterator[Records]":
         """The same in parts."""
-        from rejoint.records import read_chunks
+        from rejoint.records.read import read_chunks
 
         return read_chunks(path, sample_weight=self.weight, **self.file(), **self.wishes())
 
     def file(self) -> dict[str, Any]:
         """Options of the file, as ``rejoint.read`` takes them."""
-        from rejoint.records import MISSING
+        from rejoint.records.discover import MISSING
 
         if self.only_missing and not self.missing:
             raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
@@ -206,7 +206,7 @@ def domain_options(callback: Callback) -> Callback:
 
 def load(path: str) -> "LowRankPMF":
     """A model from a file or from stdin."""
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     return LowRankPMF.of_saved(load_saved(path))
 
@@ -218,7 +218,7 @@ def predictive(pmf: "LowRankPMF") -> "LowRankPMF":
 
 def load_saved(path: str) -> "SavedModel":
     """A model and its notes, from a file or from stdin."""
-    from rejoint.io import read_open, read_saved
+    from rejoint.io.model_file import read_open, read_saved
 
     if path == "-":
         data = sys.stdin.buffer.read()

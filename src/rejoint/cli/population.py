@@ -9,7 +9,7 @@ from rejoint.cli.options import as_json, load, output_option, seed_option
 from rejoint.cli.output import record_rows, write_rows
 
 if TYPE_CHECKING:
-    from rejoint.domain import Domain
+    from rejoint.domain.domain import Domain
 
 EXAMPLES = """\b
 Examples:
@@ -39,7 +39,7 @@ def command(
     The tables are scaled to -n records and rounded so that they still add up; how many records
     would have to change cell to meet them all is said on stderr.
     """
-    from rejoint.population import synthesize
+    from rejoint.population.synthesize import synthesize
 
     pmf = load(model)
     known = read_tables((tables,)) if tables else None
@@ -57,7 +57,7 @@ def command(
 
 def _joined(first: "Domain", second: "Domain") -> "Domain":
     """The domain of the tables, and the model's other variables after it."""
-    from rejoint.domain import Domain
+    from rejoint.domain.domain import Domain
 
     names = set(first.names)
     return Domain((*first, *(v for v in second if v.name not in names)))

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from rejoint.pmf import LowRankPMF
-    from rejoint.records import Records
+    from rejoint.pmf.pmf import LowRankPMF
+    from rejoint.records.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -54,8 +54,8 @@ def command(
     right is said on stderr. Empty cells are allowed everywhere. Where the model has posterior
     draws (fits by Bayes do), probabilities are their mean.
     """
-    from rejoint.cli.raw import read_raw
-    from rejoint.pmf import LowRankPMF
+    from rejoint.cli.raw_table import read_raw
+    from rejoint.pmf.pmf import LowRankPMF
 
     saved = load_saved(model)
     pmf = predictive(LowRankPMF.of_saved(saved))
@@ -79,7 +79,7 @@ def probabilities(pmf: "LowRankPMF", records: "Records", n: int) -> "NDArray[np.
     """Probability of each level of a variable given the other cells, (rows, levels)."""
     import numpy as np
 
-    from rejoint.queries import posteriors
+    from rejoint.queries.log_prob import posteriors
 
     hidden = np.array(records.codes)
     hidden[:, n] = -1

@@ -43,9 +43,9 @@ def command(
     The rows are written as they are, with one more column. A row that lacks a variable of a table
     is not moved by it. --weight names the weights to start from.
     """
-    from rejoint.cli.raw import read_raw
-    from rejoint.population import rake
-    from rejoint.records import Records
+    from rejoint.cli.raw_table import read_raw
+    from rejoint.population.rake import rake
+    from rejoint.records.records import Records
 
     limits = None
     if bounds is not None:

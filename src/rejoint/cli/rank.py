@@ -4,13 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import show_columns, show_table
 from rejoint.cli.group import ENDED
 from rejoint.cli.options import DataReader, as_json, data_options, seed_option
-from rejoint.cli.output import echo_json, opened
+from rejoint.cli.output import echo_json, opened, show_columns, show_table
 
 if TYPE_CHECKING:
-    from rejoint.rank import Selection
+    from rejoint.rank.selection import Selection
 
 EXAMPLES = """\b
 Examples:
@@ -46,7 +45,7 @@ def command(
 
     Ctrl-C ends the search and prints what there is (exit code 3).
     """
-    from rejoint.rank import select
+    from rejoint.rank.select import select
 
     try:
         chosen = None if ranks is None else [int(part) for part in ranks.split(",")]

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import show_table
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -14,10 +13,10 @@ from rejoint.cli.options import (
     predictive,
     split_names,
 )
-from rejoint.cli.output import echo_json
+from rejoint.cli.output import echo_json, show_table
 
 if TYPE_CHECKING:
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -60,7 +59,7 @@ def command(
     `rejoint fit --ratings` makes one from rows of user, item, rating. Somebody new needs no new
     fit: give what they have rated.
     """
-    from rejoint.pmf import LowRankPMF
+    from rejoint.pmf.pmf import LowRankPMF
 
     if (data is None) != (user is None):
         raise click.UsageError("--data and --user go together.")
@@ -114,7 +113,7 @@ def _of_user(
     data: str, user: str, notes: Mapping[str, Any], reader: DataReader
 ) -> dict[str, float]:
     """What a user has rated, from rows of user, item, rating."""
-    from rejoint.cli.raw import read_raw
+    from rejoint.cli.raw_table import read_raw
 
     raw = read_raw(data, reader)
     names = notes.get("ratings")
@@ -165,7 +164,7 @@ def _bundle(
 ) -> None:
     import numpy as np
 
-    from rejoint.estimators.recommendation.bundles import best_set
+    from rejoint.estimators.recommender.best_set import best_set
 
     known = pmf.condition(ratings) if ratings else pmf
     chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]

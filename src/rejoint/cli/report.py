@@ -36,9 +36,8 @@ def command(
 
     One HTML file without scripts that fetches nothing. It has no records in it, only shares.
     """
-    from rejoint.cli.page import page
-    from rejoint.cli.sections import sections
-    from rejoint.pmf import LowRankPMF
+    from rejoint.cli.html_report import page, sections
+    from rejoint.pmf.pmf import LowRankPMF
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")

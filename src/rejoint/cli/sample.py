@@ -8,7 +8,7 @@ from rejoint.cli.options import as_json, load, output_option, seed_option
 from rejoint.cli.output import record_rows, write_rows
 
 if TYPE_CHECKING:
-    from rejoint.domain import Domain
+    from rejoint.domain.domain import Domain
 
 EXAMPLES = """\b
 Examples:
@@ -45,7 +45,7 @@ def evidence(text: str | None, domain: "Domain") -> dict[str, Any]:
     """Conditions of the query language as likelihoods by name."""
     if not text:
         return {}
-    from rejoint.language import bind
+    from rejoint.language.bind import bind
 
     bound = bind(f"sample 1 | {text}", domain)
     if bound.by:

@@ -5,12 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rejoint.cli.display import size
 from rejoint.cli.options import DataReader, as_json, data_options, seed_option, split_names
-from rejoint.cli.output import echo_json
+from rejoint.cli.output import echo_json, size
 
 if TYPE_CHECKING:
-    from rejoint.marginals import Marginals
+    from rejoint.marginals.marginals import Marginals
 
 EXAMPLES = """\b
 Examples:
@@ -50,8 +49,8 @@ def command(
     Each table is counted from the records that have all of its cells. DATA is read in parts, in
     memory that does not grow with it. `rejoint fit-tables DIR` learns a model from the tables.
     """
-    from rejoint.marginals import Marginals
-    from rejoint.marginals.covers import choose, memory_of_subsets
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
 
     if subsets and (order or sample):
         raise click.UsageError("Give --subset, or --order (with or without --sample), not both.")
@@ -61,7 +60,7 @@ def command(
     chunks = reader.chunks(data)
     first = next(chunks)
     if dry_run:
-        chosen = choose(first.domain, **asked)
+        chosen = choose_subsets(first.domain, **asked)
         taken = memory_of_subsets(first.domain.shape, chosen)
         if as_json:
             echo_json({"tables": len(chosen), "bytes": taken})

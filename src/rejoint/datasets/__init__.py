@@ -15,12 +15,11 @@ at its public source, from which it goes into the cache. Checksums are always co
 ``REJOINT_UCI_URL`` and ``REJOINT_GROUPLENS_URL`` name mirrors of the sources.
 """
 
-from rejoint.datasets.fetching import FetchError
-from rejoint.datasets.holes import remove_cells
-from rejoint.datasets.protocol import PAPER_SETS, PaperSet, paper_set
-from rejoint.datasets.ratings import movielens
+from rejoint.datasets.fetch import FetchError
+from rejoint.datasets.movielens import movielens
+from rejoint.datasets.paper_set import PAPER_SETS, PaperSet, paper_set
+from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.datasets.uci import adult, car, credit, heart, mushroom, nursery, votes
-from rejoint.datasets.worlds import asia
 
 __all__ = [
     "PAPER_SETS",

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from rejoint.datasets.fetching import FetchError, Origin, advice, cached, in_data_folder
-from rejoint.datasets.parsing import Columns, read_adult, read_lines, read_member, read_packed
+from rejoint.datasets.fetch import FetchError, Origin, advice, cached, in_data_folder
+from rejoint.datasets.parse import Columns, read_adult, read_lines, read_member, read_packed
 
 __all__ = ["CATALOGUE", "MOVIELENS", "Entry", "load"]
 

@@ -6,7 +6,7 @@ The examples need the files: the tests run them where ``REJOINT_DATA`` is set.
 from typing import Any, Literal
 
 from rejoint.datasets.catalogue import load
-from rejoint.datasets.parsing import Form, frame
+from rejoint.datasets.parse import Form, frame
 
 __all__ = ["adult", "car", "credit", "heart", "mushroom", "nursery", "votes"]
 

@@ -12,12 +12,10 @@ series    columns of anything, pandas, polars and pyarrow too, into these forms
 encoding  these forms into the codes of given levels
 """
 
-from rejoint.domain.bins import Bin
-from rejoint.domain.domain import Domain, refuse_duplicates
-from rejoint.domain.labels import Level
-from rejoint.domain.order import level_order, positions
+from rejoint.domain.domain import Domain, level_order, positions, refuse_duplicates
+from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import HandleUnknown, Kind, Variable
-from rejoint.remarks import Remark, remark
+from rejoint.messages import Remark, remark
 
 __all__ = [
     "Bin",

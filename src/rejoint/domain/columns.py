@@ -1,4 +1,4 @@
-"""Forms: the two that every column is read into, numbers or codes into distinct labels."""
+"""Series: one column of pandas, polars, pyarrow, NumPy or plain Python into its form."""
 
 import datetime
 from collections.abc import Iterable, Sequence
@@ -8,18 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Level, is_missing, native
-
-__all__ = [
-    "EXACT",
-    "Coded",
-    "Codes",
-    "Column",
-    "Numbers",
-    "advice",
-    "column_of_distinct",
-    "no_label",
-]
+from rejoint.domain.labels import Level, is_missing, native, place_among
 
 Codes = NDArray[np.signedinteger[Any]]
 EXACT = 2.0**53  # floats beyond may stand for more than one integer
@@ -150,3 +139,272 @@ turn the values into one of these.")
     dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
     what = advice("date" if dated else kind)
     return TypeError(f"Variable {name!r}, row {row}: {value!r} is a {kind}: {what}.")
+
+
+_WIDE = 64  # characters; longer text is hashed by Python
+_PRIME = 1099511628211
+_SAMPLE = 10_000
+
+
+def column_of_array(
+    array: NDArray[Any], name: str, missing: NDArray[np.bool_] | None = None
+) -> Column:
+    """Read one NumPy column of any dtype; `missing` marks cells that hold nothing.
+
+    Examples
+    --------
+    >>> column_of_array(np.array([3.0, np.nan]), "x")
+    Numbers(values=array([3, 0]), missing=array([False,  True]))
+    """
+    if array.ndim != 1:
+        raise ValueError(
+            f"Variable {name!r} must be one column, not an array of {array.ndim} axes."
+        )
+    if isinstance(array, np.ma.MaskedArray):
+        hidden = np.ma.getmaskarray(array)
+        missing = hidden if missing is None else missing | hidden
+        array = np.asarray(array.data)
+    match array.dtype.kind:
+        case "b":
+            return _of_booleans(array, missing)
+        case "i" | "u":
+            return Numbers(
+                _signed(array), None if missing is None or not missing.any() else missing
+            )
+        case "f":
+            return _of_floats(array, missing)
+        case "U" if missing is None:
+            return column_of_texts(array, name)
+        case "O" | "U" | "T" | "S":
+            return column_of_objects(_blanked(array, missing), name)
+    raise TypeError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}.")
+
+
+def _of_booleans(array: NDArray[np.bool_], missing: NDArray[np.bool_] | None) -> Coded:
+    codes = array.astype(np.int8)
+    if missing is not None:
+        codes[missing] = -1
+    return Coded((False, True), codes)
+
+
+def _signed(array: NDArray[Any]) -> NDArray[Any]:
+    if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+        return array
+    return array.astype(np.int64, copy=False)
+
+
+def _of_floats(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> Numbers:
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    nan = np.isnan(array)
+    gone: NDArray[np.bool_] | None = None
+    empty = nan if missing is None else nan | missing
+    if empty.any():
+        gone = empty
+        array = np.where(gone, array.dtype.type(0), array)
+    with np.errstate(invalid="ignore", over="ignore"):  # float16 has no number as large as EXACT
+        whole = bool(np.all((np.rint(array) == array) & (np.abs(array) < EXACT)))
+    return Numbers(array.astype(np.int64) if whole else array, gone)
+
+
+def _blanked(array: NDArray[Any], missing: NDArray[np.bool_] | None) -> list[Any]:
+    if missing is not None and missing.any():
+        array = array.astype(object)
+        array[missing] = None
+    objects: list[Any] = array.tolist()
+    return objects
+
+
+def column_of_objects(values: Sequence[Any], name: str) -> Column:
+    """Read a column of Python objects by hashing.
+
+    Examples
+    --------
+    >>> column_of_objects(["b", None, "a"], "x").labels
+    ('b', 'a')
+    """
+    try:
+        places: dict[Any, int] = dict.fromkeys(values, 0)
+    except TypeError:
+        row = next(i for i, v in enumerate(values) if not _hashable(v))
+        raise no_label(name, row, values[row]) from None
+    distinct = list(places)
+    for i, value in enumerate(distinct):
+        places[value] = i
+    codes = np.fromiter(map(places.__getitem__, values), np.int32, len(values))
+    return numbers_if_all(column_of_distinct(distinct, codes, name))
+
+
+def column_of_texts(array: NDArray[np.str_], name: str) -> Column:
+    """Read a NumPy array of text: by a hash of the characters, exact because it is checked.
+
+    Examples
+    --------
+    >>> column_of_texts(np.array(["b", "a", "b", "b"]), "x").labels
+    ('a', 'b')
+    """
+    array = np.ascontiguousarray(array)
+    width = array.dtype.itemsize // 4
+    if not len(array) or not 0 < width <= _WIDE:
+        return column_of_objects(array.tolist(), name)
+    letters = array.view(np.uint32).reshape(len(array), width)
+    keys = letters[:, 0].astype(np.uint64)
+    for place in range(1, width):
+        keys *= np.uint64(_PRIME)
+        keys += letters[:, place]
+    codes, count = _ranks(keys)
+    row = np.zeros(count, dtype=np.intp)
+    row[codes] = np.arange(len(array))
+    if count > len(array) // 2 or not np.array_equal(array[row][codes], array):
+        return column_of_objects(array.tolist(), name)  # nothing gained, or two of one hash
+    return column_of_distinct(array[row].tolist(), codes, name)
+
+
+def _ranks(keys: NDArray[np.uint64]) -> tuple[Codes, int]:
+    """Return the rank of each key among the distinct ones, and how many these are."""
+    distinct = np.unique(keys[:_SAMPLE])
+    codes = place_among(distinct, keys)
+    if not np.array_equal(distinct[codes], keys):  # the first keys were not all there are
+        distinct = np.unique(keys)
+        codes = place_among(distinct, keys)
+    return codes, len(distinct)
+
+
+def numbers_if_all(column: Coded) -> Column:
+    """Return `Numbers` if every label is a number (not all booleans) that an array can hold.
+
+    Examples
+    --------
+    >>> numbers_if_all(Coded((30, 10), np.array([0, 1, 0]))).values
+    array([30, 10, 30])
+    """
+    labels = column.labels
+    if not labels or not all(isinstance(x, (int, float)) for x in labels):
+        return column
+    if all(isinstance(x, bool) for x in labels):
+        return column
+    values = np.array([int(x) if isinstance(x, bool) else x for x in labels])
+    if values.dtype.kind not in "iuf" or values.tolist() != list(labels):
+        return column  # integers too large for an array, or too large to be floats
+    return column_of_array(values[column.codes], "", column.codes < 0)
+
+
+def _hashable(value: object) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
+
+
+def read_column(column: Any, name: str = "") -> Column:
+    """Read one column of anything: array, list, or series of a frame library.
+
+    Examples
+    --------
+    >>> read_column(["b", None, "b"]).codes
+    array([ 0, -1,  0], dtype=int32)
+    """
+    if isinstance(column, (Coded, Numbers)):
+        return column
+    if isinstance(column, np.ndarray):
+        return column_of_array(column, name)
+    match type(column).__module__.partition(".")[0]:
+        case "pandas":
+            return _of_pandas(column, name)
+        case "polars":
+            return _of_polars(column, name)
+        case "pyarrow":
+            return _of_arrow(column, name)
+    if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
+        raise TypeError(
+            f"Variable {name!r} must be a column (a list, an array, a series), "
+            f"not the single {type(column).__name__} {column!r}."
+        )
+    if hasattr(column, "__array__"):
+        return column_of_array(np.asarray(column), name)
+    return column_of_objects(list(column), name)
+
+
+def _of_pandas(column: Any, name: str) -> Column:
+    import pandas as pd
+
+    column = pd.Series(column)  # an Index or an extension array too
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = column.sparse.to_dense()
+    dtype = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        labels, codes = dtype.categories, column.cat.codes.to_numpy()
+        if isinstance(labels, pd.IntervalIndex):
+            labels = labels.astype(str)
+        return column_of_distinct(
+            labels.tolist(), codes, name, declared=True, ordered=bool(dtype.ordered)
+        )
+    if isinstance(dtype, pd.ArrowDtype):
+        return _of_arrow(column.array.__arrow_array__(), name)
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return column_of_array(column.to_numpy(), name)
+    if pd.api.types.is_bool_dtype(dtype) or pd.api.types.is_numeric_dtype(dtype):
+        values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
+        return column_of_array(values, name, column.isna().to_numpy())
+    if not isinstance(dtype, (np.dtype, pd.StringDtype)):
+        raise TypeError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+    try:
+        codes, distinct = pd.factorize(column)
+    except TypeError:  # a cell cannot be hashed: the slow way finds out which
+        return column_of_objects(column.tolist(), name)
+    return numbers_if_all(column_of_distinct(distinct.tolist(), codes, name))
+
+
+def _of_polars(column: Any, name: str) -> Column:
+    import polars as pl
+
+    dtype = column.dtype
+    if isinstance(dtype, pl.Enum):
+        codes = column.to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+        labels = dtype.categories.to_list()
+        return column_of_distinct(labels, codes, name, declared=True, ordered=True)
+    if dtype in (pl.String, pl.Categorical):
+        labels = column.drop_nulls().unique().cast(pl.String)
+        codes = column.cast(pl.Enum(labels)).to_physical().cast(pl.Int32)
+        return column_of_distinct(labels.to_list(), codes.fill_null(-1).to_numpy(), name)
+    if isinstance(dtype, pl.Decimal):
+        column = column.cast(pl.Float64)
+    if dtype == pl.Boolean or column.dtype.is_float() or column.dtype.is_integer():
+        gone = column.is_null().to_numpy()
+        return column_of_array(
+            column.fill_null(0 if dtype != pl.Boolean else False).to_numpy(), name, gone
+        )
+    if dtype in (pl.Null, pl.Object, pl.Binary):
+        return column_of_objects(column.to_list(), name)
+    raise TypeError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+
+
+def _of_arrow(column: Any, name: str) -> Column:
+    import pyarrow as pa
+
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    kind, is_ = column.type, pa.types
+    if is_.is_run_end_encoded(kind):
+        import pyarrow.compute as pc  # no part of pyarrow until imported
+
+        column = pc.run_end_decode(column)
+        kind = column.type
+    declared = is_.is_dictionary(kind)
+    if is_.is_string(kind) or is_.is_large_string(kind) or is_.is_string_view(kind):
+        column = column.dictionary_encode()
+    if is_.is_dictionary(column.type):
+        codes = column.indices.cast(pa.int32()).fill_null(-1).to_numpy(zero_copy_only=False)
+        labels = column.dictionary.to_pylist()
+        ordered = declared and bool(kind.ordered)
+        return column_of_distinct(labels, codes, name, declared=declared, ordered=ordered)
+    if is_.is_decimal(kind):
+        column = column.cast(pa.float64())
+    if is_.is_boolean(kind) or is_.is_integer(kind) or is_.is_floating(column.type):
+        gone = column.is_null().to_numpy(zero_copy_only=False)
+        blank = pa.scalar(False if is_.is_boolean(kind) else 0).cast(column.type)
+        return column_of_array(column.fill_null(blank).to_numpy(zero_copy_only=False), name, gone)
+    if is_.is_null(kind) or is_.is_binary(kind):
+        return column_of_objects(column.to_pylist(), name)
+    raise TypeError(f"Variable {name!r} holds {kind}: {advice(kind)}.")

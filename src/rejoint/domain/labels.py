@@ -1,27 +1,201 @@
-"""Labels: what a cell may hold, what counts as missing, how levels are ordered and looked up."""
+"""Levels: the labels that a variable is declared with, checked, and as an array."""
 
 import difflib
+import math
 import re
 from collections.abc import Hashable, Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
+from itertools import pairwise
 from numbers import Integral, Real
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from rejoint.domain.bins import Bin
+Floats = NDArray[np.float64]
+_FEW = 48
 
-__all__ = [
-    "Level",
-    "duration",
-    "is_missing",
-    "is_number",
-    "native",
-    "natural_order",
-    "nearest",
-    "plural",
-    "show",
-]
+
+class Bin(NamedTuple):
+    """An interval of numbers, closed on the left, by default open on the right.
+
+    Parameters
+    ----------
+    left, right : float
+        The ends; either may be infinite.
+    closed_right : bool, default False
+        Whether `right` itself belongs to the bin (it does in the last one).
+
+    Examples
+    --------
+    >>> young = Bin(18, 25)
+    >>> str(young), 18 in young, 25 in young
+    ('[18, 25)', True, False)
+    >>> str(Bin(-float("inf"), 18)), str(Bin(65, float("inf"), True))
+    ('< 18', '>= 65')
+    """
+
+    left: float
+    right: float
+    closed_right: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        if not isinstance(value, (int, float, np.integer, np.floating)):
+            return False
+        number = float(value)
+        return self.left <= number < self.right or (self.closed_right and number == self.right)
+
+    def __str__(self) -> str:
+        left, right = _number(self.left), _number(self.right)
+        if math.isinf(self.left) and math.isinf(self.right):
+            return "any number"
+        if math.isinf(self.left):
+            return f"{'<=' if self.closed_right else '<'} {right}"
+        if math.isinf(self.right):
+            return f">= {left}"
+        return f"[{left}, {right}{']' if self.closed_right else ')'}"
+
+
+def _number(value: float) -> str:
+    """Write a number as short as it can be read back exactly."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(float(value)).removesuffix(".0")
+
+
+def bins_of_edges(edges: Floats) -> tuple[Bin, ...]:
+    """Return the bins between increasing edges; the last one holds its right edge.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> [str(b) for b in bins_of_edges(np.array([0.0, 18.0, 65.0]))]
+    ['[0, 18)', '[18, 65]']
+    """
+    ends = [float(e) for e in edges]
+    last = len(ends) - 2
+    return tuple(Bin(ends[i], ends[i + 1], i == last) for i in range(last + 1))
+
+
+def bin_codes(bins: tuple[Bin, ...], values: Floats) -> NDArray[np.intp]:
+    """Return the bin of each value: -1 where it is NaN, -2 where no bin holds it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> bin_codes((Bin(0, 18), Bin(18, 65, True)), np.array([17.0, 18, 65, 70, np.nan]))
+    array([ 0,  1,  1, -2, -1])
+    """
+    edges = [b.left for b in bins] + [bins[-1].right]
+    codes = place_among(np.array(edges), values)
+    if bins[-1].closed_right:
+        codes[values == edges[-1]] = len(bins) - 1
+    codes[(codes < 0) | (codes >= len(bins))] = -2
+    codes[np.isnan(values)] = -1
+    return codes
+
+
+def place_among(edges: NDArray[Any], values: NDArray[Any]) -> NDArray[np.intp]:
+    """Return the place of the last edge that is not above each value, -1 if all are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> place_among(np.array([0, 10, 20]), np.array([-5, 10, 99]))
+    array([-1,  1,  2])
+    """
+    if len(edges) > _FEW or not len(values):
+        return np.searchsorted(edges, values, side="right") - 1
+    # A few comparisons of whole arrays take a fifth of the time of as many guessed branches.
+    places = np.full(len(values), -1, dtype=np.int8)
+    for edge in edges:
+        places += values >= edge
+    return places.astype(np.intp)
+
+
+def quantile_edges(values: Floats, count: int, weight: Floats | None = None) -> Floats:
+    """Return edges of at most `count` bins of about equal weight, infinite at both ends.
+
+    Each inner edge is the roundest number between two neighbouring values, at the place
+    where the share of the values below it is nearest to the quantile asked for. Ties leave
+    fewer bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> quantile_edges(np.array([1.13, 1.24, 2.71, 3.14]), 2)
+    array([-inf,   2.,  inf])
+    >>> quantile_edges(np.array([0.0, 0, 0, 0, 0, 0, 1, 2]), 4)
+    array([-inf,   1.,  inf])
+    """
+    mass: NDArray[Any]
+    if weight is None or not weight.any():
+        distinct, mass = np.unique(values, return_counts=True)
+    else:
+        distinct, where = np.unique(values[weight > 0], return_inverse=True)
+        mass = np.bincount(where, weights=weight[weight > 0])
+    if len(distinct) == 1:
+        return np.array([-np.inf, np.inf])
+    below = (np.cumsum(mass) - mass) / mass.sum()
+    targets = np.arange(1, count) / count
+    after = np.clip(np.searchsorted(below, targets), 1, len(distinct) - 1)
+    nearest = np.where(targets - below[after - 1] <= below[after] - targets, after - 1, after)
+    cuts = [_roundest(distinct[i - 1], distinct[i]) for i in np.unique(nearest[nearest > 0])]
+    return np.array([-np.inf, *cuts, np.inf])
+
+
+def _roundest(below: float, value: float) -> float:
+    """Return the number with the fewest digits in the interval (below, value]."""
+    below, value = float(below), float(value)
+    if not 1e-300 < value - below < 1e300:
+        return value
+    digits = -math.floor(math.log10(value - below)) - 1
+    for places in range(digits, digits + 20):
+        # Decimal rounding of a float: round() is exact where multiplying by 10**places is not.
+        candidate = round(value, places)
+        if candidate > value:
+            candidate = round(candidate - 10.0**-places, places)
+        if below < candidate <= value:
+            return candidate
+    return value
+
+
+def representatives(
+    bins: tuple[Bin, ...], values: Floats, weight: Floats | None = None
+) -> tuple[float, ...]:
+    """Return the mean of the values in each bin; its middle (or finite end) where there are none.
+
+    The mean, not the median, so that the expectation of a binned variable under the shares
+    of its bins is the mean of the data.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> representatives((Bin(0, 18), Bin(18, 65), Bin(65, float("inf"))), np.array([3.0, 5, 8]))
+    (5.333333333333333, 41.5, 65.0)
+    """
+    finite = np.isfinite(values)
+    codes = bin_codes(bins, values)
+    keep = finite & (codes >= 0)
+    share = np.ones(keep.sum()) if weight is None else weight[keep]
+    mass = np.bincount(codes[keep], weights=share, minlength=len(bins))
+    total = np.bincount(codes[keep], weights=share * values[keep], minlength=len(bins))
+    return tuple(
+        float(t / m) if m > 0 else middle(b) for b, m, t in zip(bins, mass, total, strict=True)
+    )
+
+
+def middle(interval: Bin) -> float:
+    """Return the middle of a bin, or its finite end.
+
+    Examples
+    --------
+    >>> middle(Bin(0, 18)), middle(Bin(65, float("inf")))
+    (9.0, 65.0)
+    """
+    ends = [e for e in (interval.left, interval.right) if math.isfinite(e)]
+    return sum(ends) / len(ends) if ends else 0.0
+
 
 Level = Hashable
 """A label: text, a number, a boolean, or a `Bin`."""
@@ -169,3 +343,88 @@ def duration(seconds: float) -> str:
     if seconds < 7200:
         return f"{seconds / 60:.0f} minutes"
     return f"{seconds / 3600:.1f} hours"
+
+
+def label_array(levels: tuple[Level, ...]) -> NDArray[Any]:
+    """Return the labels in the dtype of their one type, as objects if there are several.
+
+    Examples
+    --------
+    >>> label_array((1, 2)), label_array((1, "a"))
+    (array([1, 2]), array([1, 'a'], dtype=object))
+    """
+    array = np.empty(len(levels), dtype=object)
+    for i, level in enumerate(levels):  # one by one: a Bin is a tuple, and would be spread out
+        array[i] = level
+    kinds = {type(level) for level in levels}
+    if kinds == {str} and not any(level.endswith("\0") for level in array):
+        return array.astype(np.str_)  # which drops NUL at the end
+    if kinds == {int} and all(-(2**63) <= level < 2**63 for level in array):
+        return array.astype(np.int64)
+    return array.astype(kinds.pop()) if kinds in ({bool}, {float}) else array
+
+
+def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
+    """Return labels as plain Python, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> checked_levels("x", np.array([2, 1]))
+    (2, 1)
+    """
+    if isinstance(levels, (str, bytes)):
+        raise TypeError(f"Variable {name!r}: levels must be a list, not the text {levels!r}.")
+    labels: dict[Level, None] = {}
+    for level in levels:
+        if is_missing(level):
+            raise ValueError(
+                f"Variable {name!r}: {level!r} means missing and cannot be a level; leave it out."
+            )
+        try:
+            label = native(level)
+        except TypeError as error:
+            raise TypeError(f"Variable {name!r}: level {error}.") from None
+        if label in labels:
+            raise ValueError(f"Variable {name!r}: level {label!r} is there twice.")
+        labels[label] = None
+    if not labels:
+        raise ValueError(f"Variable {name!r} has no levels: it needs at least one.")
+    return tuple(labels)
+
+
+def checked_representatives(
+    name: str, levels: tuple[Level, ...], kind: str, stand_ins: Iterable[float] | None
+) -> tuple[float, ...] | None:
+    """Return the number that stands for each bin, None where the levels are no bins.
+
+    Examples
+    --------
+    >>> checked_representatives("age", (Bin(0, 18), Bin(18, 65)), "binned", None)
+    (9.0, 41.5)
+    """
+    if kind not in ("nominal", "ordinal", "binned"):
+        raise ValueError(
+            f"Variable {name!r}: kind must be 'nominal', 'ordinal' or 'binned', not {kind!r}."
+        )
+    if kind != "binned":
+        if stand_ins is not None:
+            raise ValueError(f"Variable {name!r} is {kind}: only binned ones have representatives.")
+        return None
+    bins = [level for level in levels if isinstance(level, Bin)]
+    joined = all(a.right == b.left and not a.closed_right for a, b in pairwise(bins))
+    rising = all(b.left < b.right for b in bins)
+    if len(bins) < len(levels) or not joined or not rising:
+        raise ValueError(
+            f"Variable {name!r}: the levels of a binned variable must be adjoining bins in "
+            f"increasing order, not {show(levels)}."
+        )
+    if stand_ins is None:
+        return tuple(middle(b) for b in bins)
+    numbers = tuple(float(x) for x in stand_ins)
+    if len(numbers) != len(bins) or not np.isfinite(numbers).all():
+        raise ValueError(
+            f"Variable {name!r} has {len(bins)} bins: it needs one finite representative for "
+            f"each, not {numbers}."
+        )
+    return numbers

@@ -18,10 +18,9 @@ checkpoints  fits that go on where they were interrupted
 estimating   estimate: all together
 """
 
-from rejoint.estimation.bayes import Bayes
-from rejoint.estimation.choices import PLENTY, choose
 from rejoint.estimation.em import Em
-from rejoint.estimation.estimating import estimate
+from rejoint.estimation.estimate import PLENTY, choose, estimate
+from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
 

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation import quasi_newton
+from rejoint.estimation import lbfgs
+from rejoint.estimation.data import Array, RecordProblem, normalise
 from rejoint.estimation.priors import Prior
-from rejoint.estimation.problem import Array, RecordProblem, normalise
-from rejoint.solver import Limits
+from rejoint.solver.solver import Limits
 
 DEFAULT = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
 
@@ -45,7 +45,7 @@ class EmState:
     counts: Array
     passes: int
     residual: float = np.inf
-    memory: quasi_newton.Memory = ()
+    memory: lbfgs.Memory = ()
 
     @property
     def weights(self) -> Array:
@@ -111,7 +111,7 @@ class Em:
     def leap(self, problem: RecordProblem, state: EmState) -> tuple[EmState, bool]:
         """Try a quasi-Newton step, shortened twice at the most; the state as it was if all fail."""
         slope = gradient(problem, state)
-        move = quasi_newton.direction(slope, 1.0 / scaling(state.counts), state.memory)
+        move = lbfgs.direction(slope, 1.0 / scaling(state.counts), state.memory)
         most = GENTLE if state.passes <= EARLY else LARGEST
         move = np.clip(move, -most, most)  # logits near a wall ask for any length
         promised, share = float(np.vdot(slope, move)), 1.0
@@ -122,7 +122,7 @@ class Em:
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
                 after = EmState(model, objective, counts, passes)
-                memory = quasi_newton.remember(
+                memory = lbfgs.remember(
                     state.memory, share * move, gradient(problem, after) - slope, self.memory
                 )
                 return settled(replace(after, memory=memory), state), True

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.pmf import LowRankPMF
-from rejoint.pmf.credible import credible_bounds
+from rejoint.pmf.draws import credible_bounds
+from rejoint.pmf.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from rejoint.estimation.problem import Array, RecordProblem
+from rejoint.estimation.data import Array, RecordProblem
 
 #: Median of the hyperprior in units of the number of levels, and its log standard deviation.
 MEDIAN, SPREAD = 2.0, 0.5

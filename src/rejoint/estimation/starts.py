@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from rejoint import kernels
+from rejoint.estimation.data import Array, RecordProblem
 from rejoint.estimation.em import Em
-from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.factorization import Admm, Auto, factorize_quietly
-from rejoint.factorization.starts import spread_model
-from rejoint.marginals import Marginals
-from rejoint.records import Records
-from rejoint.solver import Limits
+from rejoint.factorization.admm import Admm
+from rejoint.factorization.auto import Auto
+from rejoint.factorization.factorize import factorize_quietly
+from rejoint.factorization.random_start import spread_model
+from rejoint.marginals.marginals import Marginals
+from rejoint.records.records import Records
+from rejoint.solver.solver import Limits
 
 Model = tuple[Array, Array]
 

@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import digamma, gammaln
 
+from rejoint.estimation.data import Array, RecordProblem, normalise
 from rejoint.estimation.priors import (
     best_strength,
     first_strengths,
     log_hyperprior,
     make_prior,
 )
-from rejoint.estimation.problem import Array, RecordProblem, normalise
-from rejoint.solver import Limits
+from rejoint.solver.solver import Limits
 
 
 @dataclass(frozen=True)

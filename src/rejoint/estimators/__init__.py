@@ -12,10 +12,10 @@ imputation      JointImputer
 recommendation  JointRecommender
 """
 
-from rejoint.estimators.classification import Conditional, JointClassifier
-from rejoint.estimators.imputation import JointImputer
+from rejoint.estimators.classifier import Conditional, JointClassifier
+from rejoint.estimators.imputer import JointImputer
 from rejoint.estimators.joint_pmf import JointPMF
-from rejoint.estimators.recommendation import JointRecommender, Traits
+from rejoint.estimators.recommender import JointRecommender, Traits
 
 __all__ = [
     "Conditional",

@@ -1,23 +1,327 @@
 """JointPMF: the joint of all columns, with what users of latent class models expect."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Literal, Self
 
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
-from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimation.estimating import estimate_quietly
-from rejoint.estimators.judgements import Judgements
-from rejoint.estimators.reading import generator, read
-from rejoint.estimators.streaming import Stream, weights_of
-from rejoint.estimators.tables import fit_tables
-from rejoint.pmf import LowRankPMF
-from rejoint.records import Records, SparseRecords
-from rejoint.records.sparse import AnyRecords
-from rejoint.solver import FitResult
+from rejoint import rank as ranks
+from rejoint.domain.labels import Bin
+from rejoint.estimation.em import Em
+from rejoint.estimation.estimate import estimate, estimate_quietly
+from rejoint.estimation.gibbs import Bayes
+from rejoint.estimators.partial_fit import Stream, weights_of
+from rejoint.estimators.sklearn_input import generator, read
+from rejoint.factorization.algebraic import Subtables
+from rejoint.factorization.factorize import factorize
+from rejoint.factorization.problem import make_problem
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import remark
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.frames import Backend, choose_backend
+from rejoint.records.records import Records
+from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.solver.result import FitResult
 
-__all__ = ["JointPMF"]
+
+def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
+    """One row a level of a variable; one column for all records and one for each class.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> domain = rj.Domain.of({"smoke": ["yes", "no"]})
+    >>> profile_frame(rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]]], domain), "pandas")
+                    overall  class 0  class 1
+    variable level
+    smoke    yes       0.41      0.9      0.2
+             no        0.59      0.1      0.8
+    """
+    backend = choose_backend(backend)
+    names, levels, shares = [], [], []
+    for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
+        names += [variable.name] * len(variable)
+        levels += [str(x) if isinstance(x, Bin) else x for x in variable.levels]
+        shares += [[float(row @ pmf.weights), *row.tolist()] for row in factor]
+    titles = ["overall", *(f"class {f}" for f in range(pmf.rank))]
+    if backend == "pandas":
+        import pandas as pd
+
+        index = pd.MultiIndex.from_arrays([names, levels], names=["variable", "level"])
+        return pd.DataFrame(shares, index=index, columns=titles)
+    # Columns of these have one type: labels of several variables meet as text.
+    columns = {"variable": names, "level": [str(level) for level in levels]}
+    columns |= dict(zip(titles, map(list, zip(*shares, strict=True)), strict=True))
+    if backend == "polars":
+        import polars
+
+        return polars.DataFrame(columns)
+    import pyarrow
+
+    return pyarrow.table(columns)
+
+
+Array = NDArray[np.float64]
+
+
+class Judgements:
+    """Methods of an estimator with ``pmf_`` and ``result_``; those of a latent class model.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> issubclass(rj.JointPMF, Judgements)
+    True
+    """
+
+    pmf_: LowRankPMF
+    rank_: int
+    result_: FitResult
+    random_state: Any
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """The most probable hidden class of each row, 0 being the largest class.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a", "x"], ["b", "y"]] * 50
+        >>> model = rj.JointPMF(rank=2, random_state=0).fit(X)
+        >>> first, second = model.predict(X[:2])
+        >>> bool(first != second)
+        True
+        """
+        return np.asarray(np.argmax(self.predict_proba(X), axis=1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Posterior probability of each hidden class for each row.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a", "x"], ["b", "y"]] * 50
+        >>> rj.JointPMF(rank=2, random_state=0).fit(X).predict_proba(X[:2]).sum(axis=1)
+        array([1., 1.])
+        """
+        check_is_fitted(self)
+        return self.pmf_.classes(read(self, X, reset=False))
+
+    def score_samples(self, X: Any) -> Array:
+        """Log-probability of each row, missing cells summed out.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, solver="ml").fit([["a"], ["a"], ["b"], ["b"]])
+        >>> model.score_samples([["a"], [None]]).round(2)
+        array([-0.69,  0.  ])
+        """
+        check_is_fitted(self)
+        return self._predictive.log_prob(read(self, X, reset=False))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Mean log-probability of the rows.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).score(X), 2)
+        -0.69
+        """
+        check_is_fitted(self)
+        records = read(self, X, sample_weight, reset=False)
+        return mean(self._predictive.log_prob(records), records)
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Akaike's criterion of ``pmf_`` on these rows; the lower the better.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).aic(X), 2)
+        7.55
+        """
+        return self._penalised(X, sample_weight, lambda mass: 2.0)
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Bayesian information criterion of ``pmf_`` on these rows; the lower the better.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).bic(X), 2)
+        6.93
+        """
+        return self._penalised(X, sample_weight, np.log)
+
+    def profiles(self, backend: Backend | None = None) -> Any:
+        """Probability of each level overall and within each class, as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of them that is installed.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, solver="ml").fit({"coin": ["head", "tail", "head", "tail"]})
+        >>> model.profiles("pandas")
+                        overall  class 0
+        variable level
+        coin     head       0.5      0.5
+                 tail       0.5      0.5
+        """
+        check_is_fitted(self)
+        return profile_frame(self.pmf_, backend)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Records:
+        """Draw new records.
+
+        Parameters
+        ----------
+        n_samples : int
+            How many.
+        random_state : int, RandomState, Generator or None
+            By default that of the estimator.
+
+        Returns
+        -------
+        Records
+            ``to_frame`` makes a frame of them.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, random_state=0).fit({"coin": ["head", "tail"] * 20})
+        >>> len(model.sample(3))
+        3
+        """
+        check_is_fitted(self)
+        source = self.random_state if random_state is None else random_state
+        return self._predictive.sample(n_samples, random_state=generator(source))
+
+    @property
+    def _predictive(self) -> LowRankPMF:
+        """What rows are judged by: the posterior mean where there is one."""
+        posterior = self.result_.posterior
+        return self.pmf_ if posterior is None else posterior.mean
+
+    def _penalised(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
+        check_is_fitted(self)
+        records = read(self, X, sample_weight, reset=False)
+        mass = float(weights_of(records).sum())
+        free = self.rank_ * (sum(self.pmf_.domain.shape) - len(self.pmf_.domain) + 1) - 1
+        fitted = mean(self.pmf_.log_prob(records), records) * mass
+        return float(price(mass) * free - 2.0 * fitted)
+
+
+def mean(values: Array, records: AnyRecords) -> float:
+    """Weighted mean over records; those without weight do not count, even at -inf."""
+    weight = weights_of(records)
+    used = weight > 0
+    return float(np.average(values[used], weights=weight[used]))
+
+
+#: Records per cell from which tables of four variables are filled well enough to be used.
+FILLED = 5.0
+
+
+def fit_tables(
+    records: AnyRecords,
+    rank: int | Literal["auto"],
+    solver: Any,
+    order: int | Literal["auto"],
+    n_init: int,
+    rng: np.random.Generator,
+) -> FitResult:
+    """Count tables and factor them; what was chosen and why is in ``choice``."""
+    said = []
+    if rank == "auto":
+        selection = ranks.select(records, random_state=rng)
+        rank, said = selection.rank, [selection.words]
+    if order == "auto":
+        order, why = choose_order(records, rank)
+        said.append(why)
+    tables = count_filled(records, order)
+    result = factorize(tables, rank, solver, n_init=n_init, weighting="count", random_state=rng)
+    return replace(result, choice=" ".join(said), log_likelihood=log_likelihood(records, result))
+
+
+def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
+    """Three variables a table, four where the rank needs it and the tables would be filled.
+
+    Pairs never determine the hidden classes; larger tables say more of them but hold fewer
+    records in each cell.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> choose_order(rj.datasets.asia().sample(100, random_state=0), 2)[0]
+    3
+    """
+    shape = sorted(records.domain.shape)
+    if len(shape) < 4:
+        order = len(shape)
+        return order, f"Tables of all {order} variables." if order > 1 else "One table."
+    triples = count_filled(records, 3)
+    subtables = Subtables(make_problem(triples, "equal"))
+    carried = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
+    if rank <= carried:
+        return 3, f"Tables of three variables: they determine {carried} classes."
+    cells = float(np.prod(shape[-4:]))
+    filled = mean_weight(records) * observed_share(records) ** 4 * len(records) / cells
+    if filled < FILLED:
+        return 3, (
+            f"Tables of three variables, although they are only known to determine {carried} "
+            f"classes: those of four would have {filled:.2g} records a cell."
+        )
+    return 4, (
+        f"Tables of four variables: those of three are only known to determine {carried} "
+        f"classes, and these have {filled:.2g} records a cell."
+    )
+
+
+def observed_share(records: AnyRecords) -> float:
+    """Cells that are observed, out of all."""
+    if isinstance(records, SparseRecords):
+        return records.codes.size / max(len(records) * len(records.domain), 1)
+    return float((records.codes >= 0).mean())
+
+
+def mean_weight(records: AnyRecords) -> float:
+    """Average weight of a record."""
+    weight = records.sample_weight
+    return 1.0 if weight is None else float(weight.mean())
+
+
+def count_filled(records: AnyRecords, order: int) -> Marginals:
+    """All tables of an order, but for those that no record fills; these are said."""
+    tables = Marginals.count(records, order=order)
+    there = np.asarray(tables.totals) > 0
+    if there.all():
+        return tables
+    remark(
+        f"{int((~there).sum()):,} of {len(there):,} tables of {order} variables have no record "
+        "that holds them all: they are left out."
+    )
+    kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
+    return Marginals.count(records, subsets=kept)
+
+
+def log_likelihood(records: AnyRecords, result: FitResult) -> float:
+    """Log-likelihood of the records under the model found."""
+    logs = result.pmf.log_prob(records)
+    weight = records.sample_weight
+    return float(logs.sum() if weight is None else logs[weight > 0] @ weight[weight > 0])
 
 
 def from_records(solver: Any) -> bool:

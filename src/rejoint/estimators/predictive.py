@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from rejoint.pmf import LowRankPMF
-from rejoint.solver import FitResult
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.solver.result import FitResult
 
 __all__ = ["DRAWS", "predictive", "spread"]
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from rejoint.io import whole_file
+from rejoint.io.atomic import whole_file
 
 __all__ = ["assets", "bundle", "page", "write_page"]
 

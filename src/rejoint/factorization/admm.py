@@ -4,20 +4,112 @@ One step is one sweep over all factors and the weights. Two things are added, si
 it stands in swamps for thousands of sweeps: the sweeps are accelerated by Anderson mixing (an
 affine combination of the last sweeps, which keeps columns summing to one, projected back onto
 the simplex), and nothing is accepted that raises the objective, computed from the residuals.
+
+The appendix prints the projection as ``P(A - Ahat^T + U)``; with the dual update as printed,
+``U += A - Ahat^T``, the right step is ``P(Ahat^T - U)``, for the weights too. It leaves ``rho``
+open: the geometric mean of the extreme eigenvalues of ``G`` (the choice that is optimal for
+quadratic programs) converges where ``trace(G)/F`` crawls, since the Gram matrix of nonnegative
+columns has one large eigenvalue and many small ones.
 """
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 import numpy as np
 
 from rejoint import kernels
-from rejoint.factorization.mixing import mixing_shares
-from rejoint.factorization.problem import Array, Problem, objective
-from rejoint.factorization.tableless import RecordTables, RecordVisit
-from rejoint.factorization.updates import factor_update, weights_update
-from rejoint.factorization.visits import TableVisit, Visit, weights_normal
-from rejoint.kernels import project_columns
-from rejoint.solver import Limits, Stalled, relative_error
+from rejoint.factorization import grams
+from rejoint.factorization.anderson import mixing_shares
+from rejoint.factorization.problem import (
+    Array,
+    Problem,
+    factor_pull,
+    gram_stack,
+    mttkrp,
+    objective,
+    weights_pull,
+)
+from rejoint.factorization.record_tables import RecordTables, RecordVisit
+from rejoint.kernels import damped_inverse, project_columns
+from rejoint.solver.run import Stalled, relative_error
+from rejoint.solver.solver import Limits
+
+
+def factor_update(
+    gram: Array, target: Array, factor: Array, dual: Array, steps: int
+) -> tuple[Array, Array]:
+    """Minimise ``tr(A G A^T)/2 - <A, V>`` over columns on the simplex, A and V being (I, F)."""
+    inverse, rho = damped_inverse(gram)
+    return kernels.admm_steps(inverse, target, factor, dual, rho, steps)
+
+
+def weights_update(
+    gram: Array, target: Array, weights: Array, dual: Array, steps: int
+) -> tuple[Array, Array]:
+    """Minimise ``w G w/2 - v w`` over the simplex, which here runs along F."""
+    inverse, rho = damped_inverse(gram)
+    rows = (target[None], weights[None], dual[None])
+    found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
+    return found[0], dual[0]
+
+
+class Visit(Protocol):
+    """What a sweep asks for; it changes the factors it was begun with in place."""
+
+    def normal(self, n: int) -> tuple[Array, Array]:
+        """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
+        ...
+
+    def moved(self, n: int) -> None:
+        """Take note that factor ``n`` has changed."""
+        ...
+
+    def whole(self) -> tuple[Array, Array]:
+        """``G`` (F, F) and ``v`` (F,) of the weights."""
+        ...
+
+
+class TableVisit:
+    """A visit to tables that are there."""
+
+    def __init__(self, problem: Problem, weights: Array, factors: Array) -> None:
+        self.problem, self.weights, self.factors = problem, weights, factors
+        self.products = gram_stack(problem, factors)
+
+    def normal(self, n: int) -> tuple[Array, Array]:
+        """See ``Visit``."""
+        problem = self.problem
+        gram = grams.without(problem.families, self.products, n)
+        target = mttkrp(problem, self.factors, n)
+        if problem.moments:
+            more, pulled = factor_pull(problem, self.products, self.weights, self.factors, n)
+            gram, target = gram + more, target + pulled
+        return gram, target
+
+    def moved(self, n: int) -> None:
+        """See ``Visit``."""
+        mine = self.factors[self.problem.rows(n)]
+        self.products[n] = mine.T @ mine
+
+    def whole(self) -> tuple[Array, Array]:
+        """See ``Visit``."""
+        return weights_normal(self.problem, self.products, self.weights, self.factors)
+
+
+def weights_normal(
+    problem: Problem, products: Array, weights: Array, factors: Array
+) -> tuple[Array, Array]:
+    """``G`` and ``v`` of the weights' subproblem."""
+    gram = grams.whole(problem.families, products)
+    target = np.zeros_like(weights)
+    for n in range(len(problem.levels)):
+        mine = mttkrp(problem, factors, n, owned=True)
+        target += np.sum(mine * factors[problem.rows(n)], axis=0)
+    if problem.moments:
+        more, pulled = weights_pull(problem, products, weights, factors)
+        gram, target = gram + more, target + pulled
+    return gram, target
+
 
 #: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
 #: rounding that they fail by.

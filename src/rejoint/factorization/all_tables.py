@@ -5,17 +5,18 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.domain import Domain
+from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural, show
 from rejoint.factorization.admm import Admm
+from rejoint.factorization.auto import REASONS, Auto, Report
 from rejoint.factorization.problem import Array
-from rejoint.factorization.report import REASONS
-from rejoint.factorization.search import Auto, Report
-from rejoint.factorization.starts import spread_model
-from rejoint.factorization.tableless import RecordTables
-from rejoint.pmf import LowRankPMF
+from rejoint.factorization.random_start import spread_model
+from rejoint.factorization.record_tables import RecordTables
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
-from rejoint.solver import FitResult, Limits, Run, run
+from rejoint.solver.result import FitResult
+from rejoint.solver.run import run
+from rejoint.solver.solver import Limits, Run
 
 __all__ = ["AllTables", "fit_all_tables"]
 

@@ -4,19 +4,155 @@ ADMM moves fast at first and then crawls along a flat valley; this ends the walk
 factor columns are softmaxes of free parameters, so the simplex holds by itself, and the
 Gauss-Newton matrix comes from Gram matrices (see ``curvature``). Beyond ``dense_limit``
 parameters the damped equations are solved by preconditioned conjugate gradients.
+
+With ``M_n`` (``grams.without_each``) and ``W_nm`` (``grams.without_pairs``), its blocks in the
+coordinates ``w`` and ``A`` are
+
+    (n i f), (n i' f')   delta_ii' w_f w_f' M_n[f, f']
+    (n i f), (m j f')    A_m[j, f] A_n[i, f'] w_f w_f' W_nm[f, f']
+    (w f), (n i f')      A_n[i, f] w_f' M_n[f, f']
+    (w f), (w f')        sum_S prod_{n in S} G_n[f, f']
+
+and no Jacobian of the tables is formed. ``matrix`` sets it up, ``Product`` only multiplies
+with it, in O(N F^2 d + L F^2). Both are in softmax coordinates: the Jacobian of a column ``p`` is
+``diag(p) - p p^T``.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rejoint.factorization import curvature
-from rejoint.factorization.problem import Array, Problem, objective, residual_mttkrp
-from rejoint.solver import Limits, relative_error
+from rejoint.factorization import grams
+from rejoint.factorization.problem import Array, Problem, gram_stack, objective, residual_mttkrp
+from rejoint.solver.run import relative_error
+from rejoint.solver.solver import Limits
+
+
+def pull(problem: Problem, model: Array, slope: Array) -> Array:
+    """Apply the softmax Jacobian to each column; arrays are (1 + L, F, ...), weights first."""
+    shape = (...,) + (None,) * (slope.ndim - 2)
+    pulled = model[shape] * slope
+    head, body = pulled[0], pulled[1:]
+    sums = np.add.reduceat(body, problem.offsets[:-1], axis=0)
+    head -= model[0][shape] * head.sum(axis=0)
+    body -= model[1:][shape] * np.repeat(sums, problem.levels, axis=0)
+    return pulled
+
+
+def matrix(problem: Problem, model: Array) -> Array:
+    """Gauss-Newton matrix in softmax coordinates, (P, P) with P = (1 + L) F."""
+    full = linear_matrix(problem, model[0], model[1:])
+    size = model.size
+    for _ in range(2):
+        full = pull(problem, model, full).transpose(2, 3, 0, 1)
+    result = full.reshape(size, size)
+    rows = moment_rows(problem, model)
+    return result + rows.T @ rows
+
+
+def linear_matrix(problem: Problem, weights: Array, factors: Array) -> Array:
+    """The blocks above, tables only, (1 + L, F, 1 + L, F)."""
+    rank, size = len(weights), len(factors)
+    stack = gram_stack(problem, factors)
+    single = grams.without_each(problem.families, stack)
+    pairs = grams.without_pairs(problem.families, stack)
+    outer = np.outer(weights, weights)
+    owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
+    full = np.zeros((1 + size, rank, 1 + size, rank))
+    for n in range(len(problem.levels)):
+        rows = problem.rows(n)
+        block = full[1 + rows.start : 1 + rows.stop]
+        cross = (outer * pairs[n])[owner] * factors[:, :, None]  # (r, f, f')
+        np.multiply(
+            cross.transpose(1, 0, 2)[None],
+            factors[rows][:, None, None, :],
+            out=block[:, :, 1:, :],
+        )
+        for i in range(rows.start, rows.stop):
+            full[1 + i, :, 1 + i, :] += outer * single[n]
+        border = np.einsum("if,fg->fig", factors[rows], single[n] * weights)
+        full[0, :, 1 + rows.start : 1 + rows.stop, :] = border
+        block[:, :, 0, :] = border.transpose(1, 2, 0)
+    full[0, :, 0, :] = grams.whole(problem.families, stack)
+    return full
+
+
+def moment_rows(problem: Problem, model: Array) -> Array:
+    """Jacobian of the weighted moments in softmax coordinates, (K, P)."""
+    weights, factors = model[0], model[1:]
+    parts = [np.zeros((0, model.size))]
+    for moments in problem.moments:
+        sides = moments.projections(factors)
+        rows = np.zeros((len(sides), *model.shape))
+        rows[:, 0] = np.prod(sides, axis=1)
+        for slot in range(moments.family.order):
+            others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
+            rows[:, 1:] += moments.vectors[:, slot, :, None] * others[:, None, :]
+        rows *= np.sqrt(moments.family.weight)[:, None, None]
+        parts.append(pull(problem, model, rows.transpose(1, 2, 0)).reshape(model.size, -1).T)
+    return np.concatenate(parts)
+
+
+@dataclass(frozen=True)
+class Product:
+    """Products of the same matrix with vectors, and its diagonal, without forming it."""
+
+    problem: Problem
+    model: Array
+
+    @cached_property
+    def stack(self) -> Array:
+        """``G_n``."""
+        return gram_stack(self.problem, self.model[1:])
+
+    @cached_property
+    def single(self) -> Array:
+        """``M_n``."""
+        return grams.without_each(self.problem.families, self.stack)
+
+    @cached_property
+    def whole(self) -> Array:
+        """The block of the weights."""
+        return grams.whole(self.problem.families, self.stack)
+
+    @cached_property
+    def rows(self) -> Array:
+        """Jacobian of the moments."""
+        return moment_rows(self.problem, self.model)
+
+    def __call__(self, vector: Array) -> Array:
+        """Multiply with a vector in softmax coordinates, (P,)."""
+        problem, weights, factors = self.problem, self.model[0], self.model[1:]
+        direction = pull(problem, self.model, vector.reshape(self.model.shape))
+        slices = [problem.rows(n) for n in range(len(problem.levels))]
+        # C_n[f, f'] = (A_n^T dA_n)[f, f']
+        turns = np.stack([factors[rows].T @ direction[1:][rows] for rows in slices])
+        bent = grams.without_each_along(problem.families, self.stack, turns)
+        out = np.empty_like(self.model)
+        out[0] = self.whole @ direction[0] + np.einsum("nfg,nfg,g->f", self.single, turns, weights)
+        for n, rows in enumerate(slices):
+            straight = direction[1:][rows] * weights + factors[rows] * direction[0]
+            out[1:][rows] = straight @ self.single[n] + (factors[rows] * weights) @ bent[n].T
+        out[1:] *= weights
+        return pull(problem, self.model, out).ravel() + self.rows.T @ (self.rows @ vector)
+
+    @cached_property
+    def diagonal(self) -> Array:
+        """Diagonal of the matrix without its off-diagonal blocks' part, for preconditioning."""
+        weights, factors = self.model[0], self.model[1:]
+        square = weights**2 * np.einsum("nff->nf", self.single)
+        square = np.repeat(square, self.problem.levels, axis=0)
+        sums = np.add.reduceat(factors**2, self.problem.offsets[:-1])
+        spread = 1.0 - 2.0 * factors + np.repeat(sums, self.problem.levels, axis=0)
+        head = weights**2 * np.einsum("ff->f", self.whole)
+        tables = np.concatenate([head, (factors**2 * spread * square).ravel()])
+        moments: Array = np.einsum("kp,kp->p", self.rows, self.rows)
+        return tables + moments
+
 
 #: Probabilities of a start are held above this, since a softmax cannot leave zero, but no
 #: further than the start's own error: what fits to 1e-9 has its zeros right to about that.
@@ -77,7 +213,7 @@ class Newton:
         logits = np.log(np.maximum(np.vstack([weights, factors]), floor))
         model = softmax(problem, logits)
         value, slope = gradient(problem, model)
-        start = 1e-3 * float(curvature.Product(problem, model).diagonal.max())
+        start = 1e-3 * float(Product(problem, model).diagonal.max())
         return NewtonState(
             logits, model, slope, value, steepness(problem, model, slope, value), start
         )
@@ -109,8 +245,8 @@ def equations(
     """Solver of ``(H + damping I) s = -g`` that also says what the model promises of ``s``."""
     slope = pulled_slope(problem, state)
     if state.model.size <= dense_limit:
-        return partial(solve_directly, curvature.matrix(problem, state.model), slope)
-    return partial(solve_iteratively, curvature.Product(problem, state.model), slope)
+        return partial(solve_directly, matrix(problem, state.model), slope)
+    return partial(solve_iteratively, Product(problem, state.model), slope)
 
 
 def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
@@ -127,7 +263,7 @@ def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
     return move, -float(slope @ move + 0.5 * move @ (matrix @ move))
 
 
-def solve_iteratively(product: curvature.Product, slope: Array, damping: float) -> Solution:
+def solve_iteratively(product: Product, slope: Array, damping: float) -> Solution:
     """By conjugate gradients, to the accuracy that a Newton step deserves."""
     size = len(slope)
     operator = LinearOperator((size, size), matvec=lambda v: product(v) + damping * v)
@@ -161,7 +297,7 @@ def gradient(problem: Problem, model: Array) -> tuple[float, Array]:
 
 def pulled_slope(problem: Problem, state: NewtonState) -> Array:
     """Gradient in softmax coordinates, (P,)."""
-    return curvature.pull(problem, state.model, state.slope).ravel()
+    return pull(problem, state.model, state.slope).ravel()
 
 
 def steepness(problem: Problem, model: Array, slope: Array, value: float) -> float:
@@ -171,7 +307,7 @@ def steepness(problem: Problem, model: Array, slope: Array, value: float) -> flo
     orthogonal to all directions of the model, not merely because they are small.
     """
     size = np.sqrt(2.0 * value * problem.scale) or 1.0
-    return float(np.linalg.norm(curvature.pull(problem, model, slope)) / size)
+    return float(np.linalg.norm(pull(problem, model, slope)) / size)
 
 
 def softmax(problem: Problem, logits: Array) -> Array:

@@ -1,4 +1,4 @@
-"""The least-squares problem behind S2: tables, how they are stacked, residuals.
+"""From Marginals to the least-squares problem.
 
 The unknowns are ``w`` (F,) and ``A`` (L, F), the factors of all variables one below the
 other, ``L = sum I_n``. Everything a solver needs is a sum over tables ``S`` of the paper's
@@ -8,6 +8,11 @@ objective ``1/2 sum_S omega_S || X_S - [w; A_n, n in S] ||^2`` (omega = 1 in the
   (see ``unfolding``);
 * ``G_n = sum_S omega_S prod_{m != n} A_m^T A_m`` (see ``grams``);
 * the residuals, computed directly: ``|X|^2/2 - v w + w G w/2`` loses all digits near 1e-8.
+
+A moment is ``<u_a o u_b o ..., Xhat> = b`` with unit vectors ``u``. In an alternating update it
+is majorised: with ``gap = b - <u, Xhat>`` at the present model, ``1/2 gap^2`` is at most
+``1/2 || Xhat_now + gap u - Xhat ||^2``, with equality now. That is the term of an ordinary table,
+whose MTTKRPs are known in closed form, so no table is ever formed.
 """
 
 from collections.abc import Sequence
@@ -19,8 +24,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.factorization import grams
 from rejoint.factorization.grams import Family
 from rejoint.factorization.unfolding import Columns, Slabs, Unfolding
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import remark
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -201,3 +209,141 @@ def gram_stack(problem: Problem, factors: Array) -> Array:
     """``A_n^T A_n`` for every variable, (N, F, F)."""
     parts = (factors[problem.rows(n)] for n in range(len(problem.levels)))
     return np.stack([a.T @ a for a in parts])
+
+
+def factor_pull(
+    problem: Problem, products: Array, weights: Array, factors: Array, n: int
+) -> tuple[Array, Array]:
+    """What the moments add to ``G_n`` and ``V_n`` (both without the weights) of factor ``n``."""
+    rows = problem.rows(n)
+    gram = np.zeros_like(products[n])
+    pulled = np.zeros_like(factors[rows])
+    for moments in problem.moments:
+        gram += grams.without([moments.family], products, n)
+        sides = moments.projections(factors)
+        push = moments.family.weight * moments.gaps(weights, factors)
+        for slot in range(moments.family.order):
+            mine = np.flatnonzero(moments.family.members[:, slot] == n)
+            others = np.prod(np.delete(sides[mine], slot, axis=1), axis=1)
+            pulled += moments.vectors[mine, slot, rows].T @ (push[mine, None] * others)
+    return gram, pulled + (factors[rows] * weights) @ gram
+
+
+def weights_pull(
+    problem: Problem, products: Array, weights: Array, factors: Array
+) -> tuple[Array, Array]:
+    """What the moments add to ``G`` and ``V`` of the weights."""
+    gram = np.zeros(products.shape[1:])
+    pulled = np.zeros_like(weights)
+    for moments in problem.moments:
+        gram += grams.whole([moments.family], products)
+        push = moments.family.weight * moments.gaps(weights, factors)
+        pulled += push @ np.prod(moments.projections(factors), axis=1)
+    return gram, pulled + gram @ weights
+
+
+def make_problem(marginals: Marginals, weighting: str) -> Problem:
+    """Shares, weights and moments as arrays; refuses what cannot be factored."""
+    check_tables(marginals)
+    subsets = marginals.index_subsets
+    weight = np.array(marginals.table_weight, dtype=np.float64)
+    if weighting == "count":
+        weight = weight * count_weight(marginals)
+    elif weighting != "equal":
+        raise ValueError(
+            f"weighting={weighting!r} is not known; give 'equal' (each table counts the same, as "
+            "in the paper) or 'count' (by its number of records)."
+        )
+    used = np.flatnonzero(weight > 0)
+    check_reached(marginals, [subsets[i] for i in used])
+    problem = Problem(
+        tuple(marginals.domain.shape),
+        tuple(subsets[i] for i in used),
+        tuple(np.ascontiguousarray(marginals.shares(int(i))) for i in used),
+        weight[used],
+        read_moments(marginals),
+    )
+    remark_on_islands(marginals)
+    return problem
+
+
+def check_reached(marginals: Marginals, subsets: Sequence[tuple[int, ...]]) -> None:
+    """Every variable must be in a table that counts, or in a moment."""
+    reached = {n for s in subsets for n in s}
+    reached |= {n for m in marginals.moments for n in m.variables}
+    names = marginals.domain.names
+    absent = [names[n] for n in range(len(names)) if n not in reached]
+    if absent:
+        raise ValueError(
+            f"No table of weight above zero contains {', '.join(map(repr, absent))}; give a table "
+            "that does, or leave the variable out of the domain."
+        )
+
+
+def check_tables(marginals: Marginals) -> None:
+    """Every table must rest on something."""
+    empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
+    if empty:
+        raise ValueError(
+            f"Table {empty[0]} is empty ({len(empty)} such): no record holds all of its variables "
+            "at once. Leave it out with subsets=, or count tables of fewer variables."
+        )
+
+
+def count_weight(marginals: Marginals) -> Array:
+    """Weights in proportion to the records behind each table, one on average.
+
+    A table given as shares does not say how many there are: it counts as an average one.
+    """
+    totals = np.asarray(marginals.totals, dtype=np.float64)
+    counted = np.asarray(marginals.counted, dtype=bool)
+    if not counted.any():
+        return np.ones_like(totals)
+    return np.where(counted, totals / totals[counted].mean(), 1.0)
+
+
+def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
+    """The moments by order, on the stacked levels, each scaled to unit vectors."""
+    offsets = np.concatenate([[0], np.cumsum(marginals.domain.shape)]).astype(int)
+    groups: dict[int, list[tuple[tuple[int, ...], Array, float]]] = {}
+    for moment in marginals.moments:
+        order = len(moment.variables)
+        vectors, size = np.zeros((order, offsets[-1])), 1.0
+        for slot, (n, vector) in enumerate(zip(moment.variables, moment.vectors, strict=True)):
+            length = float(np.linalg.norm(vector))
+            size *= length
+            vectors[slot, offsets[n] : offsets[n + 1]] = vector / (length or 1.0)
+        if size > 0:  # a vector of zeros says nothing
+            groups.setdefault(order, []).append((moment.variables, vectors, moment.value / size))
+    found = []
+    for _, group in sorted(groups.items()):
+        members = np.array([g[0] for g in group], dtype=np.intp)
+        family = Family(members, np.ones(len(group)), complete=False)
+        vectors = np.stack([g[1] for g in group])
+        found.append(Moments(family, vectors, np.array([g[2] for g in group])))
+    return tuple(found)
+
+
+def remark_on_islands(marginals: Marginals) -> None:
+    """Say so when groups of variables share no table: nothing ties them together."""
+    island = list(range(len(marginals.domain)))
+
+    def root(n: int) -> int:
+        while island[n] != n:
+            n = island[n]
+        return n
+
+    links = [*marginals.index_subsets, *(m.variables for m in marginals.moments)]
+    for subset in links:
+        for n in subset[1:]:
+            island[root(n)] = root(subset[0])
+    groups: dict[int, list[str]] = {}
+    for n, name in enumerate(marginals.domain.names):
+        groups.setdefault(root(n), []).append(name)
+    if len(groups) > 1:
+        short = (g[:4] + ["..."] * (len(g) > 4) for g in groups.values())
+        parts = "; ".join(", ".join(g) for g in short)
+        remark(
+            f"The tables fall into {len(groups)} groups of variables with no table in common "
+            f"({parts}): they cannot say how variables of different groups depend on each other."
+        )

@@ -4,6 +4,10 @@
 times the rows of the stacked Khatri-Rao product. ``Slabs`` takes all triples of many variables:
 they fill half of a block tensor (I_n, L, L), and two products with the stacked factors need
 no Khatri-Rao product (3.4 times faster at N = 20, I = 5, F = 20; 1.7 times for residuals).
+
+A cell adds ``x log(x/m) - x + m``, which is never negative. Near a perfect fit that is the
+difference of numbers 1e16 times its size, so it is computed as ``x (d - log(1 + d))`` with
+``d = (m - x) / x``, by its series where ``d`` is small.
 """
 
 from collections.abc import Iterator
@@ -13,9 +17,43 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.divergence import divergence, ratios
-
 Array = NDArray[np.float64]
+
+#: A model's cell counts as at least this, so that a cell it excludes costs much but not
+#: infinitely much, and no division overflows.
+TINY = 1e-290
+
+#: Below this the series is exact to rounding, above it the logarithm is to 1e-12.
+SMALL = 1e-3
+
+
+def ratios(table: Array, model: Array) -> Array:
+    """``x / m`` of every cell, with ``m`` held above zero; overwrites ``model``."""
+    np.maximum(model, TINY, out=model)
+    np.divide(table, model, out=model)
+    return model
+
+
+def divergence(table: Array, model: Array, weight: Array | float = 1.0) -> float:
+    """``sum weight (x log(x/m) - x + m)`` over all cells.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> value = divergence(np.array([0.5, 0.5, 0.0]), np.array([0.25, 0.5, 0.25]))
+    >>> round(float(value / np.log(2)), 12)
+    0.5
+    """
+    weight = np.broadcast_to(weight, table.shape)
+    seen = table > TINY
+    unseen = float(np.sum(model * weight, where=~seen))
+    x, m = table[seen], model[seen]
+    gap = (m - x) / x
+    series = gap**2 * (1 / 2 - gap * (1 / 3 - gap * (1 / 4 - gap * (1 / 5 - gap / 6))))
+    each = np.where(np.abs(gap) < SMALL, series, gap - np.log(np.maximum(m, TINY) / x))
+    return unseen + float(np.vdot(x * each, weight[seen]))
+
+
 Rows = NDArray[np.intp]
 
 #: Columns handled at a time: bounds memory at about 8 MB x F/20.

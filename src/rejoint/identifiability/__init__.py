@@ -70,14 +70,13 @@ what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the 
  6 80 True 1620 [320, 4096] [237, 317, 4096] 20957 8966 8910
 """
 
-from rejoint.identifiability.ambiguous import Ambiguity, ambiguity
-from rejoint.identifiability.bound import Bound
+from rejoint.identifiability.ambiguity import Ambiguity, ambiguity
+from rejoint.identifiability.bounds import Bound
+from rejoint.identifiability.bounds_report import Report, report
 from rejoint.identifiability.certificate import Certificate, certify
-from rejoint.identifiability.direct import from_1d, from_pairs
-from rejoint.identifiability.goodman import jacobian
-from rejoint.identifiability.local import Local
-from rejoint.identifiability.planning import Plan, plan
-from rejoint.identifiability.reporting import Report, report
+from rejoint.identifiability.from_pairs import from_1d, from_pairs
+from rejoint.identifiability.jacobian import Local, jacobian
+from rejoint.identifiability.plan import Plan, plan
 
 __all__ = [
     "Ambiguity",

@@ -1,23 +1,245 @@
 """Certificates: what can be said of one model, not of almost all."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import combinations
+from math import comb
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.labels import plural, show
-from rejoint.identifiability.goodman import alike_classes, jacobian
-from rejoint.identifiability.independence import column_rank, compound_strength, kruskal_rank
+from rejoint.identifiability.bounds_report import apart_words
+from rejoint.identifiability.jacobian import Local, alike_classes, jacobian
+from rejoint.identifiability.jacobian_rank import RESOLVED, scaled
 from rejoint.identifiability.layout import Layout, Subsets, layout
-from rejoint.identifiability.local import Local
-from rejoint.identifiability.model_groups import Stack, hang, stacks
-from rejoint.identifiability.printed import named
-from rejoint.identifiability.reporting import apart_words
-from rejoint.pmf import LowRankPMF
-
-__all__ = ["Certificate", "certify"]
+from rejoint.identifiability.theorems import Splits, balanced, groupings
+from rejoint.identifiability.theorems_as_printed import named
+from rejoint.pmf.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
+
+#: Columns of length one whose smallest singular value is below this count as dependent.
+DEPENDENT = 1e-8
+
+#: Sets of columns that are looked at, at the most.
+SETS = 20_000
+
+#: Pairs of classes up to which the compound condition is evaluated: 60 classes.
+PAIRS = 1770
+
+
+def unit_columns(matrix: Array) -> Array:
+    """Columns scaled to length one; zero columns stay."""
+    lengths = np.linalg.norm(matrix, axis=0)
+    return matrix / np.where(lengths > 0, lengths, 1.0)
+
+
+def column_rank(matrix: Array) -> int:
+    """Rank, columns scaled to length one.
+
+    Examples
+    --------
+    >>> column_rank(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
+    2
+    """
+    values = np.linalg.svd(unit_columns(matrix), compute_uv=False)
+    return int((values > DEPENDENT).sum())
+
+
+def kruskal_rank(matrix: Array) -> tuple[int, int]:
+    """Bounds on the largest ``k`` such that any ``k`` columns are independent; equal if exact.
+
+    All sets of columns are looked at while they are few; beyond, dependent sets are only sought
+    among random ones, which bounds it from above.
+
+    Examples
+    --------
+    >>> kruskal_rank(np.array([[1.0, 0.0, 1.0, 2.0], [0.0, 1.0, 1.0, 2.0]]))
+    (1, 1)
+    >>> kruskal_rank(np.array([[1.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 2.0]]))
+    (2, 2)
+    """
+    columns = unit_columns(matrix)
+    size, rank = columns.shape[1], column_rank(matrix)
+    if rank == size:
+        return size, size
+    looked = 0
+    for k in range(1, rank + 1):
+        looked += comb(size, k)
+        if looked > SETS:
+            return k - 1, upper_bound(columns, k, rank)
+        if any_dependent(columns, list(combinations(range(size), k))):
+            return k - 1, k - 1
+    return rank, rank
+
+
+def any_dependent(columns: Array, sets: list[tuple[int, ...]]) -> bool:
+    """Whether one of some sets of columns is dependent."""
+    for start in range(0, len(sets), 4096):
+        chosen = columns[:, sets[start : start + 4096]].transpose(1, 0, 2)
+        if (np.linalg.svd(chosen, compute_uv=False)[:, -1] <= DEPENDENT).any():
+            return True
+    return False
+
+
+def upper_bound(columns: Array, least: int, rank: int) -> int:
+    """Smallest size at which a random set is dependent, less one; the rank if none is."""
+    rng = np.random.default_rng(0)
+    for k in range(least, rank + 1):
+        drawn = [tuple(rng.permutation(columns.shape[1])[:k]) for _ in range(200)]
+        if any_dependent(columns, drawn):
+            return k - 1
+    return rank
+
+
+def compound_strength(first: Array, second: Array) -> float | None:
+    """Smallest singular value, over the largest, of ``M_2(A_1) . M_2(A_2)`` of Lemma 4.
+
+    The columns of the compound matrices are scaled to length one. By Cauchy and Binet their inner
+    products are minors of the Gram matrices of ``A_1`` and ``A_2``, so that no compound matrix
+    is formed. None beyond 60 classes; 0 where it is below what can be told from zero.
+
+    Examples
+    --------
+    >>> a = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 1.0]])
+    >>> compound_strength(a, np.eye(3)) > 0.1, compound_strength(a, np.ones((2, 3)))
+    (True, 0.0)
+    """
+    size = first.shape[1]
+    if comb(size, 2) > PAIRS:
+        return None
+    if size == 1:
+        return 1.0
+    product = minors(first) * minors(second)
+    if (np.diagonal(product) <= RESOLVED**2).any():
+        return 0.0
+    values = np.linalg.eigvalsh(scaled(product)[0])
+    ratio = float(np.sqrt(max(values[0], 0.0) / values[-1]))
+    return ratio if ratio >= RESOLVED else 0.0
+
+
+def minors(matrix: Array) -> Array:
+    """Inner products of the columns of the second compound matrix, (C(F, 2), C(F, 2))."""
+    columns = unit_columns(matrix)
+    inner = columns.T @ columns
+    f, g = np.triu_indices(matrix.shape[1], 1)
+    found: Array = inner[np.ix_(f, f)] * inner[np.ix_(g, g)]
+    found -= inner[np.ix_(f, g)] * inner[np.ix_(g, f)]
+    return found
+
+
+Groups = tuple[tuple[int, ...], ...]
+
+#: Groupings that are tried, at the most.
+TRIED = 40
+
+#: Rows of one table over known variables that are looked at, at the most.
+ROWS = 4096
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Three groups of variables, and the factor matrix of each."""
+
+    groups: Groups
+    sides: tuple[Array, ...]
+
+
+def stacks(tables: Layout, pmf: LowRankPMF) -> Iterator[Stack]:
+    """Groups between which all tables are there, the most promising first."""
+    if tables.largest < 3:
+        return
+    if tables.order is not None:
+        for groups in all_groups(tables):
+            yield stack(pmf, groups, tables.order - 2)
+        return
+    found = sorted(groupings(tables), key=lambda groups: -covered(tables, groups))
+    for groups in found[:TRIED]:
+        if len(groups) == 3:
+            yield stack(pmf, groups, 1)
+        else:
+            yield crossed(pmf, groups)
+
+
+def all_groups(tables: Layout) -> list[Groups]:
+    """Even groups, and those with most variables in the third, where all tables are there."""
+    free = tables.free
+    found: dict[Groups, None] = {balanced(free, 3): None}
+    splits = Splits(free)
+    if splits.fits:
+        first, second, third, _ = splits.sums
+        for rule in (np.minimum((first * second), third), first * second * third):
+            found[splits.partition(int(np.argmax(rule)))] = None
+    down = sorted(range(len(free)), key=lambda n: -free[n])
+    found[((down[0],), (down[1],), tuple(sorted(down[2:])))] = None
+    return [groups for groups in found if all(groups)]
+
+
+def covered(tables: Layout, groups: Groups) -> int:
+    """Free rows of all groups."""
+    return sum(tables.free[n] for group in groups for n in group)
+
+
+def stack(pmf: LowRankPMF, groups: Groups, taken: int) -> Stack:
+    """Factors one below the other; in the third group several variables at a time."""
+    sides = [np.vstack([pmf.factors[n] for n in group]) for group in groups]
+    if taken > 1 and len(groups[2]) > 1:
+        size = min(taken, len(groups[2]))
+        sides[2] = np.vstack([khatri_rao(pmf, part) for part in combinations(groups[2], size)])
+    return Stack(groups, tuple(sides))
+
+
+def crossed(pmf: LowRankPMF, groups: Groups) -> Stack:
+    """Four groups as three: the two largest become one, its rows products."""
+    by_size = sorted(groups, key=lambda group: sum(len(pmf.factors[n]) for n in group))
+    a, b, c, d = by_size
+    rows = [khatri_rao(pmf, (m, n)) for m in c for n in d]
+    sides = [np.vstack([pmf.factors[n] for n in group]) for group in (a, b)]
+    return Stack((a, b, (*c, *d)), (*sides, np.vstack(rows)))
+
+
+def khatri_rao(pmf: LowRankPMF, variables: tuple[int, ...]) -> Array:
+    """Products of the factors' rows, (cells, F)."""
+    rows = np.ones((1, pmf.rank))
+    for n in variables:
+        rows = (rows[:, None, :] * pmf.factors[n][None]).reshape(-1, pmf.rank)
+    return rows
+
+
+def hang(tables: Layout, pmf: LowRankPMF, known: set[int]) -> bool:
+    """Whether every other variable follows from the known ones, table by table."""
+    known = set(known)
+    waiting = [n for n in range(len(tables.domain)) if n not in known]
+    moved = True
+    while waiting and moved:
+        moved = False
+        for m in list(waiting):
+            rows = rows_beside(tables, pmf, m, known)
+            if rows is not None and column_rank(rows) == pmf.rank:
+                known.add(m)
+                waiting.remove(m)
+                moved = True
+    return not waiting
+
+
+def rows_beside(tables: Layout, pmf: LowRankPMF, m: int, known: set[int]) -> Array | None:
+    """Rows over known variables in the tables that hold ``m``."""
+    if tables.order is not None:
+        some = sorted(known)[: max(8, tables.order)]  # more rows than these are seldom needed
+        beside = {*combinations(some, min(tables.order - 1, len(some)))}
+    else:
+        held = (s for s in tables.subsets if m in s)
+        beside = {tuple(n for n in s if n != m and n in known) for s in held}
+    parts = [khatri_rao(pmf, narrowed(tables, part)) for part in sorted(beside) if part]
+    return np.vstack(parts) if parts else None
+
+
+def narrowed(tables: Layout, part: tuple[int, ...]) -> tuple[int, ...]:
+    """The first variables of a wide table, as many as keep its rows few."""
+    rows = np.cumprod([float(tables.levels[n]) for n in part])
+    return part[: max(1, int((rows <= ROWS).sum()))]
+
 
 #: Weight below which a class explains nothing: a thousandth of what a million records show.
 DEAD = 1e-9

@@ -10,12 +10,31 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.domain import Domain
+from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural, show
-from rejoint.marginals import Marginals
-from rejoint.marginals.covers import Subset, check_order
+from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.subsets import Subset, check_order
 
-__all__ = ["Layout", "layout"]
+
+def whole_number(name: str, value: Any) -> int:
+    """A whole number of at least one, or an error in words.
+
+    Examples
+    --------
+    >>> whole_number("budget", 2.5)
+    Traceback (most recent call last):
+    ...
+    ValueError: budget must be a whole number of at least 1, got 2.5.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+    return int(value)
+
+
+def whole_rank(rank: Any) -> int:
+    """The number of classes."""
+    return whole_number("rank", rank)
+
 
 Levels = Sequence[int] | Domain | Marginals
 Subsets = Sequence[Sequence[Any] | str]

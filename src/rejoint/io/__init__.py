@@ -6,7 +6,10 @@ archive  ``.rejoint``: a NumPy archive of plain arrays and a JSON member
 plain    ``.json``: the same as text that anybody can read
 """
 
-from rejoint.io.models import (
+from rejoint.io.atomic import whole_file
+from rejoint.io.fit_notes import fit_notes
+from rejoint.io.model_file import (
+    SCHEMA,
     SavedModel,
     read_model,
     read_open,
@@ -14,9 +17,6 @@ from rejoint.io.models import (
     write_model,
     write_open,
 )
-from rejoint.io.notes import fit_notes
-from rejoint.io.places import whole_file
-from rejoint.io.schema import SCHEMA
 
 __all__ = [
     "SCHEMA",

@@ -10,10 +10,9 @@ levels    labels and comparisons into levels of a variable
 Nothing here knows of models: `LowRankPMF.ask` answers.
 """
 
-from rejoint.language.binding import BoundQuery, bind
-from rejoint.language.errors import QueryError
+from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.grammar import MAX_SAMPLE, parse
 from rejoint.language.query import Query
-from rejoint.language.tokens import MAX_LENGTH
+from rejoint.language.tokens import MAX_LENGTH, QueryError
 
 __all__ = ["MAX_LENGTH", "MAX_SAMPLE", "BoundQuery", "Query", "QueryError", "bind", "parse"]

@@ -21,7 +21,6 @@ What a verb asks for are names, except that P takes conditions, too.
 
 from typing import NoReturn, cast
 
-from rejoint.language.errors import QueryError
 from rejoint.language.query import (
     RESERVED,
     VERBS,
@@ -36,7 +35,7 @@ from rejoint.language.query import (
     Soft,
     Verb,
 )
-from rejoint.language.tokens import Token, quote, reads_as_number, tokenize
+from rejoint.language.tokens import QueryError, Token, quote, reads_as_number, tokenize
 
 __all__ = ["MAX_SAMPLE", "parse"]
 
@@ -73,7 +72,7 @@ def parse(text: str) -> Query:
     >>> parse("P(a | b = )")
     Traceback (most recent call last):
     ...
-    rejoint.language.errors.QueryError: Expected a label, found ")".
+    rejoint.language.tokens.QueryError: Expected a label, found ")".
         P(a | b = )
                   ^
     """

@@ -22,7 +22,7 @@ agreement     where tables disagree on what they share
 comparison    how well a model meets tables
 """
 
-from rejoint.marginals.agreement import Disagreement
+from rejoint.marginals.compare import Disagreement
 from rejoint.marginals.marginals import Marginals, Projectable
 from rejoint.marginals.moments import Moment
 

@@ -3,20 +3,135 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, Literal, Protocol
+from os import PathLike
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Domain
-from rejoint.marginals import counting, covers
-from rejoint.marginals.agreement import Disagreement, disagreements, remark_on_disagreements
-from rejoint.marginals.comparison import Fits, compare
-from rejoint.marginals.exchange import TableExchange
+from rejoint.domain.domain import Domain
+from rejoint.marginals.align import (
+    ReadTables,
+    check_covered,
+    gather,
+    read_tables,
+    weights_of_tables,
+)
+from rejoint.marginals.compare import (
+    Disagreement,
+    Fits,
+    compare,
+    disagreements,
+    remark_on_disagreements,
+)
+from rejoint.marginals.count import as_chunks, count_all, count_scan
+from rejoint.marginals.folder import find_folder, read_folder, write_tables
 from rejoint.marginals.moments import read_moments
-from rejoint.marginals.reading import check_covered, read_tables
-from rejoint.marginals.store import add, fill_unknown
-from rejoint.records import Scan
+from rejoint.marginals.publication import read_files
+from rejoint.marginals.store import TableStore, add, fill_unknown
+from rejoint.marginals.subsets import choose_subsets
+from rejoint.marginals.suppression import UnknownCells
+from rejoint.records.scan import Scan
+
+
+class TableExchange(TableStore):
+    """Tables that can be read and written; see :class:`rejoint.Marginals`."""
+
+    @classmethod
+    def read(
+        cls,
+        paths: Any,
+        *,
+        domain: Domain | None = None,
+        kind: Literal["auto", "counts", "shares"] = "auto",
+        table_weight: Mapping[Any, float] | float | None = None,
+        noisy: bool = False,
+        **options: Any,
+    ) -> Self:
+        r"""Read tables from a folder of CSV files, some files, or one that holds several.
+
+        A folder that :meth:`write` made comes back as it was. Else each file is in long form (a
+        column for each variable, one with the numbers) or a cross-tabulation; see the page on
+        tables in the documentation. Totals are recognised and checked. Marks (``*``, ``.``,
+        ``c``, ``<5``, nothing) are cells that are not known, which is not zero.
+
+        Parameters
+        ----------
+        paths : path, or sequence of paths
+            A folder, or files; ``-`` is standard input. gzip is unpacked.
+        domain, kind, table_weight, noisy
+            As for :meth:`from_tables`.
+        **options
+            ``suppressed``: further marks of cells that are not known, or a mapping from marks
+            to bounds, ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
+            ``delimiter``, ``encoding``, ``decimal``: guessed where not given.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "smoke by age.csv")
+        ...     text = "smoke \\ age,young,old,Total\nyes,30,<5,33\nno,20,40,60\n"
+        ...     _ = path.write_text(text)
+        ...     m = rj.Marginals.read(folder)
+        >>> m
+        Marginals(1 table of order 2 over 2 variables, about 93 records each, 1 cell not known)
+        >>> m["smoke", "age"]
+        array([[30.,  3.],
+               [20., 40.]])
+        """
+        written = find_folder(paths)
+        if written is not None:
+            return cls(**read_folder(written))
+        found = read_files(paths, domain=domain, noisy=noisy, **options)
+        if table_weight is None or isinstance(table_weight, Mapping):
+            table_weight = {**found.weights, **(table_weight or {})}
+        made = cls._of_read(gather(found.tables, domain, kind), table_weight)
+        check_covered(made.domain, made.index_subsets)
+        remark_on_disagreements(made)
+        return made
+
+    def write(self, folder: str | PathLike[str]) -> None:
+        """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
+
+        It is written whole or not at all. A folder with other files in it is left alone.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty one, or one that was written before, which is replaced.
+
+        Examples
+        --------
+        >>> import rejoint as rj, tempfile
+        >>> m = rj.Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     m.write(folder)
+        ...     rj.Marginals.read(folder)["a", "b"]
+        array([[1., 2.],
+               [3., 4.]])
+        """
+        write_tables(self, folder)
+
+    @classmethod
+    def _of_read(cls, read: ReadTables, table_weight: Any) -> Self:
+        """Tables over one domain, one after another."""
+        flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
+        starts = np.cumsum([0, *(table.size for table in read.tables)])
+        unknown = [
+            cells.shifted(int(start))
+            for cells, start in zip(read.unknown, starts[:-1], strict=True)
+            if cells is not None
+        ]
+        return cls(
+            read.domain,
+            read.subsets,
+            flat,
+            weights_of_tables(table_weight, read),
+            counted=np.array(read.counted, dtype=bool),
+            unknown=UnknownCells.together(unknown),
+        )
+
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -127,12 +242,12 @@ class Marginals(TableExchange):
         if isinstance(data, Scan):
             if domain is not None or sample_weight is not None:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
-            chosen = covers.choose(data.domain, order, subsets, sample, memory_limit, random_state)
-            return cls(data.domain, chosen, counting.count_scan(data, chosen, threads, progress))
-        chunks = counting.as_chunks(data, domain, sample_weight)
+            chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
+            return cls(data.domain, chosen, count_scan(data, chosen, threads, progress))
+        chunks = as_chunks(data, domain, sample_weight)
         first = next(chunks)
-        chosen = covers.choose(first.domain, order, subsets, sample, memory_limit, random_state)
-        flat = counting.count_all(chain([first], chunks), chosen, threads)
+        chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
+        flat = count_all(chain([first], chunks), chosen, threads)
         return cls(first.domain, chosen, flat)
 
     @classmethod
@@ -226,7 +341,7 @@ class Marginals(TableExchange):
         array([0.4, 0.6])
         """
         domain = pmf.domain
-        chosen = covers.choose(domain, order, subsets, sample, memory_limit, random_state)
+        chosen = choose_subsets(domain, order, subsets, sample, memory_limit, random_state)
         tables = [pmf.marginal([domain.names[n] for n in s]).ravel() for s in chosen]
         shares = np.zeros(len(chosen), dtype=bool)
         return cls(domain, chosen, np.concatenate(tables), counted=shares)

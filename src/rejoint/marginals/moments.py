@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Domain
+from rejoint.domain.domain import Domain
 
 Array = NDArray[np.float64]
 Key = str | Sequence[str]

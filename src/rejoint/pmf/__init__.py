@@ -16,10 +16,10 @@ dense           any dense joint as an exact mixture; exact joining of classes
 reduction       a smaller model for the same joint
 """
 
+from rejoint.pmf.answer import Answer
 from rejoint.pmf.draws import Draws
-from rejoint.pmf.labelled import Mode
 from rejoint.pmf.pmf import LowRankPMF, load
-from rejoint.pmf.reduction import Reduction
-from rejoint.pmf.replies import Answer
+from rejoint.pmf.reduce import Reduction
+from rejoint.pmf.to_frame import Mode
 
 __all__ = ["Answer", "Draws", "LowRankPMF", "Mode", "Reduction", "load"]

@@ -9,15 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint import io, queries
-from rejoint.domain import Domain, level_order, positions
-from rejoint.pmf.asking import Asking
-from rejoint.pmf.dense import naive_bayes
+from rejoint.domain.domain import Domain, level_order, positions
+from rejoint.pmf.ask import Asking
 from rejoint.pmf.draws import Draws
-from rejoint.pmf.evidence import Given, likelihoods, posterior
-from rejoint.pmf.reduction import Reduction, smaller
+from rejoint.pmf.from_dense import naive_bayes
+from rejoint.pmf.mixture import Given, likelihoods, posterior
+from rejoint.pmf.reduce import Reduction, smaller
 
 if TYPE_CHECKING:
-    from rejoint.identifiability import Ambiguity
+    from rejoint.identifiability.ambiguity import Ambiguity
 
 __all__ = ["LowRankPMF", "load"]
 
@@ -170,7 +170,9 @@ class LowRankPMF(Asking):
         >>> p.ambiguity("x0", {"x1": 0, "x2": 0}, order=2).distance > 0.1
         True
         """
-        from rejoint.identifiability import ambiguity  # which walks through models such as this
+        from rejoint.identifiability.ambiguity import (
+            ambiguity,  # which walks through models such as this
+        )
 
         return ambiguity(self, names, given, subsets=subsets, order=order)
 

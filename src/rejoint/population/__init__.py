@@ -9,7 +9,7 @@ swapping    the search behind it: rows make room for others
 exchanging  its end: records exchange values
 """
 
-from rejoint.population.raking import Raked, rake
-from rejoint.population.synthesis import Synthesis, synthesize
+from rejoint.population.rake import Raked, rake
+from rejoint.population.synthesize import Synthesis, synthesize
 
 __all__ = ["Raked", "Synthesis", "rake", "synthesize"]

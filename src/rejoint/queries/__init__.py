@@ -14,7 +14,8 @@ class by the factor ``l @ A_n[:, f]``. Everything that multiplies over variables
 logarithms over classes, so that thousands of variables do not underflow.
 """
 
-from rejoint.queries.classes import (
+from rejoint.queries.distances import difference_and_norm, pair_classes, relative_error
+from rejoint.queries.evidence import (
     ZeroEvidenceError,
     class_posterior,
     conditional_factor,
@@ -22,9 +23,8 @@ from rejoint.queries.classes import (
     log_class_weights,
     log_sum,
 )
-from rejoint.queries.distances import difference_and_norm, pair_classes, relative_error
+from rejoint.queries.log_prob import posteriors, record_log_prob
 from rejoint.queries.modes import most_probable, single_modes
-from rejoint.queries.rows import posteriors, record_log_prob
 from rejoint.queries.sampling import draw_codes
 from rejoint.queries.tables import MAX_CELLS, joint_table
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.queries.classes import log_sum
+from rejoint.queries.evidence import log_sum
 
 __all__ = ["Found", "most_probable", "single_modes"]
 

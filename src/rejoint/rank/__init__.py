@@ -10,8 +10,8 @@ choosing     select: all together
 from_tables  select_tables: the same where there are only tables
 """
 
-from rejoint.rank.choosing import select
 from rejoint.rank.from_tables import select_tables
+from rejoint.rank.select import select
 from rejoint.rank.selection import Selection
 
 __all__ = ["Selection", "select", "select_tables"]

@@ -2,22 +2,152 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import gammaln
 
 from rejoint import kernels
-from rejoint.estimation.problem import Array, RecordProblem
-from rejoint.estimation.starts import Model
-from rejoint.pmf import LowRankPMF
-from rejoint.rank.fitting import checked, fit, make_starts, solver_for
+from rejoint.estimation.data import Array, RecordProblem
+from rejoint.estimation.em import Em
+from rejoint.estimation.priors import first_strengths, make_prior
+from rejoint.estimation.starts import CAUTIOUS, FAITHFUL, Model, grown_model, random_model, widen
+from rejoint.estimation.variational import Variational
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import Fold
 from rejoint.records.sparse import AnyRecords
-from rejoint.solver import Bookmark, Journal, Run, finished_run, run, spread
+from rejoint.solver.checkpoint import Bookmark, Journal, finished_run
+from rejoint.solver.run import run
+from rejoint.solver.search import spread
+from rejoint.solver.solver import Limits, Run
 
 Report = Callable[[str], None]
+
+#: Steps of each start before all but the best are given up.
+EXPLORE = 30
+
+#: Gain of log-likelihood over ten steps below which a fit has arrived: ranks are told apart by
+#: tens of such units.
+NATS = 0.3
+
+
+def solver_for(solver: Any, problem: RecordProblem) -> Any:
+    """The solver of a name, with limits that are enough to tell ranks apart, or the object."""
+    if solver not in ("ml", "map", "variational"):
+        if is_dataclass(solver) and isinstance(getattr(solver, "limits", None), Limits):
+            return solver
+        raise ValueError(
+            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with limits, "
+            "such as rejoint.estimation.Em()."
+        )
+    even = -problem.expect(np.ones(1), problem.centre[:, None]).log_likelihood
+    limits = Limits(500, progress=NATS / max(even, 1.0), window=10, exact=-1.0)
+    if solver == "variational":
+        return Variational(limits=limits)
+    prior = make_prior(problem, first_strengths(problem), 0.0) if solver == "map" else None
+    return Em(prior, limits=limits)
+
+
+def fit(problem: RecordProblem, solver: Any, starts: Sequence[Model]) -> Run:
+    """Follow each start for a while, and the best one to the end.
+
+    Raises KeyboardInterrupt if the user wants no more.
+    """
+    brief = replace(solver, limits=replace(solver.limits, max_steps=EXPLORE))
+    found = [checked(run(brief, problem, *model)) for model in starts]
+    best = min(found, key=lambda r: r.objective)
+    if best.reason != "steps":
+        return best
+    return checked(run(solver, problem, best.weights, best.factors))
+
+
+def make_starts(
+    problem: RecordProblem, rank: int, warm: Model | None, n_init: int, rng: np.random.Generator
+) -> list[Model]:
+    """A smaller model with new classes, and every third time one from scratch."""
+    if rank == 1:
+        return [(np.ones(1), problem.centre[:, None])]
+    starts = []
+    for k in range(n_init):
+        if warm is None or k % 3 == 2:  # growth can mislead
+            starts.append(random_model(problem, rank, rng))
+        else:
+            blend = CAUTIOUS if k % 3 == 0 else FAITHFUL
+            starts.append(widen(problem, warm, rank, blend, rng))
+    return starts
+
+
+def checked(done: Run) -> Run:
+    """The run, unless it was interrupted."""
+    if done.reason == "interrupted":
+        raise KeyboardInterrupt
+    return done
+
+
+#: Pseudo-count of a class: below one, so that a class must explain records to keep any.
+SPARSITY = 0.3
+
+#: The first cap; it doubles while no class vanishes below it.
+FIRST_CAP = 8
+
+#: Records that a class must have in expectation to be there.
+LEAST = 1.0
+
+
+@dataclass(frozen=True)
+class Vanished:
+    """Classes that are left, the bound of the evidence, and the caps that were tried."""
+
+    model: Model = field(repr=False)
+    bound: float
+    caps: tuple[int, ...]
+    interrupted: bool = False
+
+    @property
+    def rank(self) -> int:
+        """Number of classes that are left."""
+        return len(self.model[0])
+
+
+def vanish(
+    problem: RecordProblem, most: int, n_init: int, rng: np.random.Generator, report: Report
+) -> Vanished:
+    """Fit under a cap that doubles until it is not reached; drop the classes that vanished."""
+    caps: list[int] = []
+    found: Vanished | None = None
+    cap = min(FIRST_CAP, most)
+    while True:
+        report(f"variational Bayes with {cap} classes")
+        caps.append(cap)
+        try:
+            done = sparse_fit(problem, cap, n_init, rng)
+        except KeyboardInterrupt:
+            if found is None:
+                raise
+            return replace(found, interrupted=True)
+        left = done.weights * problem.total > LEAST
+        model = done.weights[left] / done.weights[left].sum(), done.factors[:, left]
+        found = Vanished(model, -done.objective, tuple(caps))
+        if found.rank < cap or cap == most:
+            return found
+        cap = min(2 * cap, most)
+
+
+def sparse_fit(problem: RecordProblem, cap: int, n_init: int, rng: np.random.Generator) -> Run:
+    """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
+    brief = solver_for("map", problem)
+    limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)
+    solver = Variational(sparsity=SPARSITY, limits=limits)
+    runs = []
+    for k in range(n_init):
+        if cap > 1 and k % 2 == 0:
+            start = grown_model(problem, cap, CAUTIOUS, brief, rng)
+        else:
+            start = random_model(problem, cap, rng)
+        begun = fit(problem, brief, [start])
+        runs.append(checked(run(solver, problem, begun.weights, begun.factors)))
+    return min(runs, key=lambda r: r.objective)
 
 
 class Criterion(Protocol):

@@ -5,15 +5,16 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
-from rejoint.factorization import Limits, fit_tables
+from rejoint.factorization.factorize import fit_tables
 from rejoint.factorization.kl import Kl, check_tables
-from rejoint.factorization.setup import make_problem
-from rejoint.factorization.starts import spread_model
-from rejoint.marginals import Marginals
-from rejoint.pmf import LowRankPMF
-from rejoint.rank.growth import between, past_best, sizes, smallest_best
+from rejoint.factorization.problem import make_problem
+from rejoint.factorization.random_start import spread_model
+from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.rank.select import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
-from rejoint.solver import Progress
+from rejoint.solver.progress import Progress
+from rejoint.solver.solver import Limits
 
 __all__ = ["select_tables"]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.pmf import LowRankPMF
+from rejoint.pmf.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
 

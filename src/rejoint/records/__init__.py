@@ -24,11 +24,11 @@ delimited  rows of text into columns
 formats    Parquet, Arrow, JSON lines, queries
 """
 
-from rejoint.records.export import Backend
-from rejoint.records.files import MISSING, find_domain, read, read_chunks
+from rejoint.records.discover import MISSING
+from rejoint.records.frames import Backend
+from rejoint.records.read import find_domain, read, read_chunks, scan
 from rejoint.records.records import Records
-from rejoint.records.scanning import scan
-from rejoint.records.scans import Scan
+from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
 
 __all__ = [

@@ -1,5 +1,6 @@
 """Records: rows of codes over a domain, made from any frame, with holes and weights."""
 
+import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -7,16 +8,183 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain import Domain, HandleUnknown, Kind, Level, positions
 from rejoint.domain.columns import Coded, Codes
-from rejoint.records.checks import checked_codes, checked_weight, take_weight
-from rejoint.records.export import Backend, head, make_frame
-from rejoint.records.frames import Frame, take_apart
-from rejoint.records.reading import read_table
-from rejoint.records.tallies import count_table, merge_rows
-from rejoint.records.wishes import read_wishes
+from rejoint.domain.domain import Domain, positions
+from rejoint.domain.labels import Level, nearest, show
+from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
+from rejoint.records.encode import extremes, read_table
+from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
+from rejoint.records.infer import read_wishes
 
-__all__ = ["Records"]
+
+def take_weight(frame: Frame, sample_weight: Any) -> tuple[Frame, NDArray[np.float64] | None]:
+    """Return the frame without the column that holds the weights, and the weights checked.
+
+    Examples
+    --------
+    >>> take_weight(Frame(("a", "times"), [["x", "y"], [1, 2]], 2), "times")
+    (Frame(names=('a',), columns=[['x', 'y']], rows=2), array([1., 2.]))
+    """
+    if sample_weight is None:
+        return frame, None
+    if isinstance(sample_weight, str):
+        names = list(frame.names or ())
+        if names.count(sample_weight) != 1:
+            raise KeyError(
+                f"sample_weight={sample_weight!r} must be the name of one column; the columns "
+                f"are {show(names)}.{nearest(sample_weight, names)}"
+            )
+        n = names.index(sample_weight)
+        sample_weight = frame.columns[n]
+        rest = [column for i, column in enumerate(frame.columns) if i != n]
+        frame = Frame(tuple(names[:n] + names[n + 1 :]), rest, frame.rows)
+    weight = checked_weight(sample_weight, frame.rows)
+    if frame.rows and not weight.any():
+        raise ValueError("sample_weight is zero in every row: nothing would count.")
+    return frame, weight
+
+
+def checked_weight(sample_weight: Any, rows: int) -> NDArray[np.float64]:
+    """Return weights as a read-only array of their own, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> checked_weight([1, 0.5], 2)
+    array([1. , 0.5])
+    """
+    try:
+        weight = np.array(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise TypeError("sample_weight must be numbers, one for each row.") from None
+    if weight.shape != (rows,):
+        raise ValueError(
+            f"sample_weight must be one number for each of the {rows:,} rows, "
+            f"not an array of shape {weight.shape}."
+        )
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"sample_weight must be finite and nonnegative, but row {row} has {weight[row]}."
+        )
+    weight.setflags(write=False)
+    return weight
+
+
+def checked_codes(domain: Domain, codes: Any) -> Codes:
+    """Return codes read-only in their narrowest dtype, or say which one is out of range.
+
+    Examples
+    --------
+    >>> checked_codes(Domain.of({"a": 2}), [[0], [-1]])
+    array([[ 0],
+           [-1]], dtype=int16)
+    """
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
+        raise ValueError(
+            f"codes must be integers of shape (rows, {len(domain)}), one column for each "
+            f"variable, not {codes.dtype} of shape {codes.shape}."
+        )
+    if codes.size:
+        low, high = extremes(codes)
+        for n, v in enumerate(domain):
+            if low[n] < -1 or high[n] >= len(v):
+                row = int(np.argmax((codes[:, n] < -1) | (codes[:, n] >= len(v))))
+                raise ValueError(
+                    f"Variable {v.name!r}, row {row}: code {codes[row, n]} is not among "
+                    f"0..{len(v) - 1} (-1 is missing)."
+                )
+    dtype = code_dtype(max(domain.shape, default=1))
+    own: Codes = codes.astype(dtype, order="C", copy=codes.flags.writeable)
+    own.setflags(write=False)
+    return own
+
+
+Floats = NDArray[np.float64]
+
+_FEW = 4  # possible keys per row up to which a table of them is cheaper than sorting
+
+
+def count_table(codes: Codes, shape: Sequence[int], weight: Floats | None) -> Floats:
+    """Count the rows without a hole into a table of the given shape.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> count_table(np.array([[0, 1], [0, 1], [1, -1]]), (2, 2), None)
+    array([[0., 2.],
+           [0., 0.]])
+    """
+    full = (codes >= 0).all(axis=1)
+    keys = np.zeros(int(full.sum()), dtype=np.int64)
+    for n, size in enumerate(shape):
+        keys *= size
+        keys += codes[full, n]
+    chosen = None if weight is None else weight[full]
+    counts = np.bincount(keys, weights=chosen, minlength=math.prod(shape))
+    return counts.astype(np.float64).reshape(tuple(shape))
+
+
+def merge_rows(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tuple[Codes, Floats]:
+    """Return the distinct rows in order and the weight (or number) of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> merge_rows(np.array([[1, 0], [0, -1], [1, 0]]), (2, 2), None)
+    (array([[ 0, -1],
+           [ 1,  0]]), array([1., 2.]))
+    """
+    if not codes.size:
+        return codes, np.ones(len(codes)) if weight is None else weight.copy()
+    if math.prod(levels + 1 for levels in shape) <= _FEW * len(codes):
+        return _merge_few(codes, shape, weight)
+    keys, size = _row_keys(codes, shape)
+    first, where = _number(keys, size)
+    total = np.bincount(where, weights=weight, minlength=len(first)).astype(np.float64)
+    return np.ascontiguousarray(codes[first]), total
+
+
+def _merge_few(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tuple[Codes, Floats]:
+    """Merge where few different rows are possible: a cell for each, nothing is sorted."""
+    keys, _ = _row_keys(codes, shape)
+    count = np.bincount(keys)
+    kept = np.flatnonzero(count)
+    total = count if weight is None else np.bincount(keys, weights=weight)
+    distinct = np.empty((len(kept), len(shape)), dtype=codes.dtype)
+    rest = kept
+    for n in reversed(range(len(shape))):
+        rest, code = np.divmod(rest, shape[n] + 1)
+        distinct[:, n] = code - 1
+    return distinct, total[kept].astype(np.float64)
+
+
+def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], int]:
+    """Return one integer a row, equal where the rows are and in their order, and a bound on it."""
+    keys, bound = np.zeros(len(codes), dtype=np.int64), 1
+    for n, levels in enumerate(shape):
+        if bound * (levels + 1) > np.iinfo(np.int64).max:
+            # The product of levels no longer fits: ranks of the keys so far take their place.
+            first, keys = _number(keys, bound)
+            bound = len(first)
+        keys *= levels + 1
+        keys += codes[:, n]
+        keys += 1
+        bound *= levels + 1
+    return keys, bound
+
+
+def _number(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
+    """Return a row of each distinct key, in order of the keys, and the rank of every key."""
+    if bound <= _FEW * len(keys):
+        row = np.full(bound, -1, dtype=np.intp)
+        row[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
+        used = row >= 0
+        rank = np.cumsum(used, dtype=np.int64) - 1
+        return row[used], rank[keys]
+    _, first, where = np.unique(keys, return_index=True, return_inverse=True)
+    return first, where.astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -4,16 +4,13 @@ A solver is ``init`` and ``step``. The loop keeps the history, stops on the obje
 the residual of the optimality conditions, says in words why, and survives Ctrl-C.
 """
 
-from rejoint.solver.arguments import whole
-from rejoint.solver.digests import digest
-from rejoint.solver.history import Record, Run
-from rejoint.solver.journal import Journal
-from rejoint.solver.loop import Stalled, relative_error, run, why_stop
+from rejoint.check import whole
+from rejoint.solver.checkpoint import Bookmark, Journal, digest, finished_run
 from rejoint.solver.progress import Progress
-from rejoint.solver.protocols import Array, Limits, Sized, Solver, State
 from rejoint.solver.result import FitResult
-from rejoint.solver.resuming import Bookmark, finished_run
-from rejoint.solver.spreading import spread
+from rejoint.solver.run import Stalled, relative_error, run, why_stop
+from rejoint.solver.search import spread
+from rejoint.solver.solver import Array, Limits, Record, Run, Sized, Solver, State
 
 __all__ = [
     "Array",

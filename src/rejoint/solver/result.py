@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rejoint.pmf import LowRankPMF
-from rejoint.solver.history import Record, Run
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.solver.solver import Record, Run
 
 if TYPE_CHECKING:
     from rejoint.estimation.posterior import Posterior
-    from rejoint.identifiability import Ambiguity
-    from rejoint.rank import Selection
+    from rejoint.identifiability.ambiguity import Ambiguity
+    from rejoint.rank.selection import Selection
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class FitResult:
         >>> result.ambiguity("x0", given={"x1": 0, "x2": 0, "x3": 0}).distance
         0.0
         """
-        from rejoint.identifiability import ambiguity  # its parts are seldom needed
+        from rejoint.identifiability.ambiguity import ambiguity  # its parts are seldom needed
 
         if not self.misfits:
             raise ValueError(

@@ -1,0 +1,114 @@
+"""Small worlds with a known joint."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
+
+
+def remove_cells(
+    data: Any, share: float, *, random_state: int | np.random.Generator | None = None
+) -> Records:
+    """Records with cells knocked out completely at random.
+
+    Parameters
+    ----------
+    data : Records or anything that :meth:`Records.of` takes
+        Left as it is.
+    share : float
+        Probability of each cell to be removed, between 0 and 1.
+    random_state : int, Generator or None
+        Seed, or source, of the randomness.
+
+    Returns
+    -------
+    Records
+        The same records with holes.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> records = rj.Records.of({"a": ["x", "y"] * 500, "b": ["u", "v"] * 500})
+    >>> holes = rj.datasets.remove_cells(records, 0.3, random_state=0)
+    >>> round(float((holes.codes < 0).mean()), 2)
+    0.3
+    """
+    if not 0.0 <= share <= 1.0:
+        raise ValueError(f"share is the probability of a cell to be removed, 0 to 1; got {share}.")
+    records = Records.of(data)
+    rng = np.random.default_rng(random_state)
+    gone = rng.random(records.codes.shape) < share
+    return replace(records, codes=np.where(gone, records.codes.dtype.type(-1), records.codes))
+
+
+_ASIA = ("asia", "smoke", "tub", "lung", "bronc", "either", "xray", "dysp")
+
+
+def asia() -> LowRankPMF:
+    """Exact joint of the Asia network of Lauritzen and Spiegelhalter (1988).
+
+    Eight yes/no variables: a visit to Asia, smoking, tuberculosis, lung cancer, bronchitis,
+    "tuberculosis or lung cancer" (``either``), a positive X-ray, and dyspnoea. All other
+    variables are independent once ``tub``, ``lung`` and ``bronc`` are known, so the joint
+    has rank 8 at most; the classes of the model are those eight states.
+
+    Returns
+    -------
+    LowRankPMF
+        The joint, with weights and factors computed from the published tables.
+
+    References
+    ----------
+    S. L. Lauritzen, D. J. Spiegelhalter, "Local computations with probabilities on graphical
+    structures and their application to expert systems", Journal of the Royal Statistical
+    Society B 50 (2), 1988.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> p = rj.datasets.asia()
+    >>> p.rank
+    8
+    >>> round(p.prob({"lung": "yes"}, given={"smoke": "yes", "xray": "yes"}), 3)
+    0.646
+    """
+    table = _asia_table()
+    order = [_ASIA.index(name) for name in ("tub", "lung", "bronc")]
+    rest = [axis for axis in range(len(_ASIA)) if axis not in order]
+    slices = table.transpose(order + rest).reshape(8, *[2] * len(rest))
+    weights = slices.reshape(8, -1).sum(axis=1)
+    factors = []
+    for axis in range(len(_ASIA)):
+        if axis in order:
+            states = np.unravel_index(np.arange(8), (2, 2, 2))[order.index(axis)]
+            factors.append(np.eye(2)[:, states])
+        else:
+            others = tuple(1 + other for other, name in enumerate(rest) if name != axis)
+            factors.append((slices.sum(axis=others) / weights[:, None]).T)
+    return LowRankPMF(weights, factors, Domain.of({name: ["yes", "no"] for name in _ASIA}))
+
+
+def _asia_table() -> NDArray[np.float64]:
+    """Product of the published conditional tables; axes as in ``_ASIA``, levels yes, no."""
+    a = _yes(0.01)
+    s = _yes(0.5)
+    t_a = _yes([0.05, 0.01])
+    l_s = _yes([0.1, 0.01])
+    b_s = _yes([0.6, 0.3])
+    e_tl = _yes([[1.0, 1.0], [1.0, 0.0]])
+    x_e = _yes([0.98, 0.05])
+    d_eb = _yes([[0.9, 0.7], [0.8, 0.1]])
+    return np.asarray(
+        np.einsum("a,s,at,sl,sb,tle,ex,ebd->astlbexd", a, s, t_a, l_s, b_s, e_tl, x_e, d_eb)
+    )
+
+
+def _yes(probability: Any) -> NDArray[np.float64]:
+    """Conditional table from the probabilities of "yes": the variable itself is the last axis."""
+    yes = np.asarray(probability, dtype=np.float64)
+    return np.stack([yes, 1.0 - yes], axis=-1)

@@ -1,0 +1,257 @@
+"""Labels as users of scikit-learn pass them: one column, or several at once, read into codes."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import validate_data
+
+from rejoint.domain.columns import Coded, Codes, Numbers, read_column
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import nearest, plural, quantile_edges, show
+from rejoint.domain.variable import Variable
+from rejoint.estimators.sklearn_input import (
+    by_name,
+    checked_array,
+    is_frame,
+    renamed,
+    take_rows,
+)
+from rejoint.records.frames import take_apart
+from rejoint.records.records import Records, checked_weight
+
+#: Different numbers above which a column is cut, and the least and largest number of bins.
+FEW, LEAST, MOST = 15, 4, 20
+
+
+def read_features(
+    estimator: Any, X: Any, sample_weight: Any
+) -> tuple[Records, NDArray[np.float64]]:
+    """Records of the rows that have weight, and the weight of all rows."""
+    if isinstance(X, Records):
+        names_in(estimator, X.names)
+        weight = weight_of(sample_weight if sample_weight is not None else X.sample_weight, len(X))
+        there = weight > 0
+        return Records(X.domain, X.codes[there], weight[there]), weight
+    if not by_name(X):
+        if not is_frame(X):
+            X = checked_array(X)
+        validate_data(estimator, X, reset=True, skip_check_array=True)
+    names, columns, rows = take_apart(X)
+    if by_name(X):
+        names_in(estimator, names or ())
+    weight = weight_of(sample_weight, rows)
+    if not weight.all():
+        kept = np.flatnonzero(weight)
+        columns = [take_rows(column, kept) for column in columns]
+    table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
+    bins = estimator.bins
+    if bins == "auto" or isinstance(bins, int | np.integer):
+        bins = cuts(table, bins, weight[weight > 0])
+    mass = None if sample_weight is None else weight[weight > 0]
+    return Records.of(table, bins=bins, sample_weight=mass), weight
+
+
+def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
+    """Codes of rows to be judged, in the domain of the features."""
+    if by_name(X):
+        return Records.of(X, domain=domain).codes
+    if not is_frame(X):
+        X = checked_array(X)
+    validate_data(estimator, X, reset=False, skip_check_array=True)
+    if not hasattr(estimator, "feature_names_in_"):
+        X = renamed(X, domain)
+    return Records.of(X, domain=domain).codes
+
+
+def cuts(
+    table: dict[str, Any], wanted: Any, weight: NDArray[np.float64]
+) -> dict[str, NDArray[np.float64]]:
+    """Edges of quantile bins for each column with many different numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> cuts({"a": np.arange(100) / 7, "b": ["x"] * 100}, 4, np.ones(100))
+    {'a': array([-inf,  3.5,  7.1, 10.7,  inf])}
+    """
+    total = float(weight.sum())
+    count = int(np.clip(2.0 * np.cbrt(total), LEAST, MOST)) if wanted == "auto" else int(wanted)
+    edges = {}
+    for name, column in table.items():
+        cells = read_column(column, name)
+        if isinstance(cells, Numbers) and len(np.unique(cells.present())) > FEW:
+            values = cells.floats()
+            there = np.isfinite(values)
+            edges[name] = quantile_edges(values[there], count, weight[there])
+    return edges
+
+
+def names_in(estimator: Any, names: Any) -> None:
+    """Take down the columns of data that scikit-learn does not look at."""
+    estimator.n_features_in_ = len(names)
+    estimator.feature_names_in_ = np.array(names, dtype=object)
+
+
+def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
+    """The weight of each row, one by default."""
+    if sample_weight is None:
+        return np.ones(rows)
+    weight = checked_weight(sample_weight, rows)
+    if not weight.any():
+        raise ValueError("sample_weight is zero in every row: nothing would count.")
+    return weight
+
+
+class Targets(NamedTuple):
+    """What is to be predicted: the classes of each target, and codes with -1 where missing.
+
+    Examples
+    --------
+    >>> read_targets(["no", None, "yes"], ()).codes.tolist()
+    [[0], [-1], [1]]
+    """
+
+    variables: tuple[Variable, ...]
+    classes: tuple[NDArray[Any], ...]
+    codes: NDArray[np.int32]
+    several: bool
+
+
+def read_targets(
+    y: Any, taken: Sequence[str], weight: NDArray[np.float64] | None = None
+) -> Targets:
+    """Read labels; names that features have ``taken`` are made different.
+
+    Classes are those of rows with weight, in order.
+
+    Examples
+    --------
+    >>> targets = read_targets([[1, "a"], [2, "b"]], ["y0"])
+    >>> [v.name for v in targets.variables], targets.classes[0]
+    (['y0_', 'y1'], array([1, 2]))
+    """
+    if y is None:
+        raise ValueError(
+            "JointClassifier requires y to be passed, but the target y is None: give the labels "
+            "of the rows, None or NaN where one is not known."
+        )
+    if hasattr(y, "__array__") and not hasattr(y, "__len__"):
+        y = np.asarray(y)
+    names, columns = take_targets(y)
+    found: list[str] = []
+    for name in names:
+        while name in (*taken, *found):
+            name += "_"
+        found.append(name)
+    for column in columns:
+        check_consistent_length(weight, column)
+    read = [read_target(n, column, weight) for n, column in zip(found, columns, strict=True)]
+    variables, classes, codes = zip(*read, strict=True)
+    return Targets(variables, classes, np.stack(codes, axis=1).astype(np.int32), len(read) > 1)
+
+
+def take_targets(y: Any) -> tuple[list[str], list[Any]]:
+    """Columns of labels, and what to call them."""
+    if is_table(y):
+        names, columns, _ = take_apart(y)
+        if len(columns) == 0:
+            raise ValueError("y has no column: give at least one target.")
+        if len(columns) == 1:
+            return [str(names[0]) if names else "y"], columns
+        return [str(n) for n in names or [f"y{t}" for t in range(len(columns))]], columns
+    name = getattr(y, "name", None)
+    return [str(name) if name not in (None, "") else "y"], [y]
+
+
+def is_table(y: Any) -> bool:
+    """Whether labels come as rows and columns."""
+    if hasattr(y, "columns") or isinstance(y, dict):
+        return True
+    if isinstance(y, list | tuple) and len(y):
+        return isinstance(y[0], list | tuple | np.ndarray | dict)
+    return getattr(y, "ndim", 1) == 2
+
+
+def read_target(
+    name: str, column: Any, weight: NDArray[np.float64] | None
+) -> tuple[Variable, NDArray[Any], NDArray[np.int32]]:
+    """One target: its variable, its classes as an array, and the code of each row."""
+    if isinstance(column, np.ndarray):
+        if column.ndim != 1:
+            raise ValueError(
+                f"y should be a 1d array, got an array of shape {column.shape} instead."
+            )
+        if column.dtype.kind == "f":
+            assert_all_finite(column, allow_nan=True, input_name="y")
+    cells = read_column(column, name)
+    if isinstance(cells, Coded):
+        labels, codes = np.array(cells.labels), np.asarray(cells.codes)
+        if len(labels) and not all(
+            isinstance(label, type(cells.labels[0])) for label in cells.labels
+        ):
+            raise ValueError(
+                f"Target {name!r} has labels of several types, {show(cells.labels)}: "
+                "make them one type, text or number."
+            )
+    else:
+        check_classification_targets(cells.present())
+        labels, inverse = np.unique(cells.values, return_inverse=True)
+        codes = inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
+    counts = np.bincount(
+        codes[codes >= 0], None if weight is None else weight[codes >= 0], len(labels)
+    )
+    check_classes(name, labels[counts > 0], len(codes))
+    order = [int(k) for k in np.argsort(labels, kind="stable") if counts[k] > 0]
+    place = np.full(len(labels) + 1, -1, dtype=np.int32)  # the last one stands for missing
+    place[order] = np.arange(len(order))
+    classes = labels[order]
+    return Variable(name, tuple(classes.tolist())), classes, place[codes]
+
+
+def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
+    """Refuse labels that leave nothing to learn."""
+    if len(classes) == 0:
+        raise ValueError(
+            f"Target {name!r} has no label in any of {plural(rows, 'row')}: give some rows "
+            "their label; to learn without labels, take JointPMF."
+        )
+    if len(classes) == 1:
+        raise ValueError(
+            f"Target {name!r} has one class only, {classes[0].item()!r}: there is nothing to tell "
+            "apart. Give rows of at least two classes."
+        )
+
+
+def named_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Features and labels apart, where y is the name (or a list of names) of columns of X.
+
+    Examples
+    --------
+    >>> named_targets({"a": [1, 2], "b": [3, 4]}, "b")
+    ({'a': [1, 2]}, {'b': [3, 4]})
+    """
+    one = isinstance(y, str)
+    if not one and not (isinstance(y, list | tuple) and len(y) and isinstance(y[0], str)):
+        return X, y
+    if isinstance(X, list | tuple | np.ndarray) and not (len(X) and isinstance(X[0], dict)):
+        return X, y  # a table without names
+    if isinstance(X, Records):
+        table, rows = {name: X[name] for name in X.names}, len(X)
+    else:
+        names, columns, rows = take_apart(X)
+        table = dict(zip(names or (), columns, strict=False))
+    wanted = [y] if one else list(y)
+    if not one and (len(wanted) == rows or not any(name in table for name in wanted)):
+        return X, y  # labels, not names
+    for name in wanted:
+        if name not in table:
+            raise ValueError(
+                f"y names a column {name!r}, which X does not have: its columns are "
+                f"{show(tuple(table))}.{nearest(name, tuple(table))}"
+            )
+    labels = {name: table.pop(name) for name in wanted}
+    return X.project(list(table)) if isinstance(X, Records) else table, labels

@@ -1,0 +1,107 @@
+"""Probabilities of labels for many rows, averaged over models, block by block."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.log_prob import posteriors
+
+Array = NDArray[np.float64]
+Codes = NDArray[np.signedinteger]
+Ask = Callable[[Sequence[Array]], Sequence[Array]]
+T = TypeVar("T")
+
+#: Rows that are judged at a time: few enough for the cache, many enough for the threads.
+BLOCK = 16_384
+
+
+def average_shares(
+    models: Sequence[LowRankPMF],
+    weights: Array,
+    codes: Codes,
+    kinds: Callable[[Codes], NDArray[np.intp]],
+    ask: Ask,
+    answer: Callable[[list[Array]], T],
+) -> list[T]:
+    """Averages of ``posterior @ table.T`` over the models, block by block, threads side by side.
+
+    Parameters
+    ----------
+    models : sequence of LowRankPMF
+        Of the features, then the targets.
+    weights : array (kinds, models)
+        Weight of each model for each kind of row; they sum to one.
+    codes : array (rows, features)
+        The rows.
+    kinds : callable
+        From rows to the kind of each.
+    ask : callable
+        From the factors of the targets to the tables (combinations, F) that are asked for.
+    answer : callable
+        What is made of the averages (rows, combinations) of each block, one for each table.
+
+    Returns
+    -------
+    list
+        What came of each block, in order.
+
+    Examples
+    --------
+    >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> codes, alike = np.array([[0]], dtype=np.int16), lambda rows: np.zeros(len(rows), int)
+    >>> [[shares]] = average_shares([model], np.ones((1, 1)), codes, alike, list, list)
+    >>> shares.round(3)
+    array([[0.818, 0.182]])
+    """
+
+    def judged(first: int) -> T:
+        rows = codes[first : first + BLOCK]
+        if len(models) == 1:  # its weight is one for every kind
+            return answer(shares_of(models[0], rows, ask))
+        kind = kinds(rows)
+        found: list[Array] = []
+        for model, weight in zip(models, weights.T, strict=True):
+            mine = weight[kind, None]
+            if not mine.any():
+                continue
+            shares = [mine * share for share in shares_of(model, rows, ask)]
+            found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
+        return answer(found)
+
+    starts = range(0, len(codes), BLOCK)
+    if len(starts) < 2:
+        return [judged(first) for first in starts]
+    with ThreadPoolExecutor(kernels.available_threads()) as threads:
+        return list(threads.map(judged, starts))
+
+
+def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
+    """Probabilities of labels under one model; rows sum to one, as posteriors and columns do."""
+    features = codes.shape[1]
+    asked = ask(model.factors[features:])
+    found = [np.empty((len(codes), len(table))) for table in asked]
+    codes = np.ascontiguousarray(codes)
+    for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes, 1):
+        for share, table in zip(found, asked, strict=True):
+            np.matmul(posterior, table.T, out=share[rows])
+    return found
+
+
+def products(factors: Sequence[Array]) -> Array:
+    """Probability of each combination of levels in each class, (combinations, F).
+
+    Examples
+    --------
+    >>> products([np.array([[0.9], [0.1]]), np.array([[0.5], [0.5]])])[:, 0]
+    array([0.45, 0.45, 0.05, 0.05])
+    """
+    return reduce(
+        lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]),
+        map(np.asarray, factors),
+    )

@@ -1,0 +1,123 @@
+"""From ratings to the joint of all items, by traits or by free hidden classes."""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoint import kernels
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import plural
+from rejoint.domain.variable import Variable
+from rejoint.estimation.em import Em
+from rejoint.estimation.estimate import estimate_quietly
+from rejoint.estimation.gibbs import Bayes
+from rejoint.estimators.recommender.rating_model import Evidence
+from rejoint.estimators.recommender.ratings import Cells, RatingLevels
+from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.messages import remark
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
+from rejoint.solver.result import FitResult
+from rejoint.solver.solver import Record
+
+Array = NDArray[np.float64]
+
+
+def evidence_of(cells: Cells, items: int, scale: RatingLevels) -> Evidence:
+    """Cells as evidence: a one for each rating; ratings that are no level are left out."""
+    size = len(scale.values)
+    levels = scale.encode(cells.rating)
+    bad = levels < 0
+    if bad.any():
+        remark(
+            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {cells.rating[bad][0]:g} is not "
+            f"among the ratings of the fit, {scale.words}."
+        )
+    if scale.implicit:  # a stored zero says what absence says
+        bad = levels == 0
+    user, column = cells.user[~bad], (cells.item * size + levels)[~bad]
+    shape = (len(cells.users), items * size)
+    ones = sparse.csr_array((np.ones(len(user)), (user, column)), shape=shape)
+    if not scale.implicit:
+        return Evidence(ones)
+    background = np.tile([1.0, 0.0], items)
+    undone = sparse.csr_array((-np.ones(len(user)), (user, column - 1)), shape=shape)
+    return Evidence(sparse.csr_array(ones + undone), background)
+
+
+def fit_ratings(
+    evidence: Evidence,
+    items: list[Any],
+    values: Array,
+    solver: Any,
+    rank: int | Literal["auto"],
+    rng: np.random.Generator,
+) -> FitResult:
+    """Fit by the solver that was asked for."""
+    domain = domain_of(items, values)
+    if solver == "traits":
+        solver = Traits()
+    if isinstance(solver, Traits):
+        return as_result(fit_traits(evidence, len(values), solver, rng), domain, solver)
+    if not (isinstance(solver, Em | Bayes) or solver in ("auto", "ml", "map", "bayes")):
+        raise ValueError(
+            f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
+            "such as rejoint.estimators.Traits(traits=3)."
+        )
+    records = records_of(evidence, domain)
+    return estimate_quietly(records, rank, solver, None, rng, progress=False)
+
+
+def domain_of(items: list[Any], values: Array) -> Domain:
+    """A variable for each item, called as text what the item is called."""
+    names = [str(item) for item in items]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two items are called {twice!r} as text: give them names that differ.")
+    levels = tuple(float(v) if v % 1 else int(v) for v in values)
+    return Domain(tuple(Variable(name, levels, "ordinal") for name in names))
+
+
+def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
+    """A fit of traits, as all fits are told of."""
+    rank = fit.log_columns.shape[1]
+    columns = np.exp(fit.log_columns).reshape(len(domain), -1, rank)
+    pmf = LowRankPMF(np.full(rank, 1.0 / rank), list(columns), domain)
+    history = tuple(
+        Record(0, "traits", step, -value, float("nan"), float("nan"))
+        for step, value in enumerate(fit.history)
+    )
+    models = max(rank // solver.within(sum(domain.shape))[0], 1)
+    stop = (
+        f"Log-likelihood {fit.history[-1]:.6g} after {plural(len(history), 'sweep')}: users in a "
+        f"space of {plural(solver.traits, 'trait')}; {plural(models, 'model')} of "
+        f"{plural(rank // models, 'point')} averaged."
+    )
+    nothing = float("nan")
+    return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
+
+
+def predictive(result: FitResult) -> LowRankPMF:
+    """What to predict with: the mean of the posterior draws, as many as memory allows."""
+    if result.posterior is None:
+        return result.pmf
+    draws = result.posterior.draws
+    size = sum(result.pmf.domain.shape) * max(draw.rank for draw in draws)
+    step = -(-len(draws) * size // MOST_NUMBERS)
+    return LowRankPMF.average(draws[::step])
+
+
+def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
+    """Evidence as records: by what is observed, or by what is done where all else is not."""
+    cells = sparse.csr_array(evidence.cells)
+    cells.sum_duplicates()  # in order
+    if evidence.background is None:
+        # Levels of all items are numbered through in either form.
+        return SparseRecords(domain, kernels.Cells(cells.indptr, cells.indices, domain.shape))
+    done = sparse.csr_array(cells > 0)  # and not what is undone by it
+    done.sort_indices()
+    return DepartingRecords(
+        domain, kernels.Departures(kernels.Cells(done.indptr, done.indices, domain.shape))
+    )

@@ -1,0 +1,398 @@
+"""Ratings as people have them, in one form: who gave what which level.
+
+Taken are tables of users x items (arrays and frames with holes), sparse matrices (what is not
+stored is unseen), sparse records, and rows of user, item and rating with ids of any kind.
+"""
+
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from rejoint.domain.labels import native, nearest, show
+from rejoint.messages import remark
+from rejoint.records.sparse import SparseRecords
+
+Array = NDArray[np.float64]
+
+#: Distinct ratings that are kept as levels; more are binned, into so many.
+MOST, BINS = 20, 10
+
+
+@dataclass(frozen=True)
+class RatingLevels:
+    """What each level is worth, lowest first; edges between them where ratings were binned."""
+
+    values: Array
+    edges: Array | None = None
+    half_up: bool = False
+    implicit: bool = False
+
+    def encode(self, ratings: Array) -> NDArray[np.intp]:
+        """Level of each rating, -1 if it is none."""
+        ratings = adjusted(np.asarray(ratings, dtype=np.float64), self.half_up, self.implicit)
+        if self.edges is not None:
+            return np.searchsorted(self.edges, ratings, side="right")
+        places = np.searchsorted(self.values, ratings).clip(0, len(self.values) - 1)
+        return np.where(self.values[places] == ratings, places, -1)
+
+    def code(self, rating: float, item: object) -> int:
+        """Level of one rating; an error if there is none."""
+        found = int(self.encode(np.array([rating]))[0])
+        if found < 0:
+            raise ValueError(f"Item {item!r}: rating {rating:g} is not among {self.words}.")
+        return found
+
+    @property
+    def words(self) -> str:
+        """The levels, for a message."""
+        return ", ".join(f"{value:g}" for value in self.values)
+
+    def at_least(self, threshold: float | None) -> int:
+        """First level that counts as liked: by default the lowest in the top 30 % of the scale."""
+        if threshold is None:
+            low, high = self.values[0], self.values[-1]
+            threshold = float(low + 0.7 * (high - low) - 1e-9)
+        found = int(np.searchsorted(self.values, threshold))
+        if found == len(self.values):
+            raise ValueError(
+                f"threshold={threshold!r} is above the highest rating, {self.values[-1]:g}."
+            )
+        return found
+
+
+def adjusted(ratings: Array, half_up: bool, implicit: bool) -> Array:
+    """Ratings as levels see them."""
+    if implicit:
+        return np.asarray(ratings != 0.0, dtype=np.float64)
+    return np.floor(ratings + 0.5) if half_up else ratings
+
+
+def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevels:
+    """Levels of the ratings that are there.
+
+    Examples
+    --------
+    >>> find_levels(np.array([3.5, 4.0, 0.5]), half_up=True, implicit=False).values
+    array([1., 4.])
+    """
+    if implicit:
+        return RatingLevels(np.array([0.0, 1.0]), implicit=True)
+    if len(ratings) == 0:
+        raise ValueError("There is nothing to learn from: no user has rated any item.")
+    if not np.isfinite(ratings).all():
+        raise ValueError("X has infinity among its ratings: they must be finite, NaN if unseen.")
+    ratings = adjusted(ratings, half_up, False)
+    values = np.unique(ratings)
+    if len(values) <= MOST:
+        return RatingLevels(values, half_up=half_up)
+    cuts = np.quantile(ratings, np.linspace(0.0, 1.0, BINS + 1)[1:-1])
+    edges = np.unique(cuts[(cuts > values[0]) & (cuts <= values[-1])])
+    codes = np.searchsorted(edges, ratings, side="right")
+    used, codes = np.unique(codes, return_inverse=True)
+    edges = edges[used[1:] - 1]  # an empty bin goes to its neighbour below
+    means = np.bincount(codes, weights=ratings) / np.bincount(codes)
+    remark(
+        f"Ratings have {len(values):,} distinct values: taken as {len(means)} levels with about "
+        "equally many ratings each. Round them for levels of your own."
+    )
+    return RatingLevels(means, edges, half_up=half_up)
+
+
+Ints = NDArray[np.intp]
+
+#: Names that columns of rows go by, once letters are lowered and "id" is dropped.
+WORDS = (
+    {"user", "customer", "reviewer", "person", "member", "rater", "client", "reader", "viewer"},
+    {"item", "movie", "product", "book", "song", "track", "film", "article", "business", "title"},
+    {"rating", "score", "stars", "star", "value", "grade", "count", "quantity"},
+)
+PARTS = ("user", "item", "rating")
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Labels of users or items, and the way back from a label to its place."""
+
+    labels: NDArray[Any]
+    noun: str
+
+    @cached_property
+    def places(self) -> dict[Hashable, int]:
+        """Place of each label."""
+        return {label: i for i, label in enumerate(self.labels.tolist())}
+
+    def place(self, label: Hashable) -> int:
+        """Place of one label; an error with the nearest one if there is none."""
+        found = self.places.get(label, -1)
+        if found < 0:
+            raise unknown(label, self)
+        return found
+
+    def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> Ints:
+        """Places of many labels."""
+        return np.array([self.place(plain(label)) for label in labels], dtype=np.intp)
+
+
+def unknown(label: Any, ids: Ids) -> KeyError:
+    """The error for a label that the fit has not seen."""
+    known = ids.labels.tolist()
+    help_ = nearest(label, known) or f" There are {show(known)}."
+    more = "; for a new user give the ratings: {item: rating}" if ids.noun == "user" else ""
+    return KeyError(f"{ids.noun} {label!r} was not among those of the fit{more}.{help_}")
+
+
+def plain(label: Any) -> Any:
+    """A label without NumPy's types around it."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+class Cells(NamedTuple):
+    """Observed cells: places of users and items, and ratings; ids of both."""
+
+    user: Ints
+    item: Ints
+    rating: Array
+    users: NDArray[Any]
+    items: NDArray[Any]
+
+
+def read_cells(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Cells:
+    """Read ratings in any of the three forms.
+
+    Examples
+    --------
+    >>> cells = read_cells(np.array([[5.0, np.nan], [np.nan, 3.0]]), None, False)
+    >>> cells.user, cells.item, cells.rating
+    (array([0, 1]), array([0, 1]), array([5., 3.]))
+    >>> read_cells([("ann", "Heat", 4), ("bob", "Up", 5)], None, False).items
+    array(['Heat', 'Up'], dtype=object)
+    """
+    if sparse.issparse(X):
+        return of_sparse(X)
+    parts = by_rows(X, columns, implicit)
+    if parts is not None:
+        return of_rows(*parts)
+    return of_table(X)
+
+
+def by_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] | None:
+    """Columns of users, items and (None where there is none) ratings; None if X is a table."""
+    if isinstance(X, SparseRecords):
+        return of_sparse_records(X)
+    if isinstance(X, list) and X and isinstance(X[0], tuple):
+        return of_tuples(X, implicit)
+    if not is_frame(X):
+        if columns is None:
+            return None
+        array = np.asarray(X, dtype=object)
+        return [array[:, int(c)] for c in columns] + [None] * (3 - len(columns))
+    frame = opened(X)
+    if columns is not None:
+        chosen: list[Any] | None = named(list(frame), columns)
+    else:
+        chosen = guessed(frame, implicit)
+    if chosen is None:
+        return None
+    return [frame[name] for name in chosen] + [None] * (3 - len(chosen))
+
+
+def of_sparse_records(X: SparseRecords) -> list[Any]:
+    """Records as rows, their number being the user's id."""
+    values = np.concatenate([variable.numeric for variable in X.domain])
+    names = np.array(X.names, dtype=object)
+    users = np.repeat(np.arange(len(X)), X.codes.counts)
+    return [users, names[X.codes.variables], values[X.codes.cells]]
+
+
+def of_tuples(X: list[Any], implicit: bool) -> list[Any]:
+    """Rows as a list of tuples."""
+    width = {len(row) for row in X}
+    if width != {3} and not (implicit and width == {2}):
+        raise ValueError(
+            "A list of tuples is read as rows (user, item, rating); got tuples of "
+            f"{show(sorted(width))} parts. For a table pass an array or lists."
+        )
+    columns = [list(column) for column in zip(*X, strict=True)]
+    return [as_labels(column) for column in columns] + [None] * (3 - len(columns))
+
+
+def named(names: list[Any], columns: Sequence[Any]) -> list[Any]:
+    """The columns that were asked for, checked."""
+    if isinstance(columns, str) or len(columns) not in (2, 3):
+        raise ValueError(
+            "columns names the columns of user, item and rating (or of user and item for "
+            f"feedback='implicit'), for instance ('userId', 'movieId', 'rating'); got {columns!r}."
+        )
+    for column in columns:
+        if column not in names:
+            raise ValueError(
+                f"columns has {column!r}, but X has {show(names)}.{nearest(column, names)}"
+            )
+    return list(columns)
+
+
+def guessed(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
+    """Columns of rows by what they are called, or by position; None if this is a table."""
+    names = list(frame)
+    words = [re.sub(r"[\s._-]*ids?$", "", str(name).lower()) for name in names]
+    found = [[names[i] for i, w in enumerate(words) if w in known] for known in WORDS]
+    needed = 2 if implicit and not found[2] else 3
+    if all(len(some) == 1 for some in found[:needed]):
+        return [some[0] for some in found[:needed]]
+    text = [has_text(column) for column in frame.values()]
+    if not any(text):
+        return None
+    if len(names) in (needed, 3) and text[2:] != [True]:
+        return names
+    raise ValueError(
+        f"X has text in column {names[text.index(True)]!r}, so that it is no table of users x "
+        f"items, and which columns hold {', '.join(PARTS)} is not clear from {show(names)}: say "
+        "so by columns=(user, item, rating)."
+    )
+
+
+def has_text(column: NDArray[Any]) -> bool:
+    """Whether some cell is text."""
+    return column.dtype.kind in "US" or (
+        column.dtype.kind == "O" and any(isinstance(value, str) for value in column)
+    )
+
+
+def is_frame(X: Any) -> bool:
+    """Whether X is a frame of some library."""
+    return hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping)
+
+
+def opened(X: Any) -> dict[Any, NDArray[Any]]:
+    """Columns of any frame by their names, which need not be text."""
+    import narwhals as nw
+
+    if isinstance(X, Mapping):
+        return {name: np.asarray(column) for name, column in X.items()}
+    frame = nw.from_native(X, eager_only=True)
+    columns = [column.to_numpy() for column in frame.iter_columns()]
+    found = dict(zip(frame.columns, columns, strict=True))
+    if len(found) < len(columns):
+        raise ValueError("X has two columns of the same name: rename one of them.")
+    return found
+
+
+def as_labels(values: Any) -> NDArray[Any]:
+    """Labels as objects of plain Python."""
+    found = np.empty(len(values), dtype=object)
+    found[:] = [plain(value) for value in values]
+    return found
+
+
+def as_numbers(values: Any, where: str) -> Array:
+    """Ratings as numbers, NaN where there is none."""
+    try:
+        if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
+            return values.astype(np.float64)
+        return np.array([np.nan if v is None else float(v) for v in values], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Ratings must be numbers, but {where} has others ({error}): turn labels into numbers "
+            "first, worst to best."
+        ) from error
+
+
+def of_rows(user: Any, item: Any, rating: Any) -> Cells:
+    """Rows of ids and ratings; the last one counts where a pair is there twice."""
+    users, user_places = places_of(user)
+    items, item_places = places_of(item)
+    ratings = np.ones(len(user_places)) if rating is None else as_numbers(rating, "that column")
+    good = (user_places >= 0) & (item_places >= 0) & ~np.isnan(ratings)
+    cells = Cells(user_places[good], item_places[good], ratings[good], users, items)
+    key = cells.user * len(items) + cells.item
+    _, last = np.unique(key[::-1], return_index=True)
+    if len(last) < len(key):
+        remark(
+            f"{len(key) - len(last):,} of {len(key):,} rows rate an item that the same user has "
+            "rated in another row: the last one counts."
+        )
+    chosen = len(key) - 1 - last
+    return cells._replace(
+        user=cells.user[chosen], item=cells.item[chosen], rating=cells.rating[chosen]
+    )
+
+
+def places_of(values: Any) -> tuple[NDArray[Any], Ints]:
+    """Distinct ids in natural order, and where each value is among them; -1 if it is missing."""
+    from rejoint.domain.labels import is_missing, natural_order
+
+    array = values if isinstance(values, np.ndarray) else as_labels(values)
+    if array.dtype.kind in "iu":
+        labels, places = np.unique(array, return_inverse=True)
+        return as_labels(labels), places.astype(np.intp)
+    plain_ones = [None if is_missing(value) else native(value) for value in array]
+    distinct = natural_order({value for value in plain_ones if value is not None})
+    index: dict[Any, int] = {label: i for i, label in enumerate(distinct)}
+    index[None] = -1
+    return as_labels(distinct), np.array([index[value] for value in plain_ones], dtype=np.intp)
+
+
+def of_sparse(X: Any) -> Cells:
+    """A sparse matrix: what is stored is seen, zeros included."""
+    if len(X.shape) != 2:
+        raise ValueError(f"A sparse X must be users x items; got {len(X.shape)} dimensions.")
+    coo = sparse.coo_array(X)
+    user, item = coo.coords[0].astype(np.intp), coo.coords[1].astype(np.intp)
+    if len(np.unique(user * X.shape[1] + item)) < len(user):
+        raise ValueError(
+            "X has cells that are stored twice, which sparse matrices add up: sum_duplicates() "
+            "first if that is meant."
+        )
+    rating = coo.data.astype(np.float64)
+    good = ~np.isnan(rating)
+    order = np.lexsort((item[good], user[good]))
+    users, items = np.arange(X.shape[0]).astype(object), np.arange(X.shape[1]).astype(object)
+    return Cells(user[good][order], item[good][order], rating[good][order], users, items)
+
+
+def of_table(X: Any) -> Cells:
+    """A table of users x items; NaN and None are unseen."""
+    from sklearn.utils import check_array
+
+    if is_frame(X):
+        frame = opened(X)
+        columns = [as_numbers(column, f"column {name!r}") for name, column in frame.items()]
+        table = np.column_stack(columns) if columns else np.empty((0, 0))
+        items = as_labels(list(frame))
+        users = as_labels(X.index) if hasattr(X, "iloc") else np.arange(len(table)).astype(object)
+    else:
+        table = check_array(
+            X, dtype=np.float64, ensure_all_finite="allow-nan", ensure_min_features=1
+        )
+        users, items = (np.arange(n).astype(object) for n in table.shape)
+    user, item = np.nonzero(~np.isnan(table))
+    return Cells(user, item, table[user, item], users, items)
+
+
+def read_pairs(X: Any, columns: Sequence[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Users and items of pairs: a list of tuples, a frame, or an array of two columns.
+
+    Examples
+    --------
+    >>> read_pairs([("ann", "Heat"), ("bob", "Up")], None)[1]
+    array(['Heat', 'Up'], dtype=object)
+    """
+    if is_frame(X):
+        frame = opened(X)
+        names = list(frame)
+        chosen = [name for name in columns or () if name in names][:2]
+        if len(chosen) < 2:
+            chosen = guessed(frame, True) or names
+        if len(chosen) < 2:
+            raise ValueError(f"Pairs need a column of users and one of items; got {show(names)}.")
+        return as_labels(frame[chosen[0]]), as_labels(frame[chosen[1]])
+    rows = list(X)
+    if any(not hasattr(row, "__len__") or isinstance(row, str) or len(row) < 2 for row in rows):
+        raise ValueError(f"Pairs are (user, item); got {show(rows, 2)}.")
+    return as_labels([row[0] for row in rows]), as_labels([row[1] for row in rows])

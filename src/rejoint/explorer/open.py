@@ -1,0 +1,164 @@
+"""From a file, a model or data, to the document that the page shows."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from rejoint import io
+from rejoint.explorer.document import document, pair_fit, verdict
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A model and what is known beyond it.
+
+    Parameters
+    ----------
+    pmf : LowRankPMF
+        The model.
+    path : Path or None
+        Its file, where it has one.
+    title : str
+        What the page is called.
+    notes : mapping
+        Of the file.
+    records : Records or None
+        The data that came with it.
+    story : str or None
+        How it was fitted.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> Opened(rj.datasets.asia(), title="Asia").document()["title"]
+    'Asia'
+    """
+
+    pmf: LowRankPMF
+    path: Path | None = None
+    title: str = "Model"
+    notes: Mapping[str, Any] = field(default_factory=dict)
+    records: Records | None = None
+    story: str | None = None
+
+    def document(self) -> dict[str, Any]:
+        """What the page is given, fit and verdict included."""
+        number = self.notes.get("records")
+        return document(
+            self.pmf,
+            title=self.title,
+            source=None if self.path is None else self.path.name,
+            records=self.records,
+            record_count=number if isinstance(number, int | float) else None,
+            class_names=self.notes.get("class_names"),
+            fit=self._fit(),
+            verdict=verdict(self.pmf),
+            note=self.story,
+            target=self.notes.get("target"),
+        )
+
+    def _fit(self) -> dict[str, Any] | None:
+        """Tables met worst: of the records at hand, else those that the file lists."""
+        if self.records is not None:
+            return pair_fit(self.pmf, self.records)
+        listed: dict[str, Any] | None = self.notes.get("fit")
+        return listed
+
+    def keep_names(self, names: Sequence[str]) -> None:
+        """Write the names of the classes into the model's file; its other notes stay."""
+        if self.path is not None:
+            notes = io.read_saved(self.path).notes | {"class_names": list(names)}
+            self.pmf.save(self.path, notes=notes)
+
+
+def is_model(path: str | PathLike[str]) -> bool:
+    """Say whether a file is a saved model rather than data, by its name.
+
+    Examples
+    --------
+    >>> is_model("asia.rejoint"), is_model("people.csv.gz")
+    (True, False)
+    """
+    return Path(path).suffix.lower() in (".rejoint", ".json")
+
+
+def open_model(path: str | PathLike[str]) -> Opened:
+    """Read a model and what its file says of it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, rejoint as rj
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "asia.rejoint")
+    ...     rj.datasets.asia().save(path, notes={"records": 500})
+    ...     open_model(path).document()["record_count"]
+    500
+    """
+    saved = io.read_saved(path)
+    pmf = LowRankPMF.of_saved(saved)
+    told = [saved.notes.get(name) for name in ("choice", "stop")]
+    story = " ".join(str(part) for part in told if part) or None
+    return Opened(pmf, Path(path), Path(path).stem, saved.notes, story=story)
+
+
+def open_demo(path: str | PathLike[str] | None = None) -> Opened:
+    """The Asia network, from 2,000 records of it with holes: something to try the page with.
+
+    Examples
+    --------
+    >>> opened = open_demo()
+    >>> opened.title, len(opened.records), len(opened.pmf.draws)
+    ('Asia, a demo', 2000, 40)
+    """
+    from rejoint.datasets.simulate import asia, remove_cells
+
+    records = remove_cells(asia().sample(2_000, random_state=0), 0.1, random_state=0)
+    opened = fit_data(records, rank=4, random_state=0, path=path)
+    return replace(opened, title="Asia, a demo")
+
+
+def fit_data(
+    data: Any,
+    *,
+    source: Path | None = None,
+    rank: int | Literal["auto"] = "auto",
+    random_state: int | None = None,
+    path: str | PathLike[str] | None = None,
+) -> Opened:
+    """Estimate a model from records.
+
+    Parameters
+    ----------
+    data : Records or anything that ``Records.of`` takes
+    source : Path, optional
+        Their file, which gives the page its title.
+    rank, random_state
+        As :func:`rejoint.estimate` takes them.
+    path : path, optional
+        Where to save the model.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(300, random_state=0)
+    >>> opened = fit_data(data, rank=2, random_state=0)
+    >>> opened.pmf.rank, len(opened.pmf.draws)
+    (2, 40)
+    """
+    from rejoint.estimation import estimate
+
+    records = Records.of(data)
+    result = estimate(records, rank=rank, random_state=random_state)
+    story = " ".join(part for part in (result.choice, result.stop) if part)
+    title = "Data" if source is None else source.name.split(".")[0]
+    fit = pair_fit(result.pmf, records)
+    named = None if source is None else source.name
+    notes = io.fit_notes(result, records=records, source=named, seed=random_state, fit=fit)
+    if path is not None:
+        result.pmf.save(path, notes=notes)
+    place = None if path is None else Path(path)
+    return Opened(result.pmf, place, title, notes, records, story)

@@ -1,0 +1,157 @@
+"""Joints that follow from tables of one or two variables under an assumption (section II)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.labels import show
+from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.pmf import LowRankPMF
+
+Array = NDArray[np.float64]
+
+
+def from_1d(
+    marginals: Marginals | Mapping[str, Any], *, dependent: bool = False, tol: float = 1e-9
+) -> LowRankPMF:
+    """The joint from the distributions of single variables, under one of two assumptions.
+
+    If the variables are independent, the joint is the product. If each determines every other, it
+    is recovered where every distribution is the same list of probabilities in another order, and
+    no two of them are equal: then equal probabilities belong together.
+
+    Parameters
+    ----------
+    marginals : Marginals or mapping
+        Tables that hold every variable; or a mapping from names to counts or shares.
+    dependent : bool
+        Whether each variable determines every other; by default they are independent.
+    tol : float
+        Difference up to which two probabilities are the same one.
+
+    Returns
+    -------
+    LowRankPMF
+        Of rank 1, or of as many classes as there are levels that occur.
+
+    Raises
+    ------
+    ValueError
+        If ``dependent`` and the distributions differ, or two probabilities are equal.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> shares = {"a": [0.2, 0.3, 0.5], "b": [0.5, 0.2, 0.3]}
+    >>> rj.identifiability.from_1d(shares).to_dense().round(2)
+    array([[0.1 , 0.04, 0.06],
+           [0.15, 0.06, 0.09],
+           [0.25, 0.1 , 0.15]])
+    >>> rj.identifiability.from_1d(shares, dependent=True).to_dense().round(2)
+    array([[0. , 0.2, 0. ],
+           [0. , 0. , 0.3],
+           [0.5, 0. , 0. ]])
+    """
+    tables = as_marginals(marginals)
+    names = tables.domain.names
+    shares = [tables.marginal([name]) for name in names]
+    if not dependent or len(names) == 1:
+        return LowRankPMF([1.0], [share[:, None] for share in shares], tables.domain)
+    orders = [occurring(share) for share in shares]
+    first = shares[0][orders[0]]
+    for name, share, order in zip(names, shares, orders, strict=True):
+        check_permutation(names[0], first, name, share[order], tol)
+    factors = [np.eye(len(share))[:, order] for share, order in zip(shares, orders, strict=True)]
+    return LowRankPMF(first / first.sum(), factors, tables.domain)
+
+
+def occurring(share: Array) -> NDArray[np.intp]:
+    """Levels that occur, the rarest first."""
+    order = np.argsort(share, kind="stable")
+    return order[share[order] > 0.0]
+
+
+def check_permutation(first: str, wanted: Array, name: str, found: Array, tol: float) -> None:
+    """Refuse distributions that are no unique permutation of each other."""
+    if len(found) != len(wanted) or np.abs(found - wanted).max() > tol:
+        raise ValueError(
+            f"{first!r} and {name!r} cannot determine each other: their probabilities, in order, "
+            f"are {show(wanted.round(6).tolist())} and {show(found.round(6).tolist())}. Raise tol "
+            "if that is sampling noise."
+        )
+    close = np.flatnonzero(np.diff(found) <= tol)
+    if len(close):
+        raise ValueError(
+            f"Two levels of {name!r} have the same probability, {found[close[0]]:.6g}: which level "
+            "of the others goes with which cannot be told from single variables. Give a table of "
+            "pairs."
+        )
+
+
+def from_pairs(marginals: Marginals | Mapping[Any, Any], given: str) -> LowRankPMF:
+    """The joint from tables of pairs with one variable, given which the others are independent.
+
+    The paper's small Bayesian network: ``P(x1, x2, x3) = P(x1, x3) P(x2, x3) / P(x3)``, for any
+    number of variables that are independent given ``x3``. The classes are the levels of ``x3``.
+
+    Parameters
+    ----------
+    marginals : Marginals or mapping
+        Tables that hold each other variable together with ``given``; or a mapping of them.
+    given : str
+        The variable that makes the others independent.
+
+    Returns
+    -------
+    LowRankPMF
+        Its rank is the number of levels of ``given`` that occur.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = {("a", "c"): [[0.2, 0.1], [0.2, 0.5]], ("b", "c"): [[0.3, 0.3], [0.1, 0.3]]}
+    >>> p = rj.identifiability.from_pairs(tables, given="c")
+    >>> p.marginal(["a", "c"]).round(3)
+    array([[0.2, 0.1],
+           [0.2, 0.5]])
+    >>> round(p.prob({"a": 0, "b": 0}), 3)  # 0.2 * 0.3 / 0.4 + 0.1 * 0.3 / 0.6
+    0.2
+    """
+    tables = marginals if isinstance(marginals, Marginals) else Marginals.from_tables(marginals)
+    centre = tables.domain.index(given)
+    weights = tables.marginal([given])
+    alive = weights > 0.0
+    factors = []
+    for n, name in enumerate(tables.domain.names):
+        if n == centre:
+            factors.append(np.eye(len(weights))[:, alive])
+            continue
+        pair = tables.marginal([name, given])[:, alive]
+        factors.append(columns_of(pair, name, given))
+    return LowRankPMF(weights[alive], factors, tables.domain)
+
+
+def columns_of(pair: Array, name: str, given: str) -> Array:
+    """Conditional distributions from a table of a pair."""
+    total = pair.sum(axis=0)
+    if not total.all():
+        raise ValueError(
+            f"The table of {name!r} and {given!r} has no records at a level of {given!r} that "
+            "other tables have: the tables disagree."
+        )
+    columns: Array = pair / total
+    return columns
+
+
+def as_marginals(marginals: Marginals | Mapping[str, Any]) -> Marginals:
+    """Tables, made from lists of counts or shares by name if need be."""
+    if isinstance(marginals, Marginals):
+        return marginals
+    if not isinstance(marginals, Mapping):
+        raise TypeError(
+            f"from_1d takes Marginals or a mapping such as {{'a': [0.3, 0.7]}}, got "
+            f"{type(marginals).__name__}."
+        )
+    return Marginals.from_tables({(name,): table for name, table in marginals.items()})

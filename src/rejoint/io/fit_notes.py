@@ -1,0 +1,102 @@
+"""What a model file says of the fit behind it: one schema, whoever writes it.
+
+All are optional, and plain JSON:
+
+``records``         number of records behind the model (the sum of their weights)
+``missing``         by variable, the share of empty cells among the records
+``source``          name of the file or folder that it was fitted to, without its folder
+``choice``          which estimator and rank were chosen, and why, in words
+``stop``            why the fit stopped and how good it is, in words
+``interrupted``     true where Ctrl-C ended it
+``seed``            of the fit
+``log_likelihood``  of the records
+``tables``          the tables that it was fitted to: ``names`` and ``total`` of each
+``fit``             ``tables`` that the model meets worst, worst first, each with ``names``, total
+                    variation ``distance``, what ``chance`` alone would make it (null if not
+                    known), ``records``; how many were ``checked`` of ``all``
+``rank_curve``      ranks tried: ``ranks``, ``scores``, ``errors``, ``tied``, ``criterion``
+``ratings``         columns of user, item and rating, where variables are items and levels their
+                    ratings
+``target``          names of the variables that it was trained to predict
+``class_names``     a name for each class
+"""
+
+from math import isfinite
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rejoint.marginals.marginals import Marginals
+from rejoint.records.records import Records
+
+if TYPE_CHECKING:
+    from rejoint.solver.result import FitResult  # for its name alone: it stands below
+
+
+def fit_notes(
+    result: "FitResult | None" = None,
+    *,
+    records: Records | None = None,
+    tables: Marginals | None = None,
+    source: str | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """Notes about a fit, as :func:`write_model` keeps them; see the schema of this module.
+
+    Parameters
+    ----------
+    result : FitResult, optional
+        What the fit returned.
+    records, tables : Records, Marginals, optional
+        What it was given.
+    source : str, optional
+        The file that they came from.
+    **more
+        Further notes; None is left out.
+
+    Examples
+    --------
+    >>> fit_notes(records=Records.of({"a": ["x", None]}), source="data/a.csv", seed=None)
+    {'source': 'a.csv', 'records': 2.0, 'missing': {'a': 0.5}}
+    """
+    notes: dict[str, Any] = {"source": None if source is None else PurePath(source).name}
+    if records is not None:
+        weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
+        gone = weight @ (records.codes < 0) / max(float(weight.sum()), 1e-300)
+        notes["records"] = float(weight.sum())
+        notes["missing"] = dict(zip(records.names, gone.round(6).tolist(), strict=True))
+    if tables is not None:
+        counted = tables.totals[tables.counted]
+        notes["records"] = float(counted.max()) if len(counted) else None
+        totals = np.where(tables.counted, tables.totals, np.nan)
+        notes["tables"] = [
+            {"names": list(names), "total": float(total) if isfinite(total) else None}
+            for names, total in zip(tables.subsets, totals, strict=True)
+        ]
+    if result is not None:
+        ended = any(run.reason == "interrupted" for run in result.starts)
+        value = result.log_likelihood
+        notes |= {
+            "choice": result.choice or None,
+            "stop": result.stop,
+            "interrupted": ended or None,
+            "log_likelihood": value if isfinite(value) else None,
+            "rank_curve": _curve(result),
+        }
+    return {key: value for key, value in (notes | more).items() if value is not None}
+
+
+def _curve(result: "FitResult") -> dict[str, Any] | None:
+    """The ranks that were tried, where one was chosen."""
+    found = result.selection
+    if found is None or not np.isfinite(found.scores).all():
+        return None
+    return {
+        "rank": found.rank,
+        "ranks": list(found.ranks),
+        "scores": found.scores.tolist(),
+        "errors": found.errors.tolist(),
+        "tied": list(found.tied),
+        "criterion": found.criterion,
+    }

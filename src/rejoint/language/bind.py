@@ -1,0 +1,168 @@
+"""A question in the terms of a domain: positions of variables, likelihoods of levels."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.language.grammar import parse
+from rejoint.language.match_levels import Levels, known, suggest
+from rejoint.language.query import Item, Name, Query
+from rejoint.language.tokens import QueryError, quote
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BoundQuery:
+    """A question whose names and labels were found.
+
+    Attributes
+    ----------
+    query : Query
+    text : str
+        What the positions in the question count in.
+    asked, against, by : tuple of int
+        Variables asked for, after the semicolon, and named without a value right of the bar.
+    events, evidence : dict of int to ndarray
+        By variable, a number for each level: conditions left and right of the bar.
+    words : dict of int to str
+        The evidence as it was written, by variable.
+    notes : tuple of str
+        How labels were understood where that is not plain.
+
+    Examples
+    --------
+    >>> bound = bind("P(a | b, c != x)", Domain.of({"a": 2, "b": 2, "c": ["x", "y"]}))
+    >>> bound.asked, bound.by, bound.evidence
+    ((0,), (1,), {2: array([0., 1.])})
+    """
+
+    query: Query
+    text: str
+    asked: tuple[int, ...]
+    against: tuple[int, ...]
+    by: tuple[int, ...]
+    events: dict[int, FloatArray]
+    evidence: dict[int, FloatArray]
+    words: dict[int, str]
+    notes: tuple[str, ...]
+
+    def error(self, reason: str, at: int | None = None) -> QueryError:
+        """Return an error at a place of the question; at its verb or count by default."""
+        return QueryError(reason, self.text, self.query.at if at is None else at)
+
+    def moved(self, places: Mapping[int, int]) -> Self:
+        """The same question to a domain in which variables stand at other places.
+
+        Examples
+        --------
+        >>> bind("P(b)", Domain.of({"a": 2, "b": 2})).moved({1: 0}).asked
+        (0,)
+        """
+        return replace(
+            self,
+            asked=tuple(places[n] for n in self.asked),
+            against=tuple(places[n] for n in self.against),
+            by=tuple(places[n] for n in self.by),
+            events={places[n]: meets for n, meets in self.events.items()},
+            evidence={places[n]: likelihood for n, likelihood in self.evidence.items()},
+            words={places[n]: words for n, words in self.words.items()},
+        )
+
+
+def bind(query: Query | str, domain: Domain) -> BoundQuery:
+    """Look up the names and labels of a question.
+
+    Parameters
+    ----------
+    query : Query or str
+        A text is parsed; of a question, the canonical text is what errors point into.
+    domain : Domain
+
+    Returns
+    -------
+    BoundQuery
+
+    Raises
+    ------
+    QueryError
+        For a name or level that is not there (with the nearest one), a variable named twice, a
+        comparison of what has no order, a number that would cut a bin.
+
+    Examples
+    --------
+    >>> bind("P(smoke = yess)", Domain.of({"smoke": ["yes", "no"]}))
+    Traceback (most recent call last):
+    ...
+    rejoint.language.tokens.QueryError: "smoke" has no level "yess"; its levels are "yes", "no". \
+Did you mean "yes"?
+        P(smoke = yess)
+                  ^
+    """
+    text = str(query) if isinstance(query, Query) else query
+    return _Binder(parse(text), text, domain).bound()
+
+
+class _Binder:
+    def __init__(self, query: Query, text: str, domain: Domain) -> None:
+        self.query, self.text, self.domain = query, text, domain
+        self.levels: dict[int, Levels] = {}
+
+    def bound(self) -> BoundQuery:
+        query = self.query
+        asked, events = self._split(query.asked)
+        against, _ = self._split(query.against)
+        by, evidence = self._split(query.given)
+        self._refuse_twice([*query.asked, *query.against, *query.given])
+        words: dict[int, str] = {}
+        for item in query.given:
+            if not isinstance(item, Name):
+                n = self._index(item.name)
+                words[n] = f"{words[n]}, {item}" if n in words else str(item)
+        notes = tuple(levels.note for levels in self.levels.values() if levels.note)
+        return BoundQuery(query, self.text, asked, against, by, events, evidence, words, notes)
+
+    def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
+        """Variables without a value, and the conditions; several on one variable all hold."""
+        names: list[int] = []
+        likelihoods: dict[int, FloatArray] = {}
+        for item in items:
+            if isinstance(item, Name):
+                names.append(self._index(item))
+                continue
+            n = self._index(item.name)
+            levels = self.levels.setdefault(n, Levels(self.domain.variables[n], self.text))
+            likelihoods[n] = likelihoods.get(n, 1.0) * levels.likelihood(item)
+        # Products of soft evidence may be tiny; only ratios matter.
+        scaled = {
+            n: likelihood / (likelihood.max() or 1.0) for n, likelihood in likelihoods.items()
+        }
+        return tuple(names), scaled
+
+    def _index(self, name: Name) -> int:
+        if name.text in self.domain:
+            return self.domain.index(name.text)
+        names = self.domain.names
+        near = suggest(name.text, names) or self._as_level(name.text)
+        near = near or f" The variables are {known(names)}."
+        raise QueryError(f"No variable is called {quote(name.text)}.{near}", self.text, name.at)
+
+    def _as_level(self, text: str) -> str:
+        """Advice where a label stands alone."""
+        owners = [v.name for v in self.domain if text in v.levels]
+        if not owners:
+            return ""
+        return f" It is a level of {quote(owners[0])}: write {Name(owners[0])} = {Name(text)}."
+
+    def _refuse_twice(self, items: Iterable[Item]) -> None:
+        seen: set[str] = set()
+        for item in items:
+            if isinstance(item, Name):
+                if item.text in seen:
+                    reason = f"{quote(item.text)} is there twice without a value."
+                    raise QueryError(reason, self.text, item.at)
+                seen.add(item.text)

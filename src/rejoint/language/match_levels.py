@@ -1,0 +1,223 @@
+"""Labels and comparisons of a question into levels of a variable."""
+
+import difflib
+from collections.abc import Sequence
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.labels import Bin
+from rejoint.domain.variable import Variable
+from rejoint.language.query import Among, Between, Bound, Condition, Label, Soft
+from rejoint.language.tokens import QueryError, quote
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_LONG = 100  # texts beyond this length get no suggestion: comparing them would take long
+
+
+def suggest(text: str, known: Sequence[str]) -> str:
+    """Return " Did you mean ...?" for the nearest of what is known, or nothing.
+
+    Examples
+    --------
+    >>> suggest("YES", ["no", "yes"]), suggest("smoek", ["smoke"]), suggest("zzz", ["smoke"])
+    (' Did you mean "yes"?', ' Did you mean "smoke"?', '')
+    """
+    if len(text) > _LONG:
+        return ""
+    short = [name for name in known if len(name) <= _LONG]
+    near = [name for name in short if name.casefold() == text.casefold()]
+    near = near or difflib.get_close_matches(text, short, n=1)
+    return f" Did you mean {quote(near[0])}?" if near else ""
+
+
+def known(texts: Sequence[str], most: int = 6) -> str:
+    """Write the first few of what is known.
+
+    Examples
+    --------
+    >>> known(["a", "b"]), known(["x"] * 9, most=2)
+    ('"a", "b"', '"x", "x", ... (9 in all)')
+    """
+    shown = ", ".join(quote(text) for text in texts[:most])
+    return shown if len(texts) <= most else f"{shown}, ... ({len(texts)} in all)"
+
+
+class Levels:
+    """The levels of one variable as questions name them.
+
+    Examples
+    --------
+    >>> from rejoint.language import parse
+    >>> age = Variable("age", (Bin(0, 18), Bin(18, 65), Bin(65, 99, True)))
+    >>> text = "P(age >= 18)"
+    >>> Levels(age, text).likelihood(parse(text).asked[0])
+    array([0., 1., 1.])
+    """
+
+    def __init__(self, variable: Variable, text: str) -> None:
+        self.variable, self.text = variable, text
+        self.read_as: dict[str, str] = {}  # numbers, and the bins around them
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The levels as they are written."""
+        return [str(level) for level in self.variable.levels]
+
+    @cached_property
+    def _by_text(self) -> dict[str, int]:
+        """Text of any level; where two are written alike, the one that is text itself."""
+        found = {text: i for i, text in reversed(list(enumerate(self.texts)))}
+        found |= {x: i for i, x in enumerate(self.variable.levels) if isinstance(x, str)}
+        for i, level in enumerate(self.variable.levels):
+            if isinstance(level, bool):
+                found.setdefault(str(level).lower(), i)
+        return found
+
+    @cached_property
+    def _by_number(self) -> dict[float, int]:
+        levels = enumerate(self.variable.levels)
+        return {x: i for i, x in levels if isinstance(x, (int, float)) and not isinstance(x, bool)}
+
+    def likelihood(self, condition: Condition) -> FloatArray:
+        """One number for each level: whether it meets the condition, or how likely it makes it."""
+        if isinstance(condition, Soft):
+            return self._soft(condition)
+        meets = self._among(condition) if isinstance(condition, Among) else self._between(condition)
+        return np.where(meets != condition.negated, 1.0, 0.0)
+
+    def code(self, label: Label) -> int:
+        """Position of the level that a label names; a number names the bin around it."""
+        if label.number:
+            number = _number(label.text)
+            code = self._by_number.get(number, self._by_text.get(label.text, -1))
+            if code >= 0:
+                return code
+            code = next((i for i, x in enumerate(self.variable.levels) if _holds(x, number)), -1)
+            if code >= 0:
+                self.read_as[label.text] = self.texts[code]
+        else:
+            code = self._by_text.get(label.text, -1)
+        if code < 0:
+            self._fail(
+                f"{quote(self.variable.name)} has no level {quote(label.text)}; its levels are "
+                f"{known(self.texts)}.{suggest(label.text, self.texts)}",
+                label,
+            )
+        return code
+
+    @property
+    def note(self) -> str:
+        """Which numbers were read as which bins, if any."""
+        if not self.read_as:
+            return ""
+        pairs = [f"{number} as {interval}" for number, interval in self.read_as.items()]
+        more = ", ..." if len(pairs) > 3 else ""
+        return f"Bins of {self.variable.name}: {', '.join(pairs[:3])}{more}."
+
+    def _fail(self, reason: str, label: Label) -> NoReturn:
+        raise QueryError(reason, self.text, label.at)
+
+    def _among(self, condition: Among) -> BoolArray:
+        meets = np.zeros(len(self.variable), dtype=bool)
+        meets[[self.code(label) for label in condition.labels]] = True
+        return meets
+
+    def _soft(self, condition: Soft) -> FloatArray:
+        likelihood = np.zeros(len(self.variable))
+        seen: set[int] = set()
+        for label, number in condition.likelihoods:
+            code = self.code(label)
+            if code in seen:
+                self._fail(f"The level {quote(self.texts[code])} is there twice.", label)
+            seen.add(code)
+            likelihood[code] = float(number.text)
+            if not np.isfinite(likelihood[code]):
+                self._fail("This number is too large.", number)
+        if not likelihood.any():
+            self._fail("One likelihood at least must be above zero.", condition.likelihoods[0][1])
+        return np.asarray(likelihood / likelihood.max())
+
+    def _between(self, condition: Between) -> BoolArray:
+        self._check_order(condition)
+        meets = np.ones(len(self.variable), dtype=bool)
+        if condition.low is not None:
+            meets &= ~self._below(condition.low, inclusive=not condition.low.included)
+        if condition.high is not None:
+            meets &= self._below(condition.high, inclusive=condition.high.included)
+        return meets
+
+    def _check_order(self, condition: Between) -> None:
+        numbers = len(self._by_number) == len(self.variable)
+        if self.variable.kind == "nominal" and not numbers:
+            name = self.variable.name
+            raise QueryError(
+                f"{quote(name)} is nominal: its levels have no order to compare by. List the "
+                f"levels that are meant ({name} in {{...}}), or declare the variable ordinal when "
+                "the data are read.",
+                self.text,
+                condition.name.at,
+            )
+
+    def _below(self, bound: Bound, inclusive: bool) -> BoolArray:
+        """Which levels lie below a bound, or at it if that is inclusive."""
+        number = _number(bound.label.text) if bound.label.number else None
+        if number is not None and self.variable.kind == "binned":
+            return self._bins_below(bound, number, inclusive)
+        if len(self._by_number) == len(self.variable):
+            levels = list(self._by_number)  # as they are: whole numbers may exceed any float
+            limit = levels[self.code(bound.label)] if number is None else number
+            return np.array([x <= limit if inclusive else x < limit for x in levels])
+        places = np.arange(len(self.variable))
+        code = self.code(bound.label)
+        return places <= code if inclusive else places < code
+
+    def _bins_below(self, bound: Bound, number: float, inclusive: bool) -> BoolArray:
+        bins = [level for level in self.variable.levels if isinstance(level, Bin)]
+        below = np.array([_is_below(b, number, inclusive) for b in bins])
+        above = np.array([_is_above(b, number, inclusive) for b in bins])
+        cut = np.flatnonzero(~below & ~above)
+        if len(cut):
+            split = bins[cut[0]]
+            self._fail(
+                f"The bin {split} of {quote(self.variable.name)} would be cut at "
+                f"{bound.label.text}, and how its share is spread within it is not known: "
+                f"{_way_out(split, number)}.",
+                bound.label,
+            )
+        return below
+
+
+def _is_below(interval: Bin, number: float, inclusive: bool) -> bool:
+    """Whether all of a bin is below a number (or at it, if inclusive)."""
+    if interval.closed_right and np.isfinite(interval.right):
+        return interval.right <= number if inclusive else interval.right < number
+    return interval.right <= number
+
+
+def _is_above(interval: Bin, number: float, inclusive: bool) -> bool:
+    """Whether all of a bin is above a number (or at it, unless inclusive)."""
+    return interval.left > number if inclusive else interval.left >= number
+
+
+def _way_out(split: Bin, number: float) -> str:
+    if number == split.left:
+        return f"it holds {number:.15g} itself, so write < or >="
+    if number == split.right:
+        return f"it holds {number:.15g} itself, so write <= or >"
+    edges = [f"{edge:.15g}" for edge in split[:2] if np.isfinite(edge)]
+    return f"compare with {' or '.join(edges)}" if edges else "it is the only one"
+
+
+def _holds(level: object, number: float) -> bool:
+    return isinstance(level, Bin) and number in level
+
+
+def _number(text: str) -> float:
+    """The number that a word reads as; whole numbers exactly, where they are not absurd."""
+    digits = text.lstrip("+-")
+    return int(text) if len(digits) <= 300 and digits.isdecimal() else float(text)

@@ -1,0 +1,264 @@
+"""How well a model meets tables: each table's distance, what chance allows, its worst cell."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.marginals.moments import Moment
+from rejoint.marginals.store import TableStore
+from rejoint.messages import remark
+
+Array = NDArray[np.float64]
+Subset = tuple[int, ...]
+
+#: Tables from elsewhere that differ by more than this share of the mass are remarked upon. Sums
+#: of rounded shares differ by less.
+THRESHOLD = 0.01
+
+
+class Disagreement(NamedTuple):
+    """Two tables that differ on what they share, and by how much of the mass.
+
+    Examples
+    --------
+    >>> Disagreement(("a", "b"), ("b", "c"), ("b",), 0.25).distance
+    0.25
+    """
+
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+    shared: tuple[str, ...]
+    distance: float
+
+
+def disagreements(store: TableStore) -> list[Disagreement]:
+    """List where tables with records differ on what they share, worst first.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> domain = Domain.of({"a": 2, "b": 2})
+    >>> disagreements(TableStore(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
+    [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
+    """
+    # Guesses in cells that are not known would make agreement or strife where there is none.
+    full = [i for i in range(len(store)) if store.totals[i] > 0 and store.unknown_of(i) is None]
+    subsets = [store.index_subsets[i] for i in full]
+    found = furthest_apart(subsets, [store.shares(i) for i in full])
+    names = store.domain.names
+    return [
+        Disagreement(
+            store.subsets[full[i]], store.subsets[full[j]], tuple(names[n] for n in s), distance
+        )
+        for i, j, s, distance in found
+    ]
+
+
+def remark_on_disagreements(store: TableStore) -> None:
+    """Name the worst disagreement of tables, and moments that tables contradict.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> remark_on_disagreements(TableStore(Domain.of({"a": 2}), ((0,),), [3, 1]))
+    """
+    for worst in disagreements(store)[:1]:
+        if worst.distance > THRESHOLD:
+            remark(
+                f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
+                f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
+                "them; m.disagreements() lists all. A fit finds a compromise."
+            )
+    for moment in store.moments:
+        _remark_on_moment(store, moment)
+
+
+def _remark_on_moment(store: TableStore, moment: Moment) -> None:
+    if not any(set(moment.variables) <= set(s) for s in store.index_subsets):
+        return
+    names = [store.domain.names[n] for n in moment.variables]
+    found = moment.expectation(store.marginal(names))
+    low, high = moment.range
+    if abs(found - moment.value) > THRESHOLD * (high - low):
+        remark(
+            f"The {moment.label} is given as {moment.value:g}, but the table that holds "
+            f"{', '.join(names)} says {found:g}. A fit finds a compromise."
+        )
+
+
+def furthest_apart(
+    subsets: Sequence[Subset], tables: Sequence[Array]
+) -> list[tuple[int, int, Subset, float]]:
+    """Compare share tables on what they share; worst first.
+
+    For each set of variables that is exactly what some two tables share there is one entry:
+    the two tables that are furthest apart on it, and their total variation distance.
+
+    Examples
+    --------
+    >>> a, b = np.array([[0.5, 0.0], [0.0, 0.5]]), np.array([[0.25, 0.0], [0.25, 0.5]])
+    >>> furthest_apart([(0, 1), (1, 2)], [a, b])
+    [(0, 1, (1,), 0.25)]
+    """
+    found = []
+    for shared, members in _holders(subsets).items():
+        worst = _worst(shared, members, subsets, tables)
+        if worst is not None:
+            found.append(worst)
+    return sorted(found, key=lambda entry: -entry[3])
+
+
+def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
+    """Every set of variables that two tables or more hold, and which tables those are."""
+    holders: dict[Subset, list[int]] = defaultdict(list)
+    for i, subset in enumerate(subsets):
+        for size in range(1, len(subset) + 1):
+            for shared in combinations(subset, size):
+                holders[shared].append(i)
+    return {shared: members for shared, members in holders.items() if len(members) > 1}
+
+
+def _worst(
+    shared: Subset, members: list[int], subsets: Sequence[Subset], tables: Sequence[Array]
+) -> tuple[int, int, Subset, float] | None:
+    from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
+
+    parts = np.stack([_down(subsets[i], tables[i], shared) for i in members])
+    distance = 0.5 * cdist(parts, parts, metric="cityblock")
+    # Pairs that share more than this set are compared on all they share, not here.
+    holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
+    for row, i in enumerate(members):
+        holds[row, list(subsets[i])] = 1
+    exactly = np.triu(holds @ holds.T == len(shared), k=1)
+    if not exactly.any():
+        return None
+    first, second = np.unravel_index(np.argmax(np.where(exactly, distance, -1.0)), distance.shape)
+    return members[first], members[second], shared, float(distance[first, second])
+
+
+def _down(subset: Subset, table: Array, shared: Subset) -> Array:
+    """Sum a table down to some of its variables, flattened."""
+    rest = tuple(axis for axis, n in enumerate(subset) if n not in shared)
+    flat: Array = table.sum(axis=rest).ravel()
+    return flat
+
+
+class TableFit(NamedTuple):
+    """One table against a model's.
+
+    ``distance`` is the total variation: the share of the mass that is in the wrong cells.
+    ``chance`` is what it would be on average if the model were right and the table a sample of
+    its number of records; NaN for shares, whose number is not known. ``cell`` is the one that is
+    furthest off, ``given`` and ``model`` its share in either.
+
+    Examples
+    --------
+    >>> TableFit(("a",), 0.02, 0.01, {"a": "x"}, 0.52, 0.50).distance
+    0.02
+    """
+
+    names: tuple[str, ...]
+    distance: float
+    chance: float
+    cell: dict[str, Level]
+    given: float
+    model: float
+
+
+class Fits(tuple[TableFit, ...]):
+    """Tables against a model's, worst first; as text, a table of the worst."""
+
+    most = 20
+
+    def __repr__(self) -> str:
+        if not self:
+            return "no tables"
+        head = ("table", "distance", "by chance", "worst cell", "given", "model")
+        lines = [head, *(_line(fit) for fit in self[: self.most])]
+        width = [max(len(line[i]) for line in lines) for i in range(len(head))]
+        rows = ("  ".join(c.ljust(w) for c, w in zip(line, width, strict=True)) for line in lines)
+        text = "\n".join(row.rstrip() for row in rows)
+        left = len(self) - self.most
+        return text + (f"\n... and {left:,} more, each met better" if left > 0 else "")
+
+
+def _line(fit: TableFit) -> tuple[str, ...]:
+    cell = ", ".join(f"{name}={level}" for name, level in fit.cell.items())
+    chance = "-" if np.isnan(fit.chance) else f"{fit.chance:.4f}"
+    numbers = (f"{fit.given:.4f}", f"{fit.model:.4f}")
+    return (", ".join(fit.names), f"{fit.distance:.4f}", chance, cell, *numbers)
+
+
+def compare(store: TableStore, model: Any) -> Fits:
+    """Set each table beside that of a model, worst first; unknown cells are left out of it.
+
+    Examples
+    --------
+    >>> from rejoint.domain import Domain
+    >>> domain = Domain.of({"a": ["x", "y"]})
+    >>> table, even = (TableStore(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
+    >>> compare(table, even)
+    table  distance  by chance  worst cell  given   model
+    a      0.2500    0.0631     a=x         0.7500  0.5000
+    """
+    found = [_fit(store, i, model) for i in range(len(store)) if store.totals[i] > 0]
+    return Fits(sorted(found, key=lambda fit: -fit.distance))
+
+
+def _fit(store: TableStore, i: int, model: Any) -> TableFit:
+    names = store.subsets[i]
+    given, found = store.shares(i), aligned(model, store.domain.project(names))
+    gap = np.abs(given - found)
+    cells = store.unknown_of(i)
+    if cells is not None:
+        gap.ravel()[cells.places] = 0.0
+    at = np.unravel_index(int(np.argmax(gap)), gap.shape)
+    labels = {
+        name: store.domain[name].levels[int(code)] for name, code in zip(names, at, strict=True)
+    }
+    chance = expected_distance(found, float(store.totals[i])) if store.counted[i] else np.nan
+    strange = max(0.0, 1.0 - float(found.sum()))  # at levels that the table does not have
+    half = 0.5 * (float(gap.sum()) + strange)
+    return TableFit(names, half, chance, labels, float(given[at]), float(found[at]))
+
+
+def aligned(model: Any, domain: Domain) -> Array:
+    """A model's table with the levels of a domain, in its order; zero where it lacks one.
+
+    Examples
+    --------
+    >>> other = TableStore(Domain.of({"a": ["y", "x"]}), ((0,),), [1, 3])
+    >>> aligned(other, Domain.of({"a": ["x", "y", "z"]}))
+    array([0.75, 0.25, 0.  ])
+    """
+    found = np.asarray(model.marginal(list(domain.names)))
+    for axis, variable in enumerate(domain):
+        levels = model.domain[variable.name].levels
+        if levels == variable.levels:
+            continue
+        places = {level: code for code, level in enumerate(levels)}
+        nothing = np.zeros_like(found.take([0], axis=axis))
+        found = np.concatenate([found, nothing], axis=axis)
+        found = found.take([places.get(level, len(levels)) for level in variable.levels], axis=axis)
+    return found
+
+
+def expected_distance(shares: Array, records: float) -> float:
+    """Average total variation between shares and a sample of so many records.
+
+    A count is nearly normal where many are expected, ``E|k - m| = sqrt(2 v / pi)``; where few
+    are, it is nearly zero or one, ``E|k - m| = 2 m``. The smaller of the two bounds both.
+
+    Examples
+    --------
+    >>> round(expected_distance(np.array([0.5, 0.5]), 100), 4)
+    0.0399
+    """
+    spread = np.sqrt(2.0 * shares * (1.0 - shares) / (np.pi * records))
+    return 0.5 * float(np.minimum(spread, 2.0 * shares).sum())

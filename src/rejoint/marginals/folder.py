@@ -1,0 +1,258 @@
+"""Tables kept in a folder: a CSV file for each, which anybody can read, and ``tables.json``.
+
+The CSV files are in long form, cells that are zero left out. ``tables.json`` has what they cannot
+say: variables and their levels in order and type, weights, bounds of cells that are not known,
+moments. A folder is written beside its place and then moved there: all of it or nothing.
+"""
+
+import csv
+import json
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.marginals.moments import Moment
+from rejoint.marginals.store import TableStore
+from rejoint.marginals.suppression import UnknownCells
+
+FORMAT, SCHEMA, MANIFEST = "rejoint.tables", 1, "tables.json"
+UNKNOWN = "*"
+
+
+def write_tables(store: TableStore, folder: str | os.PathLike[str]) -> None:
+    """Write tables to a folder; ``Marginals.read(folder)`` gives them back exactly.
+
+    Parameters
+    ----------
+    store : Marginals
+        The tables.
+    folder : path
+        A new or empty folder, or one that this function wrote, which is replaced.
+
+    Examples
+    --------
+    >>> import rejoint as rj, tempfile
+    >>> m = rj.Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_tables(m, folder)
+    ...     sorted(os.listdir(folder))
+    ['0_a__b.csv', 'tables.json']
+    """
+    target = Path(os.path.realpath(folder))
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"Cannot write '{folder}': there is no folder '{target.parent}'.")
+    if target.exists() and not target.is_dir():
+        raise FileExistsError(f"Cannot write '{folder}': there is a file of that name.")
+    if target.exists() and any(target.iterdir()) and find_folder(target) is None:
+        raise FileExistsError(f"Cannot write '{folder}': it holds other files; name a new folder.")
+    for variable in store.domain:
+        if len({str(level) for level in variable.levels}) < len(variable):
+            raise ValueError(
+                f"Variable {variable.name!r} has levels that look the same as text: rename them."
+            )
+    mark = secrets.token_hex(4)
+    aside = target.with_name(f".{target.name}.{mark}.tmp")
+    try:
+        aside.mkdir()
+        _write(store, aside)
+        _put(aside, target, mark)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def _put(aside: Path, target: Path, mark: str) -> None:
+    """Move a folder into place; what was there before comes back if that fails."""
+    if not target.exists():
+        os.rename(aside, target)
+        return
+    old = target.with_name(f".{target.name}.{mark}.old")
+    os.rename(target, old)
+    try:
+        os.rename(aside, target)
+    except BaseException:
+        os.rename(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _write(store: TableStore, folder: Path) -> None:
+    entries, digits = [], len(str(max(len(store) - 1, 0)))
+    for i, names in enumerate(store.subsets):
+        plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
+        file = f"{i:0{digits}d}_{plain}.csv"
+        kind = "count" if store.counted[i] else "share"
+        with open(folder / file, "w", encoding="utf-8", newline="") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            writer.writerow([*names, kind])
+            writer.writerows(_cells(store, i))
+            _sync(out)
+        weight = float(store.table_weight[i])
+        entries.append({"file": file, "variables": names, "numbers": kind, "weight": weight})
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "schema": SCHEMA,
+        "domain": store.domain.to_json(),
+        "tables": entries,
+    }
+    if store.unknown is not None:
+        manifest["unknown"] = _unknown_to_json(store)
+    if store.moments:
+        manifest["moments"] = [_moment_to_json(moment) for moment in store.moments]
+    with open(folder / MANIFEST, "w", encoding="utf-8") as out:
+        json.dump(manifest, out, ensure_ascii=False, indent=1, allow_nan=False)
+        _sync(out)
+
+
+def _sync(file: Any) -> None:
+    """A full disk shall show now, not after the folder is in its place."""
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def _cells(store: TableStore, i: int) -> Iterator[list[str]]:
+    """Rows of one table: labels, and the number as short as it can be without loss."""
+    table = store.counts_of(i)
+    cells = store.unknown_of(i)
+    gone = set() if cells is None else set(cells.places.tolist())
+    variables = [store.domain[n] for n in store.index_subsets[i]]
+    there = np.flatnonzero(table.ravel())
+    for place in sorted({*there.tolist(), *gone}):
+        at = np.unravel_index(place, table.shape)
+        labels = [str(v.levels[int(code)]) for v, code in zip(variables, at, strict=True)]
+        yield [*labels, UNKNOWN if place in gone else _text(float(table[at]))]
+
+
+def _text(value: float) -> str:
+    return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
+
+
+def _unknown_to_json(store: TableStore) -> dict[str, Any]:
+    cells = store.unknown
+    assert cells is not None
+    return {
+        "places": cells.places.tolist(),
+        "low": cells.low.tolist(),
+        "high": [value if np.isfinite(value) else None for value in cells.high.tolist()],
+        "guess": store.flat[cells.places].tolist(),
+        "sums": [[members.tolist(), value] for members, value in cells.sums],
+    }
+
+
+def _moment_to_json(moment: Moment) -> dict[str, Any]:
+    vectors = [vector.tolist() for vector in moment.vectors]
+    return {
+        "variables": moment.variables,
+        "vectors": vectors,
+        "value": moment.value,
+        "label": moment.label,
+    }
+
+
+def find_folder(paths: Any) -> Path | None:
+    """The folder, if :func:`write_tables` made it.
+
+    Examples
+    --------
+    >>> find_folder("no such folder") is None
+    True
+    """
+    if not isinstance(paths, str | os.PathLike) or not Path(paths, MANIFEST).is_file():
+        return None
+    try:
+        manifest = json.loads(Path(paths, MANIFEST).read_text(encoding="utf-8"))
+    except ValueError:
+        return None
+    known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
+    return Path(paths) if known else None
+
+
+def read_folder(folder: Path) -> dict[str, Any]:
+    """The parts of the Marginals that :func:`write_tables` wrote.
+
+    Examples
+    --------
+    >>> import rejoint as rj, tempfile
+    >>> m = rj.Marginals.from_tables({("a", "b"): [[0.1, 0.2], [0.3, 0.4]]})
+    >>> with tempfile.TemporaryDirectory() as name:
+    ...     write_tables(m, name)
+    ...     read_folder(Path(name))["flat"]
+    array([0.1, 0.2, 0.3, 0.4])
+    """
+    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    if manifest.get("schema", 0) > SCHEMA:
+        raise ValueError(
+            f"'{folder}' has schema version {manifest['schema']}; this rejoint reads versions up "
+            f"to {SCHEMA}: update rejoint to read it."
+        )
+    try:
+        return _read(folder, manifest)
+    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        raise ValueError(
+            f"'{folder / MANIFEST}' is not as rejoint writes it ({error!r}): write it again, or "
+            "remove the file to have the tables read for themselves."
+        ) from error
+
+
+def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
+    domain = Domain.from_json(manifest["domain"])
+    entries = manifest["tables"]
+    subsets = tuple(tuple(domain.indices(entry["variables"])) for entry in entries)
+    tables = [_read_table(folder, domain, entry) for entry in entries]
+    flat = np.concatenate([*tables, np.empty(0)])
+    parts: dict[str, Any] = {
+        "domain": domain,
+        "index_subsets": subsets,
+        "table_weight": np.array([float(entry["weight"]) for entry in entries]),
+        "counted": np.array([entry["numbers"] == "count" for entry in entries], dtype=bool),
+        "moments": tuple(_moment_of_json(moment) for moment in manifest.get("moments", ())),
+    }
+    if "unknown" in manifest:
+        cells = manifest["unknown"]
+        places = np.array(cells["places"], dtype=np.intp)
+        flat[places] = cells["guess"]
+        high = np.array([np.inf if value is None else value for value in cells["high"]])
+        sums = tuple((np.array(m, dtype=np.intp), float(value)) for m, value in cells["sums"])
+        parts["unknown"] = UnknownCells(places, np.array(cells["low"], dtype=float), high, sums)
+    if np.isnan(flat).any():
+        raise ValueError(f"'{folder}': a cell is marked as not known, but tables.json is not told.")
+    return {**parts, "flat": flat}
+
+
+def _moment_of_json(plain: dict[str, Any]) -> Moment:
+    vectors = tuple(np.array(vector, dtype=float) for vector in plain["vectors"])
+    return Moment(tuple(plain["variables"]), vectors, float(plain["value"]), plain["label"])
+
+
+def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[np.float64]:
+    file = str(entry["file"])
+    if Path(file).name != file:
+        raise ValueError(f"'{folder / MANIFEST}' names '{file}', which is not in its folder.")
+    variables = [domain[name] for name in entry["variables"]]
+    codes: list[dict[str, int]] = [
+        {str(level): i for i, level in enumerate(v.levels)} for v in variables
+    ]
+    table = np.zeros([len(v) for v in variables])
+    with open(folder / file, encoding="utf-8", newline="") as text:
+        rows = csv.reader(text, strict=True)
+        header = next(rows, [])
+        if header[:-1] != list(entry["variables"]):
+            raise ValueError(f"'{folder / file}': its header is not that of tables.json.")
+        for row in rows:
+            try:
+                at = tuple(code[label] for code, label in zip(codes, row[:-1], strict=True))
+                table[at] = np.nan if row[-1] == UNKNOWN else float(row[-1])
+            except (KeyError, ValueError) as error:
+                raise ValueError(
+                    f"'{folder / file}', line {rows.line_num}: {row} is no cell of "
+                    f"{entry['variables']} ({error})."
+                ) from error
+    return table.ravel()

@@ -1,0 +1,332 @@
+"""Which tables to count: all subsets of an order, given subsets, or a random cover.
+
+A *cover* is a list of subsets in which every variable occurs. Whatever is asked for is priced
+before anything is allocated: all triples of 1,000 variables are 166 million tables.
+"""
+
+import os
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from math import comb, prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import plural
+
+Subset = tuple[int, ...]
+
+#: Below this many subsets of an order they are listed and drawn from; above, drawn one by one.
+LISTED = 2_000_000
+
+
+def random_cover(
+    n_variables: int, order: int, sample: int, rng: np.random.Generator
+) -> tuple[Subset, ...]:
+    """Draw ``sample`` distinct subsets that cover every variable and all the pairs they can.
+
+    First the variables, shuffled, are cut into groups of ``order``, so that each occurs. Then,
+    greedily, each further subset starts from a pair not yet covered and takes the variables
+    that bring the most new pairs. Once all pairs are covered the rest are drawn at random.
+
+    Parameters
+    ----------
+    n_variables, order, sample : int
+        ``sample`` at or above the number of all subsets gives all of them.
+    rng : numpy.random.Generator
+        Source of randomness.
+
+    Examples
+    --------
+    >>> cover = random_cover(6, 3, 8, np.random.default_rng(0))
+    >>> len(cover), sorted({n for s in cover for n in s})
+    (8, [0, 1, 2, 3, 4, 5])
+    """
+    if sample >= comb(n_variables, order):
+        return tuple(combinations(range(n_variables), order))
+    least = -(-n_variables // order)
+    if sample < least:
+        raise ValueError(
+            f"sample={sample} tables of order {order} cannot cover {n_variables} variables: "
+            f"that takes at least {least}."
+        )
+    chosen = dict.fromkeys(_groups(n_variables, order, rng))
+    if order > 1:
+        _cover_pairs(chosen, n_variables, order, sample, rng)
+    _fill(chosen, n_variables, order, sample, rng)
+    return tuple(sorted(chosen))
+
+
+def _groups(n_variables: int, order: int, rng: np.random.Generator) -> list[Subset]:
+    """Cut the shuffled variables into groups; the last one is filled up from the first."""
+    shuffled = rng.permutation(n_variables)
+    cuts = [shuffled[i : i + order] for i in range(0, n_variables, order)]
+    cuts[-1] = np.concatenate([cuts[-1], shuffled[: order - len(cuts[-1])]])
+    return [tuple(sorted(int(n) for n in cut)) for cut in cuts]
+
+
+def _cover_pairs(
+    chosen: dict[Subset, None], n_variables: int, order: int, sample: int, rng: np.random.Generator
+) -> None:
+    """Add subsets, each with the most new pairs, until all pairs are covered or ``sample`` is."""
+    new = np.ones((n_variables, n_variables), dtype=np.int8)
+    np.fill_diagonal(new, 0)
+    for subset in chosen:
+        new[np.ix_(subset, subset)] = 0
+    open_pairs = new.sum(axis=1, dtype=np.int64)  # how many partners each variable still lacks
+    while len(chosen) < sample and open_pairs.any():
+        subset = _most_new(new, open_pairs, order, rng)
+        chosen[subset] = None
+        block = np.ix_(subset, subset)
+        open_pairs[list(subset)] -= new[block].sum(axis=1)
+        new[block] = 0
+
+
+def _most_new(
+    new: NDArray[np.int8], open_pairs: NDArray[np.int64], order: int, rng: np.random.Generator
+) -> Subset:
+    """Grow one subset from the variable that lacks most partners; ties are broken at random."""
+    noise = rng.random(len(new))
+    members = [int(np.argmax(open_pairs + noise))]
+    gain = new[members[0]].astype(np.float64)
+    while len(members) < order:
+        # New pairs count first; then variables that lack many partners, so that none lags behind.
+        score = gain + (open_pairs + noise) / (len(new) + 1)
+        score[members] = -1.0
+        members.append(int(np.argmax(score)))
+        gain += new[members[-1]]
+    return tuple(sorted(members))
+
+
+def _fill(
+    chosen: dict[Subset, None], n_variables: int, order: int, sample: int, rng: np.random.Generator
+) -> None:
+    """Add random subsets not yet chosen until there are ``sample``."""
+    if len(chosen) >= sample:
+        return
+    if comb(n_variables, order) <= LISTED:
+        rest = [s for s in combinations(range(n_variables), order) if s not in chosen]
+        for i in rng.choice(len(rest), sample - len(chosen), replace=False):
+            chosen[rest[i]] = None
+        return
+    while len(chosen) < sample:
+        drawn = rng.choice(n_variables, order, replace=False)
+        chosen[tuple(sorted(int(n) for n in drawn))] = None
+
+
+#: Memory that the tables of one call may take unless ``memory_limit`` says otherwise: 4 GiB, or
+#: half of the machine's memory where that is less.
+MEMORY_LIMIT = 4 * 2**30
+
+#: Rough bytes that a table costs besides its cells: the tuple of its variables, its offsets.
+OVERHEAD = 120
+
+
+def choose_subsets(
+    domain: Domain,
+    order: int | Sequence[int] | None = None,
+    subsets: Iterable[str | Sequence[str]] | None = None,
+    sample: int | None = None,
+    limit: float | None = None,
+    random_state: int | np.random.Generator | None = None,
+) -> tuple[Subset, ...]:
+    """Return the subsets asked for: all of an order (3 by default), given ones, or a cover.
+
+    Examples
+    --------
+    >>> choose_subsets(Domain.of_shape([2, 2, 2]))
+    ((0, 1, 2),)
+    >>> choose_subsets(Domain.of_shape([2, 2, 2]), subsets=["x1", ("x0", "x2")])
+    ((1,), (0, 2))
+    """
+    if subsets is not None:
+        if order is not None or sample is not None:
+            raise ValueError("Give subsets=, or order= (with or without sample=), not both.")
+        return subsets_by_name(domain, subsets, limit)
+    order = min(3, len(domain)) if order is None else order
+    if sample is None:
+        return subsets_of_order(domain, order, limit)
+    if not isinstance(order, int | np.integer):
+        raise ValueError(f"sample= draws subsets of one order, got order={order!r}.")
+    check_order(order, len(domain))
+    if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
+        raise TypeError(f"sample must be a whole number of tables, got {sample!r}.")
+    rng = np.random.default_rng(random_state)
+    cover = random_cover(len(domain), int(order), int(sample), rng)
+    check_memory(domain, cover, limit)
+    return cover
+
+
+def memory_limit(limit: float | None = None) -> float:
+    """Return the bytes that tables may take: ``limit``, or the default for this machine.
+
+    Examples
+    --------
+    >>> memory_limit(1e6)
+    1000000.0
+    >>> memory_limit() <= MEMORY_LIMIT
+    True
+    """
+    if limit is not None:
+        return float(limit)
+    try:
+        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # no sysconf on Windows
+        return float(MEMORY_LIMIT)
+    return float(min(MEMORY_LIMIT, physical / 2))
+
+
+def memory_of_order(shape: Sequence[int], order: int) -> tuple[int, int]:
+    """Return how many tables all subsets of an order are, and the bytes they take.
+
+    The number of cells is the elementary symmetric polynomial of the level counts, so nothing
+    is enumerated.
+
+    Examples
+    --------
+    >>> memory_of_order([5] * 20, 3)[0]
+    1140
+    """
+    cells = [1] + [0] * order
+    for levels in shape:
+        for d in range(order, 0, -1):
+            cells[d] += levels * cells[d - 1]
+    tables = comb(len(shape), order)
+    return tables, 8 * cells[order] + OVERHEAD * tables
+
+
+def memory_of_subsets(shape: Sequence[int], subsets: Sequence[Subset]) -> int:
+    """Return the bytes that the tables of these subsets take.
+
+    Examples
+    --------
+    >>> memory_of_subsets([5] * 20, [(0, 1, 2)])
+    1120
+    """
+    return sum(8 * prod(shape[n] for n in s) + OVERHEAD for s in subsets)
+
+
+def in_words(size: float) -> str:
+    """Write a number of bytes for people.
+
+    Examples
+    --------
+    >>> in_words(166_167_000 * 1000)
+    '154.8 GiB'
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:,.1f} TiB"
+
+
+def subsets_of_order(
+    domain: Domain, order: int | Sequence[int], limit: float | None = None
+) -> tuple[Subset, ...]:
+    """Return all subsets of one order, or of several, after checking that their tables fit.
+
+    Examples
+    --------
+    >>> subsets_of_order(Domain.of_shape([2, 2, 2]), 2)
+    ((0, 1), (0, 2), (1, 2))
+    """
+    n = len(domain)
+    orders = [check_order(k, n) for k in (order if isinstance(order, Sequence) else [order])]
+    if not orders:
+        raise ValueError("order is an empty list: give at least one number of variables.")
+    found = [memory_of_order(domain.shape, k) for k in orders]
+    tables, size = sum(t for t, _ in found), sum(b for _, b in found)
+    if size > memory_limit(limit):
+        raise ValueError(
+            f"All {tables:,} tables of order {_listed(orders)} over {n:,} variables would take "
+            f"{in_words(size)}, more than the limit of {in_words(memory_limit(limit))}. Count "
+            "chosen tables (subsets=[...]), a lower order (order=2), or a random cover "
+            f"(order={max(orders)}, sample=20000); memory_limit= raises the limit (in bytes). "
+            "Where there are records, rejoint.estimate needs no tables."
+        )
+    return tuple(s for k in orders for s in combinations(range(n), k))
+
+
+def check_order(order: object, n_variables: int) -> int:
+    """Return an order, or raise an error with words unless it is one of 1..n_variables.
+
+    Examples
+    --------
+    >>> check_order(3, 20)
+    3
+    """
+    if isinstance(order, bool) or not isinstance(order, int | np.integer):
+        raise TypeError(f"order must be a whole number or a list of them, got {order!r}.")
+    if not 1 <= order <= n_variables:
+        raise ValueError(
+            f"order={order} asks for tables of {order} variables, but the data have "
+            f"{n_variables}: give an order between 1 and {n_variables}."
+        )
+    return int(order)
+
+
+def _listed(orders: Sequence[int]) -> str:
+    return " and ".join(str(k) for k in orders)
+
+
+def subsets_by_name(
+    domain: Domain, subsets: Iterable[str | Sequence[str]], limit: float | None = None
+) -> tuple[Subset, ...]:
+    """Turn subsets of names into increasing indices; order of the list is kept.
+
+    Examples
+    --------
+    >>> subsets_by_name(Domain.of_shape([2, 2, 2]), [("x2", "x0"), "x1"])
+    ((0, 2), (1,))
+    """
+    if isinstance(subsets, str):
+        raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
+    found: dict[Subset, object] = {}
+    for given in subsets:
+        subset = indices_of(domain, given)
+        if subset in found:
+            raise ValueError(
+                f"The subset {given!r} is asked for twice (before as {found[subset]!r}): "
+                "the order of variables makes no other table; list each set once."
+            )
+        found[subset] = given
+    if not found:
+        raise ValueError("subsets is empty: name at least one table, for example [('a', 'b')].")
+    check_memory(domain, tuple(found), limit)
+    return tuple(found)
+
+
+def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None = None) -> None:
+    """Raise an error with words if the tables of these subsets would not fit.
+
+    Examples
+    --------
+    >>> check_memory(Domain.of_shape([2, 2]), [(0, 1)])
+    """
+    size = memory_of_subsets(domain.shape, subsets)
+    if size > memory_limit(limit):
+        raise ValueError(
+            f"The {plural(len(subsets), 'table')} asked for would take {in_words(size)}, more "
+            f"than the limit of {in_words(memory_limit(limit))}: ask for fewer or smaller ones, "
+            "or raise memory_limit= (in bytes)."
+        )
+
+
+def indices_of(domain: Domain, names: str | Sequence[str]) -> Subset:
+    """Return the increasing indices of one subset of names.
+
+    Examples
+    --------
+    >>> indices_of(Domain.of_shape([2, 2, 2]), ("x2", "x0"))
+    (0, 2)
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    if not listed:
+        raise ValueError("A subset without variables was given: name at least one variable.")
+    subset = domain.indices(listed)
+    if len(set(subset)) < len(subset):
+        twice = next(n for n in listed if listed.count(n) > 1)
+        raise ValueError(f"The subset {names!r} names {twice!r} twice: name each variable once.")
+    return tuple(sorted(subset))

@@ -1,0 +1,220 @@
+"""Cells that are not known: what bounds them, and how a model's prediction fills them.
+
+A fit that takes a held-back cell for zero is drawn towards zero there. Here such a cell is an
+unknown: it is filled by what the model expects, within what is known of it, and the model is
+fitted again (see ``factorization.filling``). For counts that is EM: the expectation of a Poisson
+count given its bounds, then scaled so that published totals are met.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Places = NDArray[np.intp]
+
+#: Wider bounds than this hardly bend the expectation: cutting off is as good, and quicker.
+WIDE = 200
+
+_SWEEPS = 100
+_EXACT = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class UnknownCells:
+    """Cells of one table, or of tables one after another, that are not known.
+
+    Parameters
+    ----------
+    places : array of int (K,)
+        Where they are in the flat array, increasing.
+    low, high : array (K,)
+        Bounds, in the unit of the table.
+    sums : tuple of (members, value)
+        Known sums: positions among the K, and what they add up to.
+
+    Examples
+    --------
+    >>> cells = UnknownCells(np.array([3]), np.zeros(1), np.full(1, 4.0))
+    >>> cells.shifted(10).places
+    array([13])
+    """
+
+    places: Places
+    low: Array
+    high: Array
+    sums: tuple[tuple[Places, float], ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def shifted(self, by: int) -> "UnknownCells":
+        """The same cells in a flat array in which their table starts later."""
+        return UnknownCells(self.places + by, self.low, self.high, self.sums)
+
+    def scaled(self, by: float) -> "UnknownCells":
+        """The same cells in another unit."""
+        sums = tuple((members, value * by) for members, value in self.sums)
+        return UnknownCells(self.places, self.low * by, self.high * by, sums)
+
+    def between(self, start: int, stop: int) -> "UnknownCells | None":
+        """Those of one table, counted from its start; None if all of it is known."""
+        first, last = np.searchsorted(self.places, [start, stop])
+        if first == last:
+            return None
+        sums = tuple(
+            (members - first, value) for members, value in self.sums if first <= members[0] < last
+        )
+        part = slice(first, last)
+        return UnknownCells(self.places[part] - start, self.low[part], self.high[part], sums)
+
+    @staticmethod
+    def together(parts: "Sequence[UnknownCells]") -> "UnknownCells | None":
+        """The cells of several tables, in the order of their places; None if there are none."""
+        parts = sorted((part for part in parts if len(part)), key=lambda part: int(part.places[0]))
+        if not parts:
+            return None
+        sums, seen = [], 0
+        for part in parts:
+            sums += [(members + seen, value) for members, value in part.sums]
+            seen += len(part)
+        return UnknownCells(
+            np.concatenate([part.places for part in parts]),
+            np.concatenate([part.low for part in parts]),
+            np.concatenate([part.high for part in parts]),
+            tuple(sums),
+        )
+
+
+def fill_table(table: Array, cells: UnknownCells, shares: Array, *, counted: bool) -> Array:
+    """The table with its unknown cells filled by what a model expects.
+
+    Parameters
+    ----------
+    table : array
+        The table, flat; what it holds at unknown cells is not read.
+    cells : UnknownCells
+        Which those are, places counted from the start of the table.
+    shares : array
+        The model's table, flat, summing to one.
+    counted : bool
+        Whether the cells are whole numbers.
+
+    Examples
+    --------
+    >>> cells = UnknownCells(np.array([3]), np.zeros(1), np.full(1, np.inf))
+    >>> fill_table(np.array([30.0, 20.0, 30.0, 0.0]), cells, np.full(4, 0.25), counted=True)
+    array([30.        , 20.        , 30.        , 26.66666667])
+    """
+    filled = table.copy()
+    known = float(table.sum() - table[cells.places].sum())
+    guess = shares[cells.places]
+    left = _known_rest(cells)
+    if left is not None:
+        total = known + left
+    else:
+        seen = 1.0 - float(guess.sum())
+        total = known / seen if seen > 1e-12 else known
+    values = expected(total * guess, cells.low, cells.high, counted=counted)
+    filled[cells.places] = meet_sums(values, cells)
+    return filled
+
+
+def _known_rest(cells: UnknownCells) -> float | None:
+    """What all unknown cells add up to, if that is known."""
+    values = [value for members, value in cells.sums if len(members) == len(cells)]
+    return values[0] if values else None
+
+
+def expected(mean: Array, low: Array, high: Array, *, counted: bool) -> Array:
+    """Expectation of each cell within its bounds; of a Poisson count where it is a count.
+
+    Examples
+    --------
+    >>> bounds = np.zeros(2), np.full(2, 4.0)
+    >>> expected(np.array([0.1, 50.0]), *bounds, counted=True).round(3)
+    array([0.1  , 3.917])
+    >>> expected(np.array([0.1, 50.0]), *bounds, counted=False)
+    array([0.1, 4. ])
+    """
+    from scipy.special import gammaln  # loaded when needed: it is slow to import
+
+    found: Array = np.clip(mean, low, high)
+    narrow = np.flatnonzero(high - low <= WIDE) if counted else np.empty(0, dtype=np.intp)
+    if len(narrow):
+        bottom, top = np.ceil(low[narrow])[:, None], np.floor(high[narrow])[:, None]
+        number = bottom + np.arange(float((top - bottom).max()) + 1.0)
+        log = number * np.log(np.maximum(mean[narrow], 1e-300))[:, None] - gammaln(number + 1.0)
+        log = np.where(number <= top, log, -np.inf)
+        share = np.exp(log - log.max(axis=1, keepdims=True))
+        found[narrow] = (share * number).sum(axis=1) / share.sum(axis=1)
+    return found
+
+
+def meet_sums(values: Array, cells: UnknownCells) -> Array:
+    """Scale cells until known sums are met, each within its bounds.
+
+    Examples
+    --------
+    >>> cells = UnknownCells(
+    ...     np.arange(3), np.zeros(3), np.array([1.0, 9.0, 9.0]), ((np.arange(3), 8.0),)
+    ... )
+    >>> meet_sums(np.array([2.0, 1.0, 3.0]), cells).round(6)
+    array([1.  , 1.75, 5.25])
+    """
+    if not cells.sums:
+        return values
+    values = np.clip(values, cells.low, cells.high)
+    for _ in range(_SWEEPS):
+        worst = 0.0
+        for members, value in cells.sums:
+            part = values[members]
+            gap = value - float(part.sum())
+            worst = max(worst, abs(gap) / max(abs(value), 1.0))
+            bound = cells.high[members] if gap > 0 else cells.low[members]
+            free = part != bound  # what is at its bound stays; the others share the gap
+            weight = np.where(free, np.maximum(part, 1e-12), 0.0)
+            if free.any():
+                part = part + gap * weight / weight.sum()
+            values[members] = np.clip(part, cells.low[members], cells.high[members])
+        if worst < _EXACT:
+            break
+    return values
+
+
+def start_fill(table: Array, shape: Sequence[int], cells: UnknownCells, *, counted: bool) -> Array:
+    """A first fill from the table alone, as if its variables were independent.
+
+    Examples
+    --------
+    >>> cells = UnknownCells(np.array([3]), np.zeros(1), np.full(1, np.inf))
+    >>> start_fill(np.array([10.0, 20.0, 30.0, 0.0]), (2, 2), cells, counted=True).round(2)
+    array([10., 20., 30., 60.])
+    """
+    filled = table.copy()
+    known = np.delete(filled, cells.places)
+    middle = np.clip(float(known.mean()) if len(known) else 1.0, cells.low, cells.high)
+    filled[cells.places] = meet_sums(middle.astype(np.float64), cells)
+    for _ in range(_SWEEPS):
+        if not filled.sum() > 0:
+            break
+        before, filled = (
+            filled,
+            fill_table(filled, cells, _independent(filled, shape), counted=counted),
+        )
+        if np.abs(filled - before).sum() <= 1e-6 * filled.sum():
+            break
+    return filled
+
+
+def _independent(table: Array, shape: Sequence[int]) -> Array:
+    """Product of the shares of each variable alone, flat."""
+    dense = table.reshape(tuple(shape)) / table.sum()
+    product = np.ones(())
+    for axis in range(dense.ndim):
+        one = dense.sum(axis=tuple(a for a in range(dense.ndim) if a != axis))
+        product = np.multiply.outer(product, np.maximum(one, 0.0))
+    flat: Array = product.ravel()
+    return flat

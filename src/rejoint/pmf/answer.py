@@ -1,0 +1,327 @@
+"""Answer: what a question in the query language came to, with its labels."""
+
+from dataclasses import dataclass
+from html import escape
+from itertools import islice, product
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.labels import Bin
+from rejoint.domain.variable import Variable
+from rejoint.language.query import Query
+from rejoint.pmf.draws import Interval
+from rejoint.pmf.to_frame import Mode, labelled
+from rejoint.records.frames import Backend
+from rejoint.records.records import Records
+
+FloatArray = NDArray[np.float64]
+
+_ROWS = 40  # shown of a table or of records
+_ACROSS = 8  # levels of the last variable that stand side by side
+_NAMES = 12  # variables of records that are shown
+
+
+class _Cells(NamedTuple):
+    header: list[str]
+    rows: list[list[str]]
+    labels: int  # the first so many columns are labels, the others numbers
+    more: str  # what was left out, or else there is to say
+
+
+def one_line(answer: "Answer") -> str:
+    """Write a question and its answer, or what that is, in one line.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> one_line(rj.datasets.asia().ask("H(smoke)"))
+    'H(smoke) = 0.6931 nats'
+    """
+    value = answer.value
+    if isinstance(value, np.ndarray):
+        return f"{answer.query}, a table of {' x '.join(map(str, value.shape))}"
+    if isinstance(value, Records):
+        return f"{answer.query}, records"
+    if isinstance(value, Mode):
+        return f"{answer.query}, {value!r}"
+    found = answer.interval
+    bounds = "" if found is None else f" ({_range(found.low, found.high)})"
+    return f"{answer.query} = {value:.4g}{answer.unit and ' ' + answer.unit}{bounds}"
+
+
+def text(answer: "Answer") -> str:
+    """Write an answer for a terminal.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> print(text(rj.datasets.asia().ask("P(asia)")))
+    P(asia)
+    asia  prob
+    yes   0.01
+    no    0.99
+    """
+    cells = _cells(answer)
+    if cells is None:
+        return "\n".join([one_line(answer), *_remarks(answer)])
+    columns = list(zip(cells.header, *cells.rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = [
+        "  ".join(
+            cell.ljust(width) if n < cells.labels else cell.rjust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in [cells.header, *cells.rows]
+    ]
+    more = [cells.more] if cells.more else []
+    return "\n".join([str(answer.query), *lines, *more, *_remarks(answer)])
+
+
+def html(answer: "Answer") -> str:
+    """Write an answer as HTML; names and labels are escaped.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> html(rj.datasets.asia().ask("P(asia = yes)"))
+    '<p><code>P(asia = yes) = 0.01</code></p>'
+    """
+    cells = _cells(answer)
+    tail = "".join(f"<p>{escape(remark)}</p>" for remark in _remarks(answer))
+    if cells is None:
+        return f"<p><code>{escape(one_line(answer))}</code></p>{tail}"
+    head = "".join(f"<th>{escape(cell)}</th>" for cell in cells.header)
+    body = "".join(f"<tr>{_html_row(row, cells.labels)}</tr>" for row in cells.rows)
+    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    more = f"<p>{escape(cells.more)}</p>" if cells.more else ""
+    return f"<p><code>{escape(str(answer.query))}</code></p>{table}{more}{tail}"
+
+
+def _html_row(row: list[str], labels: int) -> str:
+    tags = ["th" if n < labels else "td" for n in range(len(row))]
+    return "".join(f"<{tag}>{escape(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True))
+
+
+def _remarks(answer: "Answer") -> list[str]:
+    given = [f"What is given has probability {answer.evidence:.4g}."] * (answer.evidence < 1.0)
+    found = answer.interval
+    bounds = [] if found is None else [f"In brackets: {found.words}."]
+    return [*bounds, *given, *answer.notes]
+
+
+def _range(low: Any, high: Any) -> str:
+    return f"{low:.3g} to {high:.3g}"
+
+
+def _cells(answer: "Answer") -> _Cells | None:
+    """What an answer looks like in rows and columns; None if it is a number."""
+    value = answer.value
+    if isinstance(value, Records):
+        return _record_cells(value)
+    if isinstance(value, Mode):
+        rows = [[name, str(level)] for name, level in islice(value.items(), _ROWS)]
+        more = f"... {len(value) - _ROWS:,} more variables. " if len(value) > _ROWS else ""
+        doubt = "" if value.exact else f"; another may have up to {value.bound:.4g}"
+        return _Cells(["variable", "level"], rows, 2, f"{more}Probability {value.prob:.4g}{doubt}.")
+    return _table_cells(answer, value) if isinstance(value, np.ndarray) else None
+
+
+def _record_cells(records: Records) -> _Cells:
+    names = list(records.names)[:_NAMES]
+    rows = [[str(row[name]) for name in names] for row in islice(records.rows(), _ROWS)]
+    left = [f"{len(records) - _ROWS:,} more rows"] * (len(records) > _ROWS)
+    left += [f"{len(records.names) - _NAMES:,} more variables"] * (len(records.names) > _NAMES)
+    return _Cells(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
+
+
+def _table_cells(answer: "Answer", value: FloatArray) -> _Cells:
+    last = answer.axes[-1]
+    wide = len(answer.axes) > 1 and len(last) <= _ACROSS
+    down = answer.axes[:-1] if wide else answer.axes
+    across = [f"{last.name} = {level}" for level in last.levels] if wide else [answer.column]
+    cells = [f"{x:.4g}" for x in value.flat[: _ROWS * len(across)]]
+    if answer.interval is not None:
+        bounds = zip(answer.interval.low.flat, answer.interval.high.flat, strict=True)
+        cells = [f"{cell} ({_range(*ends)})" for cell, ends in zip(cells, bounds, strict=False)]
+    lines = [cells[k : k + len(across)] for k in range(0, len(cells), len(across))]
+    combinations = product(*[map(str, axis.levels) for axis in down])
+    rows = [
+        [*labels, *line]
+        for labels, line in zip(islice(combinations, len(lines)), lines, strict=True)
+    ]
+    hidden = value.size // len(across) - len(rows)
+    more = f"... {hidden:,} more rows" if hidden else ""
+    return _Cells([axis.name for axis in down] + across, rows, len(down), more)
+
+
+Kind = Literal["probability", "table", "expectation", "mode", "records", "entropy", "information"]
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """The answer to a question; immutable.
+
+    ``float()`` gives the number where it is one, ``str()`` and notebooks show all of it.
+
+    Attributes
+    ----------
+    query : Query
+        The question; ``str(query)`` is its canonical text.
+    kind : {"probability", "table", "expectation", "mode", "records", "entropy", "information"}
+    value : float, ndarray, Mode or Records
+        A number or a table; the mode after argmax; the records after sample.
+    axes : tuple of Variable
+        What the axes of a table are: the variables asked for, then those named without a value
+        right of the bar.
+    evidence : float
+        Probability of what is given by value; 1 where nothing is. Of soft evidence, it is the
+        mean of the likelihoods, the largest of each variable counted as 1.
+    standard_error : float or None
+        Of what was estimated by drawing records; None where the value is exact.
+    unit : str
+        "nats" or "bits", of entropies and information.
+    notes : tuple of str
+        What there is to know about the value.
+    interval : Interval or None
+        Credible bounds ``low`` and ``high`` of the value, their ``level`` and number of ``draws``;
+        None where the model carries no posterior draws, or the value is no number.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> answer = rj.datasets.asia().ask("P(lung | smoke, xray = yes)")
+    >>> answer.kind, [axis.name for axis in answer.axes], round(answer.evidence, 4)
+    ('table', ['lung', 'smoke'], 0.1103)
+    >>> print(answer)
+    P(lung | smoke, xray = yes)
+    lung  smoke = yes  smoke = no
+    yes         0.646      0.1423
+    no          0.354      0.8577
+    What is given has probability 0.1103.
+    """
+
+    query: Query
+    kind: Kind
+    value: float | FloatArray | Mode | Records
+    axes: tuple[Variable, ...] = ()
+    evidence: float = 1.0
+    standard_error: float | None = None
+    unit: str = ""
+    notes: tuple[str, ...] = ()
+    interval: Interval | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, np.ndarray):
+            self.value.flags.writeable = False
+
+    def __float__(self) -> float:
+        if isinstance(self.value, float):
+            return self.value
+        raise TypeError(f"The answer to {self.query} is no single number: see .value.")
+
+    def table(self, backend: Backend | None = None) -> Any:
+        """Return a table, or sampled records, as a frame with labels.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            As `LowRankPMF.table` and `Records.to_frame` make them.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().ask("P(bronc | smoke)").table("pandas").round(3)
+        smoke  yes   no
+        bronc
+        yes    0.6  0.3
+        no     0.4  0.7
+        """
+        if isinstance(self.value, Records):
+            return self.value.to_frame(backend)
+        if not isinstance(self.value, np.ndarray):
+            what = "a mode, a mapping" if isinstance(self.value, Mode) else "a single number"
+            raise ValueError(f"The answer to {self.query} is {what}, no table: see .value.")
+        return labelled(self.value, self.axes, backend, self.column)
+
+    @property
+    def column(self) -> str:
+        """What the numbers of a table are called in frames: "prob" or "mean".
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().ask("P(bronc)").column
+        'prob'
+        """
+        return "mean" if self.kind == "expectation" else "prob"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the answer as plain lists and dicts that JSON can hold; undefined cells are None.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> plain = rj.datasets.asia().ask("P(bronc | smoke = yes)").to_json()
+        >>> plain["axes"], [round(x, 3) for x in plain["value"]]
+        ([{'name': 'bronc', 'levels': ['yes', 'no']}], [0.6, 0.4])
+        """
+        axes = [{"name": v.name, "levels": [_plain(x) for x in v.levels]} for v in self.axes]
+        plain: dict[str, Any] = {
+            "query": str(self.query),
+            "kind": self.kind,
+            "value": self._plain_value(),
+            "axes": axes,
+            "evidence": self.evidence,
+            "notes": list(self.notes),
+        }
+        if self.unit:
+            plain |= {"unit": self.unit, "standard_error": self.standard_error}
+        if self.interval is not None:
+            plain["interval"] = {
+                "low": _plain_cells(self.interval.low),
+                "high": _plain_cells(self.interval.high),
+                "level": self.interval.level,
+                "draws": self.interval.draws,
+            }
+        return plain
+
+    def _plain_value(self) -> Any:
+        value = self.value
+        if isinstance(value, np.ndarray):
+            return _plain_cells(value)
+        if isinstance(value, Records):
+            rows = value.rows()
+            return [{name: _plain(level) for name, level in row.items()} for row in rows]
+        if isinstance(value, Mode):
+            levels = {name: _plain(level) for name, level in value.items()}
+            found = {"prob": value.prob, "bound": value.bound, "exact": value.exact}
+            return {"levels": levels, **found}
+        return value if np.isfinite(value) else None
+
+    def __repr__(self) -> str:
+        return f"<Answer: {one_line(self)}>"
+
+    def __str__(self) -> str:
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        return html(self)
+
+
+def _plain_cells(table: FloatArray) -> Any:
+    cells = table.astype(object)
+    cells[~np.isfinite(table)] = None
+    return cells.tolist()
+
+
+def _plain(level: Any) -> Any:
+    if isinstance(level, Bin) or (isinstance(level, float) and not np.isfinite(level)):
+        return str(level)
+    return level

@@ -1,0 +1,100 @@
+"""Records, row by row: how probable each is, and which class it is of."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.kernels import Cells
+from rejoint.queries.evidence import class_posterior
+from rejoint.queries.tables import blocks
+
+FloatArray = NDArray[np.float64]
+Codes = NDArray[np.signedinteger]
+
+
+def posteriors(
+    weights: FloatArray,
+    factors: Sequence[FloatArray],
+    codes: Codes | Cells,
+    threads: int | None = None,
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
+    """Posteriors of the class, for blocks of records of bounded size.
+
+    ``P(x_n | record)`` follows as ``posterior @ A_n.T``. A record of probability zero gets the
+    limit of a vanishing floor under all zeros: only the classes with the fewest zeros count,
+    weighed by the product of the rest.
+
+    Parameters
+    ----------
+    weights, factors
+        The model.
+    codes : ndarray (M, N) of int16 or int32, or Cells
+        Level of each variable, -1 where missing: marginalised, that is, left out.
+    threads : int, optional
+        By default as many as there are cores.
+
+    Yields
+    ------
+    rows : slice
+        Which records.
+    log_prob : ndarray (rows,)
+        Logarithm of the probability of each, -inf where it is impossible.
+    posterior : ndarray (rows, F)
+        Rows sum to one; the array is the caller's to change.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> [(rows, log_prob, posterior)] = posteriors(np.array([0.5, 0.5]), [A], codes)
+    >>> np.exp(log_prob).round(2), posterior.round(2)
+    (array([0.55, 1.  ]), array([[0.82, 0.18], [0.5 , 0.5 ]]))
+    """
+    table, levels, threads = _stacked(factors, threads)
+    for rows in blocks(len(codes), len(weights)):
+        part = codes[rows]
+        log_prob, posterior = kernels.class_posterior(part, weights, table, levels, threads)
+        for row in np.flatnonzero(np.isneginf(log_prob)):
+            record = part[[row]].to_codes()[0] if isinstance(part, Cells) else part[row]
+            posterior[row] = _least_contradicted(weights, factors, record)
+        yield rows, log_prob, posterior
+
+
+def record_log_prob(
+    weights: FloatArray,
+    factors: Sequence[FloatArray],
+    codes: Codes | Cells,
+    threads: int | None = None,
+) -> FloatArray:
+    """Logarithm of the probability of each record, missing cells summed out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> codes = np.array([[0], [-1]], dtype=np.int16)
+    >>> np.exp(record_log_prob(np.array([0.5, 0.5]), [A], codes)).round(2)
+    array([0.55, 1.  ])
+    """
+    table, levels, threads = _stacked(factors, threads)
+    return kernels.class_log_prob(codes, weights, table, levels, threads)
+
+
+def _stacked(
+    factors: Sequence[FloatArray], threads: int | None
+) -> tuple[FloatArray, list[int], int]:
+    levels = [len(factor) for factor in factors]
+    return np.vstack(factors), levels, threads or kernels.available_threads()
+
+
+def _least_contradicted(
+    weights: FloatArray, factors: Sequence[FloatArray], record: Codes
+) -> FloatArray:
+    present = np.flatnonzero(record >= 0).tolist()
+    terms = np.stack([weights, *(factors[n][record[n]] for n in present)])
+    zeros = (terms == 0.0).sum(axis=0)
+    kept = np.log(np.where(terms == 0.0, 1.0, terms)).sum(axis=0)
+    return class_posterior(np.where(zeros == zeros.min(), kept, -np.inf))

@@ -1,0 +1,262 @@
+"""Finding the variables and levels of files in one pass, without keeping their rows."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from rejoint.domain.columns import read_column
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import nearest, show
+from rejoint.records.delimited import (
+    Source,
+    TextColumn,
+    check_names,
+    find_dialect,
+    read_blocks,
+    typed_column,
+    typed_columns,
+)
+from rejoint.records.encode import report_inferred
+from rejoint.records.formats import format_of, read_table_blocks
+from rejoint.records.frames import Frame, take_apart
+from rejoint.records.infer import MOST, Sightings, Wishes, read_wishes
+from rejoint.records.records import Records
+from rejoint.records.scan import rows_of_part
+
+#: Texts that are taken for a missing cell.
+MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How a file is written and what of it is wanted; see :func:`read`."""
+
+    columns: Sequence[str] | None = None
+    without: Sequence[str] = ()
+    format: str | None = None
+    header: bool | Sequence[str] = True
+    delimiter: str | None = None
+    encoding: str | None = None
+    missing: Sequence[str] = MISSING
+
+    def picked(self, source: Source, names: Sequence[str]) -> list[int]:
+        """Which columns are wanted, in the order of the file."""
+        there = check_names(source, names)
+        for name in (*(self.columns or ()), *self.without):
+            if name not in names:
+                raise KeyError(
+                    f"{source.name} has no column {name!r}; it has {show(list(names))}."
+                    + nearest(name, names)
+                )
+        return [
+            at
+            for at in there
+            if (self.columns is None or names[at] in self.columns) and names[at] not in self.without
+        ]
+
+
+def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]:
+    """Options of the file, and those of the records."""
+    own = FileOptions.__dataclass_fields__
+    rest = {key: value for key, value in options.items() if key not in own}
+    for key in rest:
+        if key not in ("domain", "kinds", "levels", "bins", "handle_unknown"):
+            raise TypeError(f"There is no option {key!r}." + nearest(key, [*own, "domain", "bins"]))
+    return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
+
+
+def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
+    """The records of a whole file or, where the domain is known, of a block."""
+    weight = sample_weight
+    if isinstance(sample_weight, str):
+        frame, weight = take_column(frame, sample_weight)
+        if rest.get("domain") is not None:  # zeros in all of a block are no fault
+            return replace(Records.of(frame, **rest), sample_weight=weight)
+    return Records.of(frame, sample_weight=weight, **rest)
+
+
+def take_column(frame: Frame, name: str) -> tuple[Frame, Any]:
+    """The frame without its column of weights, and these."""
+    from rejoint.domain.columns import Numbers, read_column
+
+    names = list(frame.names or ())
+    if name not in names:
+        raise KeyError(
+            f"sample_weight: there is no column {name!r}; the columns are {show(names)}."
+            + nearest(name, names)
+        )
+    at = names.index(name)
+    column = read_column(frame.columns[at], name)
+    if not isinstance(column, Numbers) or (column.missing is not None and column.missing.any()):
+        raise ValueError(f"sample_weight: the column {name!r} must hold a number in every row.")
+    left = [n for n in range(len(names)) if n != at]
+    rest = Frame(tuple(names[n] for n in left), [frame.columns[n] for n in left], frame.rows)
+    return rest, column.floats()
+
+
+def file_frames(
+    source: Source, how: FileOptions, size: int | None, domain: Domain | None, weight: Any
+) -> Iterator[Frame]:
+    """Blocks of the file as frames of the columns that are wanted, and the weights."""
+    if isinstance(weight, str) and how.columns is not None:
+        how = replace(how, columns=[*how.columns, weight])
+    kind = format_of(source, how.format)
+    if kind == "text":
+        for names, columns, rows in text_blocks(source, how, size):
+            yield typed_columns(names, columns, rows, domain)
+        return
+    for block in read_table_blocks(source, kind, size, lambda names: how.picked(source, names)):
+        frame = take_apart(block)
+        names = frame.names or ()
+        # Of Parquet no more was read.
+        picked = range(len(names)) if kind == "parquet" else how.picked(source, names)
+        kept = tuple(names[at] for at in picked)
+        yield Frame(kept, [frame.columns[at] for at in picked], frame.rows)
+
+
+def text_blocks(
+    source: Source, how: FileOptions, size: int | None
+) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
+    """Blocks of delimited text, as :func:`read_blocks` gives them."""
+    dialect = find_dialect(source, how.delimiter, how.encoding)
+    if isinstance(how.missing, str):
+        raise TypeError(f"missing must be a list of texts, not the text {how.missing!r}.")
+    return read_blocks(
+        source,
+        dialect,
+        header=how.header,
+        missing=frozenset(how.missing),
+        wanted=lambda names: how.picked(source, names),
+        size=size,
+    )
+
+
+#: Rows that are looked at at a time, or fewer where there are many columns.
+CHUNK = 100_000
+
+Seen = dict[str, Sightings]
+
+
+def find_domain_of_files(
+    sources: Iterable[Source], how: FileOptions, weight: str | None, wishes: Mapping[str, Any]
+) -> Domain:
+    """One pass that keeps distinct values and their counts, not rows."""
+    sources = list(sources)
+    parts = (see_file(source, how, weight) for source in sources)
+    return find_domain_of_seen(parts, sources[0].name, wishes)
+
+
+def find_domain_of_frames(
+    frames: Iterator[Frame], weight: str | None, wishes: Mapping[str, Any]
+) -> Domain:
+    """The same for frames that come one after another.
+
+    Examples
+    --------
+    >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
+    >>> find_domain_of_frames(iter(frames), None, {})["a"].levels
+    ('x', 'y', 'z')
+    """
+    return _conclude("The source", see_frames(frames, weight), wishes)
+
+
+def see_frames(frames: Iterator[Frame], weight: str | None) -> Seen:
+    """What is seen of some frames, to be joined with what others show.
+
+    Examples
+    --------
+    >>> list(see_frames(iter([Frame(("a",), [["x", "y"]], 2)]), None))
+    ['a']
+    """
+    seen: Seen = {}
+    _see_frames(frames, weight, seen)
+    return seen
+
+
+def see_file(source: Source, how: FileOptions, weight: str | None) -> Seen:
+    """What is seen of one file."""
+    seen: Seen = {}
+    kind = format_of(source, how.format)
+    # A query would be run twice to find out how many columns it has.
+    size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
+    if kind == "text":
+        _see_text(source, how, size, weight, seen)
+    else:
+        _see_frames(file_frames(source, how, size, None, weight), weight, seen)
+    return seen
+
+
+def _columns(source: Source, how: FileOptions) -> int:
+    """Number of columns of a file."""
+    frames = file_frames(source, how, 1, None, None)
+    with closing(frames):  # type: ignore[type-var]  # a generator
+        return len(next(frames).columns)
+
+
+def find_domain_of_seen(parts: Iterable[Seen], source: str, wishes: Mapping[str, Any]) -> Domain:
+    """The domain of all that was seen, part after part."""
+    total: Seen = {}
+    for part in parts:
+        for name, mine in part.items():
+            total.setdefault(name, Sightings(name)).join(mine)
+    return _conclude(source, total, wishes)
+
+
+def _see_frames(frames: Iterator[Frame], weight: str | None, seen: Seen) -> None:
+    for frame in frames:
+        if not frame.rows:
+            continue
+        mass = None
+        if weight is not None:
+            frame, mass = take_column(frame, weight)
+        names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+        for name, column in zip(names, frame.columns, strict=True):
+            seen.setdefault(name, Sightings(name)).add(read_column(column, name), mass)
+
+
+def _see_text(source: Source, how: FileOptions, size: int, weight: str | None, seen: Seen) -> None:
+    """Texts are kept until the end: one that is no number makes text of all of its column."""
+    counts: dict[str, Any] = {}
+    columns: dict[str, TextColumn] = {}
+    for names, block, rows in text_blocks(source, how, size):
+        for name, column in zip(names, block, strict=True):
+            found = np.bincount(column.take_codes() + 1, minlength=len(column.texts) + 1)[1:]
+            if name == weight or not rows:
+                continue
+            columns[name] = column
+            counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
+            if len(column.texts) > MOST:  # it is about to forget them
+                _see_texts(name, column.texts, counts.pop(name), seen)
+    for name, count in counts.items():
+        _see_texts(name, columns[name].texts, count, seen)
+
+
+def _see_texts(name: str, texts: list[str], count: Any, seen: Seen) -> None:
+    column = typed_column(texts, np.arange(len(texts), dtype=np.int32), name, None)
+    seen.setdefault(name, Sightings(name)).add(column, None, count)
+
+
+def _conclude(source: str, seen: Seen, wishes: Mapping[str, Any]) -> Domain:
+    if not seen:
+        raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
+    wished: Wishes = read_wishes(*(wishes.get(key) for key in ("kinds", "levels", "bins")))
+    for name in wished.by_name:
+        if name not in seen:
+            raise KeyError(
+                f"kinds, levels or bins speak of {name!r}, but the columns are {show(list(seen))}."
+                + nearest(name, list(seen))
+            )
+    variables = {name: mine.variable(wished.of(name)) for name, mine in seen.items()}
+    report_inferred(variables, wished)
+    return Domain(tuple(variables.values()))
+
+
+def _added(one: Any, other: Any) -> Any:
+    """Counts of values, where later blocks know more of them."""
+    total = np.zeros(max(len(one), len(other)), dtype=np.int64)
+    total[: len(one)] += one
+    total[: len(other)] += other
+    return total

@@ -1,0 +1,333 @@
+"""Reading: every column of a table read, its variable found or given, its cells encoded."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.domain.columns import Coded, Codes, read_column
+from rejoint.domain.domain import Domain, refuse_duplicates
+from rejoint.domain.labels import nearest, show
+from rejoint.domain.variable import (
+    HandleUnknown,
+    Unknown,
+    Variable,
+    check_handle_unknown,
+    code_dtype,
+    encode_column,
+    unknown_error,
+    unknown_text,
+)
+from rejoint.messages import remark
+from rejoint.records.frames import Frame
+from rejoint.records.infer import MANY, Wishes, infer_variable
+
+#: Cells that are looked at together: few enough for the cache.
+BLOCK = 1 << 17
+
+#: Rows that are taken for one where they are compared: loops over a few cells cost more than these.
+FOLD = 64
+
+
+def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
+    """Codes of an array of numbers, NaN being missing; None where it takes a closer look.
+
+    That is where levels are not integers one after another, a number is not among them, or there
+    are other columns than variables. A million rows come at several times the rate of columns that
+    are looked up one by one.
+
+    Examples
+    --------
+    >>> domain = Domain.of({"a": [1, 2], "b": 4})
+    >>> codes_of_matrix(np.array([[1, 0], [2, 3]]), domain)
+    array([[0, 0],
+           [1, 3]], dtype=int16)
+    >>> codes_of_matrix(np.array([[np.nan, 0.0], [2.0, 3.0]]), domain)
+    array([[-1,  0],
+           [ 1,  3]], dtype=int16)
+    >>> codes_of_matrix(np.array([[1, 4]]), domain) is None
+    True
+    """
+    whole = matrix.dtype.kind in "iu"
+    if not (whole or matrix.dtype in (np.float32, np.float64)) or not matrix.size:
+        return None
+    if matrix.shape[1] != len(domain) or not all(in_a_row(variable) for variable in domain):
+        return None
+    lows = np.array([variable.levels[0] for variable in domain], dtype=np.int64)
+    codes: Codes = np.empty(matrix.shape, dtype=code_dtype(max(domain.shape)))
+    rows = max(1, BLOCK // len(domain))
+    sizes = np.tile(np.array(domain.shape), min(rows, len(matrix)))
+    encode = integer_block if whole else float_block
+
+    def part(first: int) -> bool:
+        here = slice(first, first + rows)
+        return encode(matrix[here], lows, sizes, codes[here].reshape(-1))
+
+    return codes if all(spread(part, range(0, len(matrix), rows))) else None
+
+
+def spread(part: Callable[[int], bool], places: range) -> Iterator[bool]:
+    """Whether each part went well, by all processors; after a failure few more are begun."""
+    threads = min(kernels.available_threads(), len(places))
+    if threads == 1:
+        yield from map(part, places)
+        return
+    from concurrent.futures import ThreadPoolExecutor  # brings logging along
+
+    with ThreadPoolExecutor(threads) as pool:
+        for start in range(0, len(places), 4 * threads):
+            yield from list(pool.map(part, places[start : start + 4 * threads]))
+
+
+def integer_block(
+    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
+) -> bool:
+    """Write the codes of some rows; false if one is out of range."""
+    if block.dtype != np.int64:
+        block = block.astype(np.int64)
+    cells = (block - lows if lows.any() else block).reshape(-1)
+    out[:] = cells
+    # Negative ones are huge without a sign.
+    return bool((cells.view(np.uint64) < sizes[: len(cells)].view(np.uint64)).all())
+
+
+def float_block(
+    block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
+) -> bool:
+    """Write the codes of some rows, -1 for NaN; false if one is out of range or no whole number."""
+    cells = (block - lows if lows.any() else block).reshape(-1)
+    gone = np.isnan(cells)
+    known = gone | ((cells >= 0) & (cells < sizes[: len(cells)]))
+    if not known.all():
+        return False
+    out[:] = np.where(gone, -1.0, cells)
+    return bool((gone | (out == cells)).all())
+
+
+def in_a_row(variable: Variable) -> bool:
+    """Whether levels are integers one after another, far from where they overflow.
+
+    Examples
+    --------
+    >>> in_a_row(Variable("a", (3, 4, 5))), in_a_row(Variable("a", (3, 5)))
+    (True, False)
+    """
+    first = variable.levels[0]
+    return (
+        type(first) is int
+        and abs(first) < 2**53
+        and all(type(x) is int and x - first == k for k, x in enumerate(variable.levels))
+    )
+
+
+def read_matrix(matrix: NDArray[Any], domain: Domain | None) -> tuple[Domain, Codes] | None:
+    """The codes of an array of numbers in a domain, or in that of few whole numbers in a row.
+
+    None where it takes a closer look; see :func:`codes_of_matrix`.
+
+    Examples
+    --------
+    >>> read_matrix(np.array([[1, 0], [2, 0]]), None)[0].variables[0].levels
+    (1, 2)
+    >>> read_matrix(np.array([[1, 0], [3, 0]]), None) is None
+    True
+    """
+    seen = domain is None
+    if domain is None:
+        if matrix.dtype.kind not in "iuf" or not matrix.size:
+            return None
+        bounds = list(zip(*(found.tolist() for found in extremes(matrix)), strict=True))
+        if not all(high - low < MANY and low % 1 == 0 for low, high in bounds):  # false for NaN
+            return None
+        levels = [tuple(range(int(low), int(high) + 1)) for low, high in bounds]
+        domain = Domain(tuple(Variable(f"x{n}", found) for n, found in enumerate(levels)))
+    codes = codes_of_matrix(matrix, domain)
+    if codes is None:
+        return None
+    each = tuple((n,) for n in range(len(domain)))
+    if seen and not kernels.count(codes, None, domain.shape, each).all():
+        return None  # a number in between does not occur: it is no level
+    return domain, codes
+
+
+def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Least and largest of each column; NaN only where all are.
+
+    Examples
+    --------
+    >>> extremes(np.array([[1, 5], [3, 2]]))
+    (array([1, 2]), array([3, 5]))
+    """
+    least, most = (np.fmin, np.fmax) if matrix.dtype.kind == "f" else (np.minimum, np.maximum)
+    rows, columns = matrix.shape
+    whole = rows - rows % FOLD
+    parts = [matrix[whole:]] if whole < rows else []
+    if whole:
+        folded = np.ascontiguousarray(matrix[:whole]).reshape(-1, FOLD * columns)
+        parts += [f.reduce(folded, axis=0).reshape(FOLD, columns) for f in (least, most)]
+    every = np.concatenate(parts)
+    return least.reduce(every, axis=0), most.reduce(every, axis=0)
+
+
+Floats = NDArray[np.float64]
+
+_MOST = 5  # variables that a remark names one by one
+
+
+class Encoded(NamedTuple):
+    """The codes of a table (rows, variables) and the domain that they belong to.
+
+    Examples
+    --------
+    >>> Encoded(Domain.of({"a": 2}), np.array([[0], [1]])).codes.shape
+    (2, 1)
+    """
+
+    domain: Domain
+    codes: Codes
+
+
+def read_table(
+    frame: Frame,
+    domain: Domain | None,
+    wishes: Wishes,
+    weight: Floats | None,
+    handle_unknown: HandleUnknown,
+    matrix: NDArray[Any] | None = None,
+) -> Encoded:
+    """Encode a table in a domain, or in the one that its columns and the wishes make.
+
+    Where it is an array of two axes, `matrix` is that: most of them can be read all at once.
+
+    Examples
+    --------
+    >>> from rejoint.records.infer import read_wishes
+    >>> frame = Frame(("a",), [["x", None, "y"]], 3)
+    >>> read_table(frame, None, read_wishes(None, None, None), None, "missing").codes.T
+    array([[ 0, -1,  1]], dtype=int16)
+    """
+    check_handle_unknown(handle_unknown)
+    if matrix is not None and (domain is not None or not wishes.by_name):
+        quick = read_matrix(matrix, domain)
+        if quick is not None:
+            quick[1].setflags(write=False)
+            return Encoded(*quick)
+    plan = list(_named(frame, wishes) if domain is None else _matched(frame, domain))
+    variables: dict[str, Variable] = {}
+    strange: dict[str, Unknown] = {}
+    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int16)
+    for n, (name, raw) in enumerate(plan):
+        column = _absent(frame.rows) if raw is None else read_column(raw, name)
+        if domain is None:
+            variables[name] = infer_variable(name, column, wishes.of(name), weight)
+        else:
+            variables[name] = domain[name]
+        found, unknown = encode_column(variables[name].levels, column)
+        codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
+        codes[:, n] = found
+        if unknown is not None:
+            strange[name] = unknown
+    if domain is None:
+        report_inferred(variables, wishes)
+        domain = Domain(tuple(variables.values()))
+    report_unknown(domain, strange, handle_unknown)
+    codes.setflags(write=False)
+    return Encoded(domain, codes)
+
+
+def _absent(rows: int) -> Coded:
+    """Return a column that is missing in every row."""
+    return Coded((), np.full(rows, -1, dtype=np.int8))
+
+
+def _named(frame: Frame, wishes: Wishes) -> Iterator[tuple[str, Any]]:
+    """Pair every column with its name, once the names and the size make sense."""
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+    if not names:
+        none = "columns" if frame.rows else "rows and no columns"
+        raise ValueError(f"The data has no {none}: there is nothing to learn from.")
+    if not frame.rows:
+        raise ValueError(
+            f"The data has no rows (its columns are {show(names)}): levels cannot be seen; "
+            "give a domain to encode an empty table."
+        )
+    refuse_duplicates(names)
+    for name in wishes.by_name:
+        if name not in names:
+            raise KeyError(
+                f"kinds, levels or bins speak of {name!r}, but the columns are {show(names)}."
+                + nearest(name, names)
+            )
+    return zip(names, frame.columns, strict=True)
+
+
+def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
+    """Pair every variable of the domain with its column, None where the table has none."""
+    if frame.names is None:
+        if len(frame.columns) != len(domain):
+            raise ValueError(
+                f"The array has {len(frame.columns)} columns without names, the domain has "
+                f"{len(domain)} variables ({show(domain.names)}): they must be as many."
+            )
+        return zip(domain.names, frame.columns, strict=True)
+    refuse_duplicates(frame.names)
+    columns = dict(zip(frame.names, frame.columns, strict=True))
+    extra = [name for name in frame.names if name not in domain]
+    absent = [name for name in domain.names if name not in columns]
+    if len(absent) == len(domain) and frame.names:
+        raise ValueError(
+            f"No column of the data ({show(frame.names)}) is a variable of the domain "
+            f"({show(domain.names)})." + nearest(frame.names[0], domain.names)
+        )
+    if extra:
+        hints = "".join(nearest(name, absent) for name in extra[:3])
+        remark(f"Columns that are not in the domain are left out: {show(extra)}.{hints}")
+    return ((name, columns.get(name)) for name in domain.names)
+
+
+def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
+    """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text."""
+    ruled = [v for v in variables.values() if v.kind == "binned" and wishes.of(v.name).silent]
+    if ruled:
+        first = ruled[0].name
+        remark(
+            f"Columns with more than {MANY} distinct numbers are binned by quantiles: "
+            f"{_some([f'{v.name!r} ({len(v)} bins)' for v in ruled])}. "
+            f"Say bins={{{first!r}: 5}} for another number of bins, bins={{{first!r}: [...]}} for "
+            f"edges of your own, bins={{{first!r}: None}} to keep every number a level."
+        )
+    for name, wish in wishes.by_name.items():
+        if isinstance(wish.bins, int) and len(variables[name]) < wish.bins:
+            remark(
+                f"Variable {name!r}: {wish.bins} quantile bins were asked for, "
+                f"{len(variables[name])} came out, because equal values cannot be parted."
+            )
+    for v in variables.values():
+        texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]
+        if texts and wishes.of(v.name).levels is None:
+            remark(
+                f"Variable {v.name!r} has the text {show(texts)} as a level: if it stands for a "
+                "missing cell, put None in its place (NumPy writes NaN as text among text)."
+            )
+
+
+def report_unknown(
+    domain: Domain, strange: Mapping[str, Unknown], handle_unknown: HandleUnknown
+) -> None:
+    """Raise for, or remark once on, all cells that hold labels that are no level."""
+    texts = []
+    for name, unknown in strange.items():
+        levels = domain[name].levels
+        if handle_unknown == "error":
+            raise unknown_error(name, levels, unknown)
+        texts.append(unknown_text(name, levels, unknown))
+    if texts:
+        more = f" And so in {len(texts) - _MOST} more variables." if len(texts) > _MOST else ""
+        remark(" ".join(texts[:_MOST]) + more)
+
+
+def _some(texts: list[str]) -> str:
+    more = f", ... ({len(texts)} in all)" if len(texts) > _MOST else ""
+    return ", ".join(texts[:_MOST]) + more

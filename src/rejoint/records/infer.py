@@ -1,0 +1,432 @@
+"""Sightings: what was seen of a column so far, block by block, in bounded memory."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.columns import Coded, Column, Numbers, numbers_if_all
+from rejoint.domain.labels import (
+    Level,
+    bins_of_edges,
+    checked_levels,
+    natural_order,
+    quantile_edges,
+    representatives,
+    show,
+)
+from rejoint.domain.variable import Kind, Variable
+
+
+class Wish(NamedTuple):
+    """What the user said about a column; None where nothing was said.
+
+    `bins` is the number of quantile bins, their edges, or False for every value its level.
+
+    Examples
+    --------
+    >>> Wish().silent, Wish(bins=5).silent
+    (True, False)
+    """
+
+    kind: Kind | None = None
+    levels: Sequence[Level] | None = None
+    bins: int | Sequence[float] | NDArray[Any] | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing was said."""
+        return self.kind is None and self.levels is None and self.bins is None
+
+
+class Wishes(NamedTuple):
+    """What the user said about columns: of each by name, and of all others.
+
+    Examples
+    --------
+    >>> Wishes({"a": Wish(bins=5)}, Wish()).of("b")
+    Wish(kind=None, levels=None, bins=None)
+    """
+
+    by_name: Mapping[str, Wish]
+    others: Wish
+
+    def of(self, name: str) -> Wish:
+        """Return what was said about a column."""
+        return self.by_name.get(name, self.others)
+
+
+def read_wishes(
+    kinds: Mapping[Any, Kind] | None,
+    levels: Mapping[Any, Sequence[Level]] | None,
+    bins: Mapping[Any, Any] | Literal[False] | None,
+) -> Wishes:
+    """Gather by column what was said by kind of wish.
+
+    Examples
+    --------
+    >>> read_wishes({"a": "ordinal"}, None, False)
+    Wishes(by_name={'a': Wish(kind='ordinal', levels=None, bins=False)},
+           others=Wish(kind=None, levels=None, bins=False))
+    """
+    others = Wish(bins=False) if bins is False else Wish()
+    edges = {} if bins is False else _mapping("bins", bins)
+    by_name: dict[str, Wish] = {}
+    for field, wishes in (
+        ("kind", _mapping("kinds", kinds)),
+        ("levels", _mapping("levels", levels)),
+    ):
+        for name, wish in wishes.items():
+            by_name[name] = by_name.get(name, others)._replace(**{field: wish})
+    for name, wish in edges.items():
+        # None in the mapping is said aloud: no bins; absence from it leaves the rule.
+        by_name[name] = by_name.get(name, others)._replace(bins=False if wish is None else wish)
+    return Wishes(by_name, others)
+
+
+def _mapping(argument: str, wishes: object) -> dict[str, Any]:
+    if wishes is None:
+        return {}
+    if not isinstance(wishes, Mapping):
+        raise TypeError(f"{argument} must be a dict from names of variables, not {wishes!r}.")
+    return {str(name): wish for name, wish in wishes.items()}
+
+
+Floats = NDArray[np.float64]
+MANY = 50  # more distinct numbers are binned; more text, nearly all distinct, is refused
+BINS = 10
+NEARLY_ALL = 0.9
+
+
+def infer_variable(name: str, column: Column, wish: Wish, weight: Floats | None = None) -> Variable:
+    """Return the variable of a column: as wished, declared in the data, or seen in it.
+
+    Examples
+    --------
+    >>> from rejoint.domain.columns import read_column
+    >>> infer_variable("x", read_column(["b", None, "a"]), Wish(kind="ordinal"))
+    Variable(name='x', levels=('a', 'b'), kind='ordinal', representatives=None)
+    """
+    if wish.levels is not None:
+        if wish.bins is not None and wish.bins is not False:
+            raise ValueError(f"Variable {name!r}: give its levels or its bins, not both.")
+        return Variable(name, checked_levels(name, wish.levels), wish.kind or _kind(column))
+    if wish.kind == "binned" or not (wish.bins is None or wish.bins is False):
+        bins = BINS if wish.bins is None or wish.bins is False else wish.bins
+        return _binned(name, column, bins, wish.kind, weight)
+    if isinstance(column, Numbers):
+        return _of_numbers(name, column, wish, weight)
+    return Variable(name, _labels(name, column, wish), wish.kind or _kind(column))
+
+
+def _kind(column: Column) -> Kind:
+    return "ordinal" if isinstance(column, Coded) and column.ordered else "nominal"
+
+
+def _of_numbers(name: str, column: Numbers, wish: Wish, weight: Floats | None) -> Variable:
+    distinct = _distinct(column)
+    if not len(distinct):
+        raise _empty(name)
+    if len(distinct) > MANY and wish.kind is None and wish.bins is None:
+        return _binned(name, column, BINS, None, weight)
+    if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
+        # The shortest text of a narrow float is the number that was meant: 0.1, not 0.1000000015.
+        levels = tuple(float(str(value)) for value in distinct)
+    else:
+        levels = tuple(distinct.tolist())
+    return Variable(name, levels, wish.kind or "nominal")
+
+
+def _distinct(column: Numbers) -> NDArray[Any]:
+    """Return the distinct values in order; by counting where they are integers close together."""
+    values = column.present()
+    if values.dtype == np.int64 and len(values):
+        low, high = int(values.min()), int(values.max())
+        if high - low < len(values) + 1000:
+            return np.flatnonzero(np.bincount(values - low)) + low
+    return np.unique(values)
+
+
+def _binned(
+    name: str,
+    column: Column,
+    wanted: int | Sequence[float] | NDArray[Any],
+    kind: Kind | None,
+    weight: Floats | None,
+) -> Variable:
+    if kind not in (None, "binned"):
+        raise ValueError(f"Variable {name!r}: it cannot be both {kind} and binned.")
+    if isinstance(column, Coded):
+        column = numbers_if_all(column)
+    if isinstance(column, Coded) and (column.codes >= 0).any():
+        raise ValueError(
+            f"Variable {name!r} cannot be binned: it holds {show(column.labels)}, not numbers."
+        )
+    values = column.floats() if isinstance(column, Numbers) else np.full(len(column), np.nan)
+    there = ~np.isnan(values)
+    if isinstance(wanted, (int, np.integer)):
+        edges = _quantiles(
+            name, values[there], int(wanted), None if weight is None else weight[there]
+        )
+    else:
+        edges = _checked_edges(name, wanted)
+    bins = bins_of_edges(edges)
+    return Variable(name, bins, "binned", representatives(bins, values, weight))
+
+
+def _quantiles(name: str, values: Floats, count: int, weight: Floats | None) -> Floats:
+    if count < 2:
+        raise ValueError(
+            f"Variable {name!r}: bins must be 2 or more, or a list of edges; not {count}."
+        )
+    if not len(values):
+        raise _empty(name)
+    return quantile_edges(values, count, weight)
+
+
+def _checked_edges(name: str, wanted: Any) -> Floats:
+    try:
+        edges = np.array([float(e) for e in wanted])
+    except (TypeError, ValueError):
+        edges = np.array([])
+    if len(edges) < 2 or not (np.diff(edges) > 0).all():
+        raise ValueError(
+            f"Variable {name!r}: bins must be a number of bins or two or more increasing edges, "
+            f"not {wanted!r}."
+        )
+    return edges
+
+
+def _labels(name: str, column: Coded, wish: Wish) -> tuple[Level, ...]:
+    labels = column.labels
+    if not labels or not (column.declared or (column.codes >= 0).any()):
+        raise _empty(name)
+    if column.declared:
+        return labels
+    if all(isinstance(label, bool) for label in labels):
+        return (False, True)
+    _refuse_same_text(name, column)
+    present = int((column.codes >= 0).sum())
+    if wish.kind is None and len(labels) > max(MANY, NEARLY_ALL * present):
+        raise ValueError(
+            f"Variable {name!r} looks like an identifier: {len(labels):,} different texts in "
+            f"{present:,} cells. {_instead(labels)}; if they are levels all the same, "
+            f"say kinds={{{name!r}: 'nominal'}}."
+        )
+    return tuple(natural_order(labels))
+
+
+def _instead(labels: tuple[Level, ...]) -> str:
+    """Say what to do with a column of many texts: numbers written as text are a case apart."""
+    try:
+        for label in labels:
+            float(str(label))
+    except ValueError:
+        return "Leave the column out, or group its values"
+    return "They read like numbers: turn them into numbers, which can be binned"
+
+
+def _refuse_same_text(name: str, column: Coded) -> None:
+    seen: dict[str, int] = {}
+    for i, label in enumerate(column.labels):
+        j = seen.setdefault(str(label), i)
+        if i != j:
+            cells = (
+                f"{column.labels[k]!r} ({type(column.labels[k]).__name__}, "
+                f"row {int(np.argmax(column.codes == k))})"
+                for k in (j, i)
+            )
+            raise ValueError(
+                f"Variable {name!r} holds both {' and '.join(cells)}: "
+                "make them one type, text or number."
+            )
+
+
+def _empty(name: str) -> ValueError:
+    return ValueError(
+        f"Variable {name!r} has no value in any row: leave the column out, "
+        f"or declare what it can be: levels={{{name!r}: [...]}}."
+    )
+
+
+#: Distinct numbers beyond which a sample of as many stands for them: it places quantiles within
+#: 0.1 % of the records. So many different texts are no levels.
+MOST = 200_000
+
+
+class Sightings:
+    """Distinct values of one column and how often they came, whatever the number of rows.
+
+    Examples
+    --------
+    >>> seen = Sightings("age")
+    >>> seen.add(Numbers(np.array([30, 41])), None)
+    >>> seen.add(Numbers(np.array([30, 52])), None)
+    >>> seen.variable(Wish()).levels
+    (30, 41, 52)
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.labels: dict[Level, int] = {}
+        self.cells: Floats = np.zeros(0)  # how often each label was seen
+        self.mass: Floats = np.zeros(0)  # the same weighted
+        self.declared, self.ordered = True, True  # so long as all blocks say so
+        self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)
+        self.value_cells: Floats = np.zeros(0)
+        self.value_mass: Floats = np.zeros(0)
+        self.sampled: Sampled | None = None
+
+    def add(self, column: Column, weight: Floats | None, times: Floats | None = None) -> None:
+        """Take in one more block: each cell once, or so many times; and what it weighs."""
+        if isinstance(column, Coded):
+            self._add_labels(column, weight, times)
+            return
+        there = slice(None) if column.missing is None else ~column.missing
+        values = column.values[there]
+        if len(values):
+            mass = None if weight is None else weight[there]
+            self._add_values(*_tallied(values, None if times is None else times[there], mass))
+
+    def _add_labels(self, column: Coded, weight: Floats | None, times: Floats | None) -> None:
+        if not column.labels:
+            return
+        self.declared &= column.declared
+        self.ordered &= column.ordered
+        places = [self.labels.setdefault(label, len(self.labels)) for label in column.labels]
+        if len(self.labels) > MOST:
+            raise ValueError(
+                f"Variable {self.name!r} has more than {MOST:,} different labels: leave the column "
+                f"out (without=[{self.name!r}]), or group its values."
+            )
+        size = len(column.labels) + 1
+        cells: Floats = np.bincount(column.codes + 1, times, size)[1:].astype(np.float64)
+        mass = cells
+        if weight is not None:
+            mass = np.asarray(np.bincount(column.codes + 1, weight, size)[1:], dtype=np.float64)
+        for name, found in (("cells", cells), ("mass", mass)):
+            total = np.zeros(len(self.labels))
+            total[: len(getattr(self, name))] = getattr(self, name)
+            np.add.at(total, places, found)
+            setattr(self, name, total)
+
+    def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
+        """Take in distinct numbers, how often they came and what they weigh."""
+        if self.sampled is not None:
+            self.sampled.add(values, mass)
+            return
+        both = np.concatenate(_alike(self.values, values))
+        cells = np.concatenate([self.value_cells, cells])
+        mass = np.concatenate([self.value_mass, mass])
+        self.values, self.value_cells, self.value_mass = _tallied(both, cells, mass)
+        if len(self.values) > MOST:
+            self.sampled = Sampled(MOST)
+            self.sampled.add(self.values, self.value_mass)
+
+    def join(self, other: "Sightings") -> None:
+        """Take in what was seen elsewhere."""
+        if other.labels:
+            codes = np.arange(len(other.labels), dtype=np.int32)
+            column = Coded(tuple(other.labels), codes, other.declared, other.ordered)
+            self._add_labels(column, other.mass, other.cells)
+        if other.sampled is not None:
+            if self.sampled is None:
+                self.sampled = Sampled(MOST)
+                self.sampled.add(self.values, self.value_mass)
+            self.sampled.join(other.sampled)
+        elif len(other.values):
+            self._add_values(other.values, other.value_cells, other.value_mass)
+
+    def variable(self, wish: Wish) -> Variable:
+        """The variable behind the column, as its whole would have made it."""
+        if self.sampled is not None:
+            return self._binned(wish)
+        if not self.labels:
+            # Each value twice if it comes more than once: enough to tell labels from identifiers.
+            times = np.minimum(self.value_cells, 2).astype(np.intp)
+            share = np.repeat(self.value_mass / np.maximum(times, 1), times)
+            return infer_variable(self.name, Numbers(np.repeat(self.values, times)), wish, share)
+        if len(self.values):  # text in one block, numbers in another
+            self._add_labels(_as_labels(self.values), None, self.value_cells)
+        times = np.minimum(self.cells, 2).astype(np.intp)
+        codes = np.repeat(np.arange(len(self.labels), dtype=np.int32), times)
+        share = np.repeat(self.mass / np.maximum(times, 1), times)
+        column = Coded(tuple(self.labels), codes, self.declared, self.declared and self.ordered)
+        return infer_variable(self.name, column, wish, share)
+
+    def _binned(self, wish: Wish) -> Variable:
+        """Bins by a sample; nothing else can be made of so many numbers."""
+        assert self.sampled is not None
+        if self.labels or wish.kind not in (None, "binned") or wish.bins is False:
+            raise ValueError(
+                f"Variable {self.name!r} has more than {MOST:,} different numbers, which can only "
+                f"be binned: say bins={{{self.name!r}: 10}}, or leave the column out."
+            )
+        values, share = self.sampled.all()
+        return infer_variable(self.name, Numbers(values), wish, share)
+
+
+class Sampled:
+    """A sample of a stream of numbers, each as likely to be in it as its weight says."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.rng = np.random.default_rng(0)
+        self.values: NDArray[Any] = np.zeros(0)
+        self.ranks = np.zeros(0)
+
+    def add(self, values: NDArray[Any], weight: Floats) -> None:
+        """Take in more: those with the smallest exponential waiting times stay."""
+        ranks = self.rng.exponential(size=len(values)) / np.maximum(weight, 1e-300)
+        self._take(values, ranks)
+
+    def join(self, other: "Sampled") -> None:
+        """Take in another sample."""
+        self._take(other.values, other.ranks)
+
+    def _take(self, values: NDArray[Any], ranks: Floats) -> None:
+        self.values = np.concatenate(_alike(self.values, values))
+        self.ranks = np.concatenate([self.ranks, ranks])
+        if len(self.ranks) > self.size:
+            kept = np.sort(np.argpartition(self.ranks, self.size)[: self.size])
+            self.values, self.ranks = self.values[kept], self.ranks[kept]
+
+    def all(self) -> tuple[NDArray[Any], Floats]:
+        """The sample, each value of the same weight."""
+        return self.values, np.ones(len(self.values))
+
+
+def _tallied(
+    values: NDArray[Any], cells: Floats | None, mass: Floats | None
+) -> tuple[NDArray[Any], Floats, Floats]:
+    """Each value once, in order, with its cells (one each by default) and its mass (as many)."""
+    low = int(values.min()) if values.dtype == np.int64 else 0
+    if values.dtype == np.int64 and int(values.max()) - low <= len(values) + 1000:
+        where = values - low  # a table of them is cheaper than sorting
+        count = np.bincount(where)
+        distinct: NDArray[Any] = np.flatnonzero(count) + low
+    else:
+        distinct, where, count = np.unique(values, return_inverse=True, return_counts=True)
+    there = count > 0
+    number: Floats = count[there].astype(np.float64)
+    if cells is not None:
+        number = np.asarray(np.bincount(where, cells)[there], dtype=np.float64)
+    if mass is None:
+        return distinct, number, number
+    return distinct, number, np.asarray(np.bincount(where, mass)[there], dtype=np.float64)
+
+
+def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Both of one type: a narrow float stays one, so that its 0.1 is the level 0.1."""
+    if not len(one):
+        return one.astype(other.dtype), other
+    kinds = {array.dtype for array in (one, other) if array.dtype.kind == "f"}
+    if len(kinds) == 1:
+        (kind,) = kinds
+        return one.astype(kind), other.astype(kind)
+    return one, other
+
+
+def _as_labels(values: NDArray[Any]) -> Coded:
+    return Coded(tuple(values.tolist()), np.arange(len(values), dtype=np.int32))

@@ -1,0 +1,342 @@
+"""Scanning: files, folders, queries, Arrow streams and functions as parts of records."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from functools import partial
+from glob import glob, has_magic
+from os import PathLike, stat
+from pathlib import Path
+from typing import Any
+
+from rejoint.domain.domain import Domain
+from rejoint.records.delimited import Source
+from rejoint.records.discover import (
+    CHUNK,
+    FileOptions,
+    file_frames,
+    find_domain_of_files,
+    find_domain_of_frames,
+    records_of,
+    split_options,
+)
+from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
+from rejoint.records.frames import take_apart
+from rejoint.records.records import Records
+from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
+
+
+def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any) -> Records:
+    r"""Read records from a file.
+
+    Parameters
+    ----------
+    path : str or path
+        CSV, TSV or other delimited text, Parquet, Arrow (Feather), JSON lines; gzip is unpacked;
+        ``-`` is standard input. ``duckdb:SELECT ...`` and ``duckdb:file.db?SELECT ...`` are the
+        rows of a query.
+    sample_weight : str or array, optional
+        The column with the weights, or the weights.
+    **options
+        Of the file: ``columns`` (those to read) and ``without`` (those to leave out); ``format``
+        ("text", "parquet", "arrow", "json"), where the name does not say it; and for text
+        ``header`` (False, or a list of names, where there is none), ``delimiter``, ``encoding``
+        (both guessed), ``missing`` (the texts of missing cells, by default those of
+        ``rejoint.records.MISSING``). Of the records: ``domain``, ``kinds``, ``levels``, ``bins``,
+        ``handle_unknown``, as for :meth:`Records.of`.
+
+    Returns
+    -------
+    Records
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_text("smoke;age\nyes;40\n?;50\nno;NA\n")
+    ...     read(path)
+    Records: 3 rows, 2 variables, 33 % of the cells missing
+    smoke  age
+    yes    40
+    -      50
+    no     -
+    """
+    how, rest = split_options(options)
+    frame = next(file_frames(Source(path), how, None, rest.get("domain"), sample_weight))
+    return records_of(frame, rest, sample_weight)
+
+
+def read_chunks(
+    path: str | PathLike[str],
+    size: int = CHUNK,
+    *,
+    sample_weight: str | None = None,
+    **options: Any,
+) -> Iterator[Records]:
+    r"""Read records from a file, so many rows at a time, in memory that does not grow with it.
+
+    Without a ``domain`` the file is read twice, first for its levels. :func:`scan` is the same for
+    data that are gone through more than once.
+
+    Parameters
+    ----------
+    path, **options
+        As for :func:`read`.
+    size : int
+        Rows of a chunk.
+    sample_weight : str, optional
+        The column with the weights.
+
+    Yields
+    ------
+    Records
+        All over the same domain.
+
+    Examples
+    --------
+    >>> import pathlib, rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "ab.csv")
+    ...     _ = path.write_text("a,b\nx,1\ny,2\nx,2\n")
+    ...     rj.Marginals.count(read_chunks(path, size=2), order=1)["a"]
+    array([2., 1.])
+    """
+    if size < 1:
+        raise ValueError(f"A chunk must have at least one row, not {size}.")
+    how, rest = split_options(options)
+    source = Source(path)
+    if rest.get("domain") is None:
+        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        rest["domain"] = find_domain_of_files([source], how, sample_weight, wishes)
+    for frame in file_frames(source, how, size, rest["domain"], sample_weight):
+        yield records_of(frame, rest, sample_weight)
+
+
+def find_domain(
+    path: str | PathLike[str], *, sample_weight: str | None = None, **options: Any
+) -> Domain:
+    r"""Find the variables and levels of a file in one pass, without keeping its rows.
+
+    Parameters
+    ----------
+    path, sample_weight, **options
+        As for :func:`read`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "ab.csv")
+    ...     _ = path.write_text("a,b\nx,1\ny,2\nx,2\n")
+    ...     find_domain(path).shape
+    (2, 2)
+    """
+    how, rest = split_options(options)
+    wishes = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
+    return find_domain_of_files([Source(path)], how, sample_weight, wishes)
+
+
+def scan(
+    source: Any,
+    *,
+    size: int | None = None,
+    memory: int = MEMORY,
+    domain: Domain | None = None,
+    sample_weight: str | None = None,
+    **options: Any,
+) -> Scan:
+    r"""Go through records part by part, however many there are.
+
+    Nothing is held: tables, likelihoods and EM need sums over records only, for which the source
+    is read again and again. Without a ``domain`` it is read once at the beginning, for its levels.
+
+    Parameters
+    ----------
+    source : path, list of paths, callable, or Arrow stream
+        Files as for :func:`rejoint.read`, of any size: text, Parquet, Arrow, JSON lines,
+        ``duckdb:`` queries; a folder or a pattern (``"data/*.parquet"``) is all of its files, in
+        the order of their names. A function that gives an iterator of frames (or Records, lists
+        of dicts, ...), which is called for each pass. Anything with ``__arrow_c_stream__`` that
+        can be asked for its stream more than once. A folder made by :meth:`Scan.pack`.
+    size : int, optional
+        Rows of a part; by default so many that a part has at most four million cells.
+    memory : int
+        Bytes of records that a fit may hold: where all fit, once identical ones are merged, it is
+        one of records in memory.
+    domain : Domain, optional
+        Variables and levels.
+    sample_weight : str, optional
+        The column with the weights.
+    **options
+        As for :func:`rejoint.read`.
+
+    Returns
+    -------
+    Scan
+        For ``Marginals.count`` and ``estimate``.
+
+    Examples
+    --------
+    >>> import pathlib, rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "1.csv").write_text("a,b\nx,1\ny,2\n")
+    ...     _ = pathlib.Path(folder, "2.csv").write_text("a,b\nz,1\n")
+    ...     data = rj.scan(f"{folder}/*.csv")
+    ...     rj.Marginals.count(data, order=1)["a"]
+    array([1., 1., 1.])
+    """
+    if isinstance(source, Scan):
+        return source
+    if size is not None and size < 1:
+        raise ValueError(f"A part must have at least one row, not {size}.")
+    return replace(_scan(source, size, domain, sample_weight, options), memory=memory)
+
+
+def _scan(
+    source: Any,
+    size: int | None,
+    domain: Domain | None,
+    sample_weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
+    if isinstance(source, str | PathLike):
+        if Path(source).is_dir() and Path(source, META).is_file():
+            return open_pack(source, size)
+        return _of_files(files_of(source), str(source), size, domain, sample_weight, options)
+    if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
+        name = f"{len(source)} files"
+        return _of_files(list(source), name, size, domain, sample_weight, options)
+    found = _of_chunks(_chunks_of(source, size), domain, sample_weight, options)
+    return replace(found, quick=isinstance(source, Records))
+
+
+def files_of(path: str | PathLike[str]) -> list[str]:
+    """The file, or the files of a folder or a pattern, in the order of their names.
+
+    Examples
+    --------
+    >>> files_of("a.csv")
+    ['a.csv']
+    """
+    text = str(path)
+    if text.startswith(DUCKDB) or text == "-":
+        return [text]
+    if Path(path).is_dir():
+        inside = [p for p in Path(path).rglob("*") if p.is_file() and p.name[0] not in "._"]
+        found = sorted(str(p) for p in inside if set(p.suffixes) & {*SUFFIXES})
+    elif has_magic(text) and not Path(path).exists():
+        found = sorted(glob(text))
+    else:
+        return [text]
+    if not found:
+        raise FileNotFoundError(f"There is no data file in '{path}'.")
+    return found
+
+
+def _of_files(
+    paths: list[Any],
+    name: str,
+    size: int | None,
+    domain: Domain | None,
+    weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
+    how, rest = split_options(options | {"domain": domain})
+    sources = [Source(path) for path in paths]
+    if rest["domain"] is None:
+        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        rest["domain"] = find_domain_of_files(sources, how, weight, wishes)
+    found: Domain = rest["domain"]
+    rows = rows_of_part(len(found)) if size is None else size
+    stamp = "; ".join(_stamp(source) for source in sources)
+    read = partial(_read_files, sources, how, rows, rest, weight)
+    kinds = {format_of(source, how.format) for source in sources}
+    known = rows_of_parquet(sources) if kinds == {"parquet"} else None
+    return Scan(found, read, name, stamp, known, kinds <= {"parquet", "arrow"})
+
+
+def _stamp(source: Source) -> str:
+    try:
+        found = stat(source.path)
+    except (OSError, ValueError):  # a query
+        return str(source.path)
+    return f"{Path(source.path).name} {found.st_size} {found.st_mtime_ns}"
+
+
+def _read_files(
+    sources: list[Source], how: FileOptions, size: int, rest: dict[str, Any], weight: str | None
+) -> Iterator[Records]:
+    for source in sources:
+        for frame in file_frames(source, how, size, rest["domain"], weight):
+            if frame.rows:
+                yield records_of(frame, rest, weight)
+
+
+def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
+    """A function that begins a pass over chunks."""
+    if isinstance(source, Iterator):
+        raise TypeError(
+            f"A {type(source).__name__} can be gone through only once: give a function that makes "
+            "it anew, scan(lambda: ...). (Marginals.count takes it as it is, with domain=.)"
+        )
+    if isinstance(source, Records):
+        return lambda: source.chunks(size or rows_of_part(len(source.domain)))
+    if callable(source):
+        given: Callable[[], Iterable[Any]] = source
+        return given
+    if hasattr(source, "__arrow_c_stream__"):
+        return partial(_arrow_chunks, source, size)
+    if isinstance(source, list | tuple) and source and not isinstance(source[0], dict):
+        return lambda: source
+    raise TypeError(
+        "scan takes a path, a list of paths, a function that gives an iterator of chunks, or an "
+        f"Arrow stream, not a {type(source).__name__}. What fits into memory is for Records.of."
+    )
+
+
+def _arrow_chunks(source: Any, size: int | None) -> Iterator[Any]:
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(source)
+    rows = size or rows_of_part(len(reader.schema))
+    for batch in reader:
+        for start in range(0, len(batch), rows):
+            yield pa.table(batch.slice(start, rows))
+
+
+def _of_chunks(
+    chunks: Callable[[], Iterable[Any]],
+    domain: Domain | None,
+    weight: str | None,
+    options: dict[str, Any],
+) -> Scan:
+    how, rest = split_options(options)
+    if how != FileOptions():
+        raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
+    wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+    if domain is None:
+        domain = _domain_of(chunks, weight, wishes)
+    return Scan(domain, partial(_read_chunks, chunks, {**rest, "domain": domain}, weight))
+
+
+def _domain_of(
+    chunks: Callable[[], Iterable[Any]], weight: str | None, wishes: dict[str, Any]
+) -> Domain:
+    first = next(iter(chunks()), None)
+    if first is None:
+        raise ValueError("The function gives no chunks: there is nothing to learn from.")
+    if isinstance(first, Records):
+        return first.domain
+    return find_domain_of_frames(map(take_apart, chunks()), weight, wishes)
+
+
+def _read_chunks(
+    chunks: Callable[[], Iterable[Any]], rest: dict[str, Any], weight: str | None
+) -> Iterator[Records]:
+    for chunk in chunks():
+        if isinstance(chunk, Records):
+            part = Records.of(chunk, domain=rest["domain"])
+        else:
+            part = records_of(take_apart(chunk), rest, weight)
+        if len(part):
+            yield part

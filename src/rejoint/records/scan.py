@@ -1,0 +1,278 @@
+"""Packs: codes of records in a folder of plain files, from where passes over them are quick.
+
+``codes.bin`` has the rows one after another, a byte a cell (two or four where a variable has many
+levels), ``weight.bin`` their weights as float64, if there are any, and ``meta.json``, which is
+written last, the domain and the number of rows.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from time import perf_counter
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import duration, plural
+from rejoint.records.records import Records
+
+T = TypeVar("T")
+Report = Callable[[str], None]
+
+#: Bytes of records that a fit holds; finding those that are alike takes three times as much.
+MEMORY = 2**26
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scan:
+    """Records of a source that may be larger than memory; make one by :func:`rejoint.scan`.
+
+    ``Marginals.count`` and ``estimate`` take it as they take Records: what they need are sums over
+    records, which are the same whether taken at once or part by part.
+
+    Parameters
+    ----------
+    domain : Domain
+        The variables.
+    read : callable
+        Called for each pass; gives the parts, in the same order each time.
+    source : str
+        What it is called.
+    stamp : str
+        What tells this source from others: names, sizes and dates of files.
+    rows : int, optional
+        Number of rows, where it is known beforehand.
+    memory : int
+        Bytes of records that a fit may hold; where all fit, it is one of records in memory.
+    quick : bool
+        Whether a pass costs little more than the computing: what is not is packed before many.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = rj.scan(lambda: iter([{"a": ["x", "y"]}, {"a": ["z"]}]))
+    >>> data.domain["a"].levels
+    ('x', 'y', 'z')
+    >>> rj.Marginals.count(data, order=1)["a"]
+    array([1., 1., 1.])
+    """
+
+    domain: Domain
+    read: Callable[[], Iterator[Records]]
+    source: str = "a source"
+    stamp: str = ""
+    rows: int | None = None
+    quick: bool = False
+    memory: int = MEMORY
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.scan(lambda: iter([{"a": ["x", "y"]}])).names
+        ('a',)
+        """
+        return self.domain.names
+
+    @property
+    def threads(self) -> int:
+        """Threads for the computing on one part."""
+        return kernels.available_threads()
+
+    @property
+    def part_memory(self) -> int:
+        """Bytes of records that the look at one part may hold."""
+        return self.memory
+
+    def __repr__(self) -> str:
+        size = "" if self.rows is None else f"{plural(self.rows, 'row')}, "
+        return f"Scan of {self.source}: {size}{plural(len(self.domain), 'variable')}"
+
+    def __iter__(self) -> Iterator[Records]:
+        """Iterate over the parts, from the beginning."""
+        return self.read()
+
+    def map(
+        self,
+        function: Callable[..., T],
+        skip: int = 0,
+        report: Report | None = None,
+        *,
+        numbered: bool = False,
+    ) -> Iterator[T]:
+        """Apply a function to every part but the first ``skip``, in order.
+
+        ``report`` is told how far it is, and how long it will take where ``rows`` are known. A
+        ``numbered`` function also takes the number of the part, as parts that are alike differ in.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> data = rj.scan(lambda: iter([{"a": ["x", "y"]}, {"a": ["z"]}]))
+        >>> list(data.map(len))
+        [2, 1]
+        """
+        begun, before, done = perf_counter(), 0, 0
+        for number, part in enumerate(self.read()):
+            if number < skip:
+                before += len(part)
+                continue
+            yield function(part, number) if numbered else function(part)
+            done += len(part)
+            if report is not None:
+                report(how_far(before, done, self.rows, perf_counter() - begun))
+
+    def pack(self, folder: str | PathLike[str]) -> "Scan":
+        """Write the codes to a folder, a byte or two a cell; passes over them are quick.
+
+        ``rj.scan(folder)`` opens it again, without any work.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     data = rj.scan(lambda: iter([{"a": ["x", "y"]}, {"a": ["z"]}]))
+        ...     data.pack(pathlib.Path(folder, "a"))
+        Scan of a: 3 rows, 1 variable
+        """
+        return replace(pack(self, folder), memory=self.memory)
+
+
+def how_far(before: int, done: int, rows: int | None, seconds: float) -> str:
+    """How far a pass is: what was done before, what in so many seconds, of how many rows.
+
+    Examples
+    --------
+    >>> how_far(0, 20_000, 80_000, 30.0), how_far(0, 20_000, None, 30.0)
+    ('25% of 80,000 records, 90 seconds left', '20,000 records')
+    """
+    if not rows:
+        return f"{before + done:,} records"
+    left = seconds * max(rows - before - done, 0) / max(done, 1)
+    share = min((before + done) / rows, 1.0)
+    return f"{share:.0%} of {rows:,} records, {duration(left)} left"
+
+
+META = "meta.json"
+_FORMAT = "rejoint pack"
+
+
+def pack(
+    scan: Scan, folder: str | PathLike[str], report: Callable[[str], None] | None = None
+) -> Scan:
+    """Write the parts of a scan to a folder, which must be new or empty; parts stay as long.
+
+    Examples
+    --------
+    >>> import rejoint as rj, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     found = pack(rj.scan(lambda: iter([{"a": [0, 1, 1]}])), folder)
+    ...     [part.codes.ravel().tolist() for part in found]
+    [[0, 1, 1]]
+    """
+    place = Path(folder)
+    place.mkdir(parents=True, exist_ok=True)
+    if any(place.iterdir()):
+        raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
+    kind = narrowest(max(scan.domain.shape, default=1))
+    count = longest = 0
+    weighed = False
+    with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
+        for part in scan:
+            part.codes.astype(kind).tofile(codes)
+            if part.sample_weight is not None and not weighed:
+                weighed = True
+                np.ones(count).tofile(weights)
+            if weighed:
+                mass = part.sample_weight
+                (np.ones(len(part)) if mass is None else mass).tofile(weights)
+            count, longest = count + len(part), max(longest, len(part))
+            if report is not None:
+                report(f"{count:,} records read")
+    if not weighed:
+        (place / "weight.bin").unlink()
+    head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
+    text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
+    aside = place / f".{META}"
+    aside.write_text(text, encoding="utf-8")
+    os.replace(aside, place / META)
+    return open_pack(place, longest)
+
+
+def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
+    """Open a folder that was packed.
+
+    Examples
+    --------
+    >>> open_pack("nowhere")
+    Traceback (most recent call last):
+    ...
+    FileNotFoundError: 'nowhere' is no pack of records: it has no meta.json.
+    """
+    place = Path(folder)
+    try:
+        head = json.loads((place / META).read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise FileNotFoundError(f"'{folder}' is no pack of records: it has no {META}.") from None
+    if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
+        raise ValueError(f"'{folder}' is no pack of records that this version can read.")
+    domain = Domain.from_json(head["domain"])
+    rows, kind = int(head["rows"]), np.dtype(head["type"])
+    found = (place / "codes.bin").stat()
+    if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
+        raise ValueError(f"'{folder}' is spoilt: codes.bin does not have {rows:,} rows.")
+    size = size or rows_of_part(len(domain))
+    read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
+    stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
+    return Scan(domain, read, place.name, stamp, rows, quick=True)
+
+
+def rows_of_part(variables: int) -> int:
+    """Rows of a part, so that one takes some megabytes.
+
+    Examples
+    --------
+    >>> rows_of_part(20), rows_of_part(1000)
+    (100000, 4000)
+    """
+    return int(np.clip(4_000_000 // max(variables, 1), 1000, 100_000))
+
+
+def _parts(
+    place: Path, domain: Domain, rows: int, kind: np.dtype[Any], weighted: bool, size: int
+) -> Iterator[Records]:
+    wide = len(domain)
+    with open(place / "codes.bin", "rb") as file:
+        weights = open(place / "weight.bin", "rb") if weighted else None  # noqa: SIM115
+        try:
+            for start in range(0, rows, size):
+                count = min(size, rows - start)
+                cells = np.fromfile(file, kind, count * wide).reshape(count, wide)
+                mass: NDArray[Any] | None = None
+                if weights is not None:
+                    mass = np.fromfile(weights, np.float64, count)
+                yield Records(domain, cells, mass)
+        finally:
+            if weights is not None:
+                weights.close()
+
+
+def narrowest(levels: int) -> type[np.signedinteger[Any]]:
+    """The narrowest type of codes of so many levels.
+
+    Examples
+    --------
+    >>> narrowest(5).__name__, narrowest(1000).__name__
+    ('int8', 'int16')
+    """
+    return np.int8 if levels <= 127 else np.int16 if levels <= 32_767 else np.int32
