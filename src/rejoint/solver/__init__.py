@@ -1,35 +1,12 @@
-"""What all solvers share: the step, the one loop, when it stops, and what comes out.
+"""What all solvers share: the step, the loop, when it stops, the search, and what comes out.
 
 A solver is ``init`` and ``step``. The loop keeps the history, stops on the objective *and* on
-the residual of the optimality conditions, says in words why, and survives Ctrl-C.
+the residual of the optimality conditions, and says why.
 """
 
-from rejoint.check import whole
-from rejoint.solver.checkpoint import Bookmark, Journal, digest, finished_run
-from rejoint.solver.progress import Progress
 from rejoint.solver.result import FitResult
-from rejoint.solver.run import Stalled, relative_error, run, why_stop
-from rejoint.solver.search import spread
-from rejoint.solver.solver import Array, Limits, Record, Run, Sized, Solver, State
+from rejoint.solver.run import run
+from rejoint.solver.search import FitInterrupted
+from rejoint.solver.solver import Limits, Record, Run, Stop
 
-__all__ = [
-    "Array",
-    "Bookmark",
-    "FitResult",
-    "Journal",
-    "Limits",
-    "Progress",
-    "Record",
-    "Run",
-    "Sized",
-    "Solver",
-    "Stalled",
-    "State",
-    "digest",
-    "finished_run",
-    "relative_error",
-    "run",
-    "spread",
-    "whole",
-    "why_stop",
-]
+__all__ = ["FitInterrupted", "FitResult", "Limits", "Record", "Run", "Stop", "run"]

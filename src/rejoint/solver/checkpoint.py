@@ -1,13 +1,13 @@
-"""Runs that are kept in a journal: finished ones whole, others with the state to go on from.
+"""Checkpoint: the finished parts of a fit on disk, from where an interrupted fit goes on.
 
-A fit is the same computation each time: what was computed already is looked up instead, so that a
+A fit is the same computation each time. What was computed before is looked up instead, so that a
 fit that was killed ends as it would have without. The file is a zip of plain arrays and a JSON
-member, without pickle, and is replaced whole: a kill at any moment leaves the one before.
+member, without pickle, and is replaced whole: a kill at any moment leaves the previous one.
 """
 
 import json
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, fields, is_dataclass, replace
 from functools import partial
 from hashlib import blake2b
@@ -22,7 +22,8 @@ from numpy.lib import format as npy
 
 from rejoint.io.atomic import whole_file
 from rejoint.messages import remark
-from rejoint.solver.solver import Record, Run
+from rejoint.model import Layout, Model
+from rejoint.solver.solver import Record, Run, Stop
 
 
 def digest(*things: Any) -> str:
@@ -73,19 +74,19 @@ def _plain(value: Any) -> Any:
 
 Entry = dict[str, Any]  # arrays, numbers, texts, and lists of numbers
 
-#: Seconds between writes, and how many times as long as a write itself at the least.
-EVERY, SHARE = 5.0, 20.0
+#: Seconds between writes, and smallest ratio of that pause to the time of a write.
+WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO = 5.0, 20.0
 
-_FORMAT, _VERSION = "rejoint checkpoint", 1
+_FORMAT, _VERSION = "rejoint checkpoint", 2
 
 
-class Journal:
-    """Entries by key, written to a file from time to time.
+class Checkpoint:
+    """Entries by key, written to a file from time to time; without a path nothing is kept.
 
     Parameters
     ----------
-    path : path
-        The file; what it has is taken up, if it is there.
+    path : path, optional
+        The file; its entries are read if it exists.
     identity : mapping
         What the fit is, by name, in texts; a file of another fit is an error.
 
@@ -94,77 +95,125 @@ class Journal:
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "fit.checkpoint")
-    ...     journal = Journal(path, {"rank": "3"})
-    ...     journal.put("a", {"model": np.ones(2), "step": 7})
-    ...     journal.save()
-    ...     Journal(path, {"rank": "3"}).get("a")
+    ...     checkpoint = Checkpoint(path, {"rank": "3"})
+    ...     made = checkpoint.memo("a", lambda: {"model": np.ones(2), "step": 7})
+    ...     checkpoint.save()
+    ...     Checkpoint(path, {"rank": "3"}).memo("a", lambda: {"never": "called"})
     {'model': array([1., 1.]), 'step': 7}
     """
 
-    def __init__(self, path: str | PathLike[str], identity: Mapping[str, str]) -> None:
-        self.path = Path(path)
-        self.identity = dict(identity)
+    def __init__(
+        self, path: str | PathLike[str] | None = None, identity: Mapping[str, str] | None = None
+    ) -> None:
+        self.path = None if path is None else Path(path)
+        self.identity = dict(identity or {})
         self.entries: dict[str, Entry] = {}
         self._lock = RLock()
-        self._written, self._pause = perf_counter(), EVERY
+        self._written, self._pause = perf_counter(), WRITE_EVERY_SECONDS
         self._changed = True
         self._lost = False
-        if self.path.exists():
-            self._read()
+        if self.path is not None and self.path.exists():
+            self._read(self.path)
         else:
-            self.save()  # a place that cannot be written to is told now, not after an hour
+            self.save()  # a path that cannot be written to is an error now, not after an hour
+
+    @property
+    def active(self) -> bool:
+        """Whether anything is kept."""
+        return self.path is not None
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+        return self.active and perf_counter() - self._written >= self._pause
 
     def get(self, key: str) -> Entry | None:
-        """What was kept under a key."""
+        """Return what was kept under a key."""
         with self._lock:
             return self.entries.get(key)
 
     def put(self, key: str, entry: Entry | None) -> None:
-        """Keep something, or forget it; it is on disk after some seconds."""
+        """Keep an entry, or forget it with None; it is on disk after some seconds."""
+        if not self.active:
+            return
         with self._lock:
             if entry is None:
                 self.entries.pop(key, None)
             else:
                 self.entries[key] = entry
             self._changed = True
-            if self.due and not self._lost:
-                self._try_to_save()
+            if self.due:
+                self.close()
 
-    @property
-    def due(self) -> bool:
-        """Whether it is time to write."""
-        return perf_counter() - self._written >= self._pause
+    def memo(self, key: str, compute: Callable[[], Entry]) -> Entry:
+        """Return what was kept under a key, or compute and keep it."""
+        entry = self.get(key)
+        if entry is None:
+            entry = compute()
+            self.put(key, entry)
+        return entry
+
+    def run(self, key: str) -> Run | None:
+        """Return the outcome of a run that has ended."""
+        entry = self.get(key)
+        if entry is None or "stop" not in entry:
+            return None
+        numbers = {name: entry[name] for name in ("objective", "residual", "error")}
+        return Run(
+            _model(entry), **numbers, stop=Stop(entry["stop"]), records=tuple(_records(entry))
+        )
+
+    def keep_run(self, key: str, run: Run) -> None:
+        """Keep the outcome of a run in place of its state."""
+        if self.active:
+            numbers = {name: getattr(run, name) for name in ("objective", "residual", "error")}
+            parts = {"levels": list(run.model.layout.levels), "stacked": run.model.stacked}
+            self.put(key, {**parts, **numbers, "stop": str(run.stop), **_history(run.records)})
+
+    def state(self, key: str, solver: Any) -> tuple[Any, list[Record]] | None:
+        """Return state and history of a run to resume; None where there is none."""
+        entry = self.get(key)
+        if entry is None or "state" not in entry:
+            return None
+        frozen = {name: entry[name] for name in entry["state"].split()}
+        return solver.thaw(frozen), _records(entry)
+
+    def keep_state(
+        self, key: str, solver: Any, state: Any, records: Sequence[Record], now: bool = False
+    ) -> None:
+        """Keep the state of a run, if it is time to write or must be done now."""
+        if not self.active or not hasattr(solver, "freeze") or not (now or self.due):
+            return
+        frozen: Entry = solver.freeze(state)
+        self.put(key, {**frozen, "state": " ".join(frozen), **_history(records)})
 
     def save(self) -> None:
         """Write all that is new."""
         with self._lock:
-            if not self._changed:
+            if self.path is None or not self._changed:
                 return
             begun = perf_counter()
             with whole_file(self.path) as file:
                 _write(file, self.identity, self.entries)
             self._written, self._changed = perf_counter(), False
-            self._pause = max(EVERY, SHARE * (self._written - begun))
+            self._pause = max(WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO * (self._written - begun))
 
-    def _try_to_save(self) -> None:
-        """A disk that is full must not end a fit that has gone on for hours."""
+    def close(self) -> None:
+        """Write all that is new; a full disk must not end a fit that has gone on for hours."""
+        if self._lost:
+            return
         try:
             self.save()
         except OSError as error:
             self._lost = True
             remark(
-                f"The checkpoint '{self.path}' cannot be written any more ({error}): the fit goes "
-                "on without, and if interrupted begins where the file stands."
+                f"The checkpoint '{self.path}' can no longer be written ({error}): the fit goes on "
+                "without it, and if interrupted resumes from what the file holds."
             )
 
-    def close(self) -> None:
-        """Write all that is new, if that is still possible."""
-        if not self._lost:
-            self._try_to_save()
-
-    def _read(self) -> None:
+    def _read(self, path: Path) -> None:
         try:
-            with zipfile.ZipFile(self.path) as archive:
+            with zipfile.ZipFile(path) as archive:
                 head = json.loads(archive.read("meta.json"))
                 if head["format"] != _FORMAT or head["version"] != _VERSION:
                     raise ValueError("it has another format")
@@ -174,17 +223,65 @@ class Journal:
                 }
         except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
             raise ValueError(
-                f"'{self.path}' is no checkpoint that can be read ({error}): name another file, or "
-                "delete it to begin anew."
+                f"'{path}' is not a checkpoint that can be read ({error}): name another file, or "
+                "delete it to start over."
             ) from error
         before = head["identity"]
         for name, mine in self.identity.items():
             theirs = before.get(name)
             if theirs != mine:
                 raise ValueError(
-                    f"'{self.path}' is the checkpoint of another fit: its {name} is {theirs}, not "
-                    f"{mine}. Name another file, or delete it to begin anew."
+                    f"'{path}' is the checkpoint of another fit: its {name} is {theirs}, not "
+                    f"{mine}. Name another file, or delete it to start over."
                 )
+
+
+def open_checkpoint(
+    path: str | PathLike[str] | None,
+    random_state: int | np.random.Generator | None,
+    fingerprint: Callable[[], str],
+    **asked: Any,
+) -> tuple[Checkpoint, np.random.Generator]:
+    """Return the checkpoint of a fit, and its randomness: that of the first attempt.
+
+    Parameters
+    ----------
+    path : path, optional
+        The file; without one nothing is kept.
+    random_state : int or Generator, optional
+        As it was given; for None a seed is drawn, which the checkpoint keeps.
+    fingerprint : callable
+        Returns what tells the data from others; called only where there is a path.
+    **asked
+        What was asked for, by the names that an error shall use.
+
+    Examples
+    --------
+    >>> checkpoint, rng = open_checkpoint(None, 3, str)
+    >>> checkpoint.active, int(rng.integers(100))
+    (False, 81)
+    """
+    if path is None:
+        return Checkpoint(), np.random.default_rng(random_state)
+    identity = {"data": fingerprint()} | {name: _text(value) for name, value in asked.items()}
+    if random_state is None:
+        checkpoint = Checkpoint(path, identity)
+        drawn = {"seed": int(np.random.default_rng().integers(2**62))}
+        entry = checkpoint.memo("seed", lambda: drawn)
+        checkpoint.save()
+        return checkpoint, np.random.default_rng(entry["seed"])
+    rng = np.random.default_rng(random_state)
+    return Checkpoint(path, identity | {"random_state": digest(rng)}), rng
+
+
+def _text(value: Any) -> str:
+    """Short things as they are, others by a digest."""
+    plain = value is None or isinstance(value, str | int | float)
+    return repr(value) if plain else f"{type(value).__name__} {digest(value)[:12]}"
+
+
+def _model(entry: Entry) -> Model:
+    return Model.from_stacked(Layout(tuple(entry["levels"])), entry["stacked"])
 
 
 def _write(file: IO[bytes], identity: Mapping[str, str], entries: Mapping[str, Entry]) -> None:
@@ -210,65 +307,6 @@ def _value(archive: zipfile.ZipFile, value: Any) -> Any:
         return value
     with archive.open(f"{int(value['array'])}.npy") as member:
         return npy.read_array(member, allow_pickle=False)
-
-
-class Bookmark:
-    """The place of one run in a journal; without a journal nothing is kept.
-
-    A solver that can be resumed in the middle has ``freeze``, which turns its state into arrays
-    and numbers, and ``thaw``, which does the reverse; others begin anew.
-
-    Examples
-    --------
-    >>> Bookmark(None, "").resume(None)
-    """
-
-    def __init__(self, journal: Journal | None, key: str) -> None:
-        self.journal, self.key = journal, key
-
-    @classmethod
-    def of(cls, problem: Any, solver: Any, *what: Any) -> "Bookmark":
-        """The place of a run on a problem, if that has a journal."""
-        journal = getattr(problem, "journal", None)
-        if journal is None:
-            return cls(None, "")
-        return cls(journal, digest("run", problem.fingerprint, solver, *what))
-
-    def resume(self, solver: Any) -> tuple[Any, list[Record]] | None:
-        """State and history to go on from."""
-        entry = None if self.journal is None else self.journal.get(self.key)
-        if entry is None or "state" not in entry:
-            return None
-        names = entry["state"].split()
-        return solver.thaw({name: entry[name] for name in names}), _records(entry)
-
-    def keep(self, solver: Any, state: Any, records: Sequence[Record], now: bool = False) -> None:
-        """Keep the state, if it is time to or has to be now."""
-        if self.journal is None or not hasattr(solver, "freeze"):
-            return
-        if now or self.journal.due:
-            frozen: Entry = solver.freeze(state)
-            names = " ".join(frozen)
-            self.journal.put(self.key, {**frozen, "state": names, **_history(records)})
-        if now:
-            self.journal.close()
-
-    def close(self, run: Run) -> None:
-        """Keep the outcome in place of the state."""
-        if self.journal is None:
-            return
-        entry: Entry = {"weights": run.weights, "factors": run.factors, "reason": run.reason}
-        entry |= {name: getattr(run, name) for name in ("objective", "residual", "error")}
-        self.journal.put(self.key, {**entry, **_history(run.records)})
-
-
-def finished_run(bookmark: Bookmark) -> Run | None:
-    """The outcome of a run that has ended."""
-    entry = None if bookmark.journal is None else bookmark.journal.get(bookmark.key)
-    if entry is None or "reason" not in entry:
-        return None
-    names = ("weights", "factors", "objective", "residual", "error", "reason")
-    return Run(**{name: entry[name] for name in names}, records=tuple(_records(entry)))
 
 
 def _history(records: Sequence[Record]) -> Entry:

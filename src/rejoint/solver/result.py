@@ -4,8 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from rejoint.domain.labels import plural
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.solver.solver import Record, Run
+from rejoint.solver.search import best_run, is_interrupted
+from rejoint.solver.solver import Record, Run, Stop
 
 if TYPE_CHECKING:
     from rejoint.estimation.posterior import Posterior
@@ -60,11 +62,79 @@ class FitResult:
     error: float
     residual: float
     starts: tuple[Run, ...] = field(repr=False)
-    misfits: dict[tuple[str, ...], float] = field(repr=False)
+    misfits: dict[tuple[str, ...], float] = field(default_factory=dict, repr=False)
     log_likelihood: float = float("nan")
     posterior: "Posterior | None" = field(default=None, repr=False)
     choice: str = ""
     selection: "Selection | None" = field(default=None, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        pmf: LowRankPMF,
+        runs: Sequence[Run],
+        achieved: str,
+        *,
+        best: Run | None = None,
+        unit: str = "step",
+        more: str = "",
+        **facts: Any,
+    ) -> "FitResult":
+        """Return the result of some runs, with the sentence that says why they stopped.
+
+        Parameters
+        ----------
+        pmf : LowRankPMF
+            The model.
+        runs : sequence of Run
+            What each start reached.
+        achieved : str
+            What the fit reached, such as ``"Log-likelihood -310.2"``.
+        best : Run, optional
+            The run that the model is from; the one of lowest objective by default.
+        unit : str
+            What a step is called.
+        more : str
+            What else to say.
+        **facts
+            Further fields of the result.
+
+        Examples
+        --------
+        >>> from rejoint.model import Model
+        >>> run = Run(Model.of([1.0], [[[0.5], [0.5]]]), 0.7, 1e-9, float("nan"), Stop.PROGRESS)
+        >>> FitResult.of(LowRankPMF([1.0], [[[0.5], [0.5]]]), [run], "Log-likelihood -7").stop
+        'Log-likelihood -7 after 0 steps from 1 start; it has stopped improving (residual 1.0e-09).'
+        """
+        best = best or runs[best_run(runs)]
+        reason = Stop.INTERRUPTED if is_interrupted(runs) else best.stop
+        steps = sum(record.step > 0 for run in runs for record in run.records)
+        stop = (
+            f"{achieved} after {plural(steps, unit)} from {plural(len(runs), 'start')}; "
+            f"{reason.text} (residual {best.residual:.1e})."
+        )
+        return cls(
+            pmf=pmf,
+            stop=f"{stop} {more}".rstrip(),
+            history=tuple(record for run in runs for record in run.records),
+            error=best.error,
+            residual=best.residual,
+            starts=tuple(runs),
+            **facts,
+        )
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended the fit.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+        >>> rj.factorize(tables, rank=2, random_state=0).interrupted
+        False
+        """
+        return is_interrupted(self.starts)
 
     def ambiguity(
         self, names: str | Sequence[str], given: Mapping[str, Any] | None = None

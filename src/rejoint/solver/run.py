@@ -1,120 +1,121 @@
 """The one loop: steps, their history, and the reason to stop."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
 from rejoint.domain.labels import duration
-from rejoint.solver.checkpoint import Bookmark, finished_run
-from rejoint.solver.solver import Array, Limits, Record, Run, Sized, Solver
-
-
-class Stalled(Exception):
-    """Raised by a step that finds no way on, though the model is not known to be optimal."""
+from rejoint.model import Model
+from rejoint.solver.checkpoint import digest
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Limits, Problem, Record, Run, Solver, Stalled, Stop, check_needs
 
 
 def run(
     solver: Solver[Any, Any],
-    problem: Sized,
-    weights: Array,
-    factors: Array,
+    problem: Problem,
+    model: Model,
+    session: Session | None = None,
     *,
     start: int = 0,
-    report: Callable[[str], None] | None = None,
-    bookmark: Bookmark | None = None,
+    key: str = "",
 ) -> Run:
-    """Step until the solver's limits, or the user, say stop.
+    """Step until the solver's limits say stop.
 
-    Where the problem has a journal the run is kept there, and one that was interrupted goes on.
+    The run is kept in the session's checkpoint, and resumed from there. While it goes on,
+    ``session.unfinished`` has the model so far, in case that the fit is interrupted.
 
     Parameters
     ----------
     solver : Solver
         What to step.
-    problem : Sized
+    problem : Problem
         What to solve.
-    weights, factors : array
+    model : Model
         Where to start.
+    session : Session, optional
+        Progress and checkpoint.
     start : int
         Number of the start, for the history.
-    report : callable, optional
-        Called with a line of progress after each step.
-    bookmark : Bookmark, optional
-        Where to keep it; by default at a place that solver, problem and start tell.
+    key : str
+        Name of the run in the checkpoint; by default found from solver, problem and start.
 
     Examples
     --------
     >>> from rejoint.factorization.admm import Admm
-    >>> from rejoint.factorization.problem import Problem
-    >>> import numpy as np
+    >>> from rejoint.factorization.problem import TableProblem
     >>> table = np.array([[0.3, 0.1], [0.1, 0.5]])
-    >>> problem = Problem((2, 2), ((0, 1),), (table,), np.ones(1))
-    >>> fit = run(Admm(), problem, np.array([0.4, 0.6]), np.array([[0.9, 0.1], [0.1, 0.9]] * 2))
-    >>> fit.error < 1e-9
+    >>> problem = TableProblem((2, 2), ((0, 1),), (table,), np.ones(1))
+    >>> model = Model.of([0.4, 0.6], [[[0.9, 0.1], [0.1, 0.9]]] * 2)
+    >>> run(Admm(), problem, model).error < 1e-9
     True
     """
-    mark = bookmark or Bookmark.of(problem, solver, start, weights, factors)
-    if (found := finished_run(mark)) is not None:
+    session = session or Session(np.random.default_rng(0))
+    checkpoint = session.checkpoint
+    if not key and checkpoint.active:
+        fingerprint = problem.fingerprint  # type: ignore[attr-defined]
+        key = digest("run", fingerprint, solver, start, model)
+    if (found := checkpoint.run(key)) is not None:
         return found
+    check_needs(solver, problem)
     limits = solver.limits
-    state, records = mark.resume(solver) or (solver.init(problem, weights, factors), [])
+    state, records = checkpoint.state(key, solver) or (solver.init(problem, model), [])
     begun = perf_counter() - (records[-1].seconds if records else 0.0)
 
     def note(step: int) -> None:
         seconds = perf_counter() - begun
         records.append(Record(start, solver.name, step, state.objective, state.residual, seconds))
-        if report is not None:
-            report(in_words(problem, records, limits))
+        session.report(describe(problem, records, limits))
+
+    def so_far(stop: Stop) -> Run:
+        error = problem.error(state.objective)
+        return Run(state.model, state.objective, state.residual, error, stop, tuple(records))
 
     if not records:
         note(0)
-    sure, reason = (state, len(records)), ""
+    stop: Stop | None
+    certain = state, len(records)
     try:
-        while not (reason := why_stop(problem, records, limits)):
+        while (stop := why_stop(problem, records, limits)) is None:
             before, state = state, solver.step(problem, state)
             if state is before:
-                reason = "optimal"
+                stop = Stop.OPTIMAL
                 break
             note(len(records))
-            sure = state, len(records)
-            mark.keep(solver, state, records)
+            certain = state, len(records)
+            checkpoint.keep_state(key, solver, state, records)
     except Stalled:
-        reason = "stalled"
+        stop = Stop.STALLED
     except KeyboardInterrupt:
-        reason = "interrupted"
-        mark.keep(solver, sure[0], records[: sure[1]], now=True)
-    done = Run(
-        state.weights,
-        state.factors,
-        state.objective,
-        state.residual,
-        relative_error(problem, state.objective),
-        reason,
-        tuple(records),
-    )
-    if reason != "interrupted":
-        mark.close(done)
+        # The model so far is what an interrupted fit returns; the checkpoint resumes from it.
+        state, records = certain[0], records[: certain[1]]
+        session.unfinished[start] = so_far(Stop.INTERRUPTED)
+        checkpoint.keep_state(key, solver, state, records, now=True)
+        raise
+    done = so_far(stop)
+    checkpoint.keep_run(key, done)
     return done
 
 
-def in_words(problem: Sized, records: Sequence[Record], limits: Limits) -> str:
-    """A line of progress, with the time that is left where it can be told.
+def describe(problem: Problem, records: Sequence[Record], limits: Limits) -> str:
+    """A line of progress, with the time that is left where it can be predicted.
 
     Examples
     --------
     >>> from types import SimpleNamespace
     >>> records = [Record(0, "em", k, 9.0 + 0.5**k, 0.1, float(k)) for k in range(30)]
-    >>> in_words(SimpleNamespace(scale=float("nan")), records, Limits(progress=1e-9))
+    >>> problem = SimpleNamespace(error=lambda objective: float("nan"))
+    >>> describe(problem, records, Limits(progress=1e-9))
     'start 1, em step 29, objective 9.000000002, about 8 seconds left'
     """
     last = records[-1]
     line = f"start {last.start + 1}, {last.solver} step {last.step}"
-    if np.isfinite(problem.scale):
-        line += f", relative error {relative_error(problem, last.objective):.2e}"
-    else:
-        line += f", objective {last.objective:.10g}"
+    error = problem.error(last.objective)
+    line += (
+        f", objective {last.objective:.10g}" if np.isnan(error) else f", relative error {error:.2e}"
+    )
     left = seconds_left(records, limits)
     return line if left is None or left < 5 else f"{line}, about {duration(left)} left"
 
@@ -135,20 +136,15 @@ def seconds_left(records: Sequence[Record], limits: Limits) -> float | None:
     return float(each * min(steps, limits.max_steps - last.step))
 
 
-def relative_error(problem: Sized, objective: float) -> float:
-    """``||X - Xhat|| / ||X||`` over all tables, from the objective."""
-    return float(np.sqrt(2.0 * max(objective, 0.0) / problem.scale))
-
-
-def why_stop(problem: Sized, records: Sequence[Record], limits: Limits) -> str:
-    """The reason to stop after these records; empty if there is none."""
+def why_stop(problem: Problem, records: Sequence[Record], limits: Limits) -> Stop | None:
+    """The reason to stop after these records; None if there is none."""
     last = records[-1]
-    if relative_error(problem, last.objective) <= limits.exact:
-        return "exact"
+    if problem.error(last.objective) <= limits.exact:
+        return Stop.EXACT
     if last.residual <= limits.residual:
-        return "optimal"
+        return Stop.OPTIMAL
     if len(records) > limits.window:
         before = records[-1 - limits.window].objective
         if np.isfinite(before) and before - last.objective <= limits.progress * abs(before):
-            return "progress"
-    return "steps" if last.step >= limits.max_steps else ""
+            return Stop.PROGRESS
+    return Stop.STEPS if last.step >= limits.max_steps else None

@@ -1,36 +1,240 @@
-"""Computations that are spread over an executor: threads, processes, machines."""
+"""Search: many starts followed on any executor, and what becomes of a fit on Ctrl-C.
 
-from collections.abc import Callable, Iterable
-from concurrent.futures import Executor, Future, wait
-from typing import Any, TypeVar
+Ctrl-C is caught in two places. :func:`~rejoint.solver.run.run` keeps the model that it was
+improving, and :func:`interruptible` makes the fit's best result so far out of what was offered.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event
+from typing import Any, Literal, Protocol, TypeVar
+
+from rejoint.solver.checkpoint import digest
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Run, Stop
 
 T = TypeVar("T")
+OnInterrupt = Literal["raise", "return"]
 
 
-def spread(
-    executor: Executor, function: Callable[..., T], tasks: Iterable[tuple[Any, ...]]
-) -> tuple[list[T | None], bool]:
-    """Results of all tasks in order, and whether Ctrl-C ended it, with None for those not there.
+class FitInterrupted(KeyboardInterrupt):
+    """Raised when Ctrl-C ends a fit; ``result`` is the best result so far.
 
     Examples
     --------
-    >>> from concurrent.futures import ThreadPoolExecutor
-    >>> with ThreadPoolExecutor(2) as executor:
-    ...     spread(executor, pow, [(2, 3), (3, 2)])
-    ([8, 9], False)
+    >>> try:
+    ...     raise FitInterrupted("the best so far")
+    ... except KeyboardInterrupt as interrupted:
+    ...     interrupted.result
+    'the best so far'
     """
-    futures: list[Future[T]] = []
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("Interrupted: .result has the best fit so far.")
+        self.result = result
+
+
+def interruptible(session: Session, fit: Callable[[], T], on_interrupt: OnInterrupt) -> T:
+    """Return what a fit returns; on Ctrl-C raise or return the best result so far.
+
+    Where nothing was offered yet, a plain KeyboardInterrupt is raised. Whatever ends the fit, its
+    checkpoint is on disk afterwards.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> session = Session(np.random.default_rng(0))
+    >>> def fit():
+    ...     session.offer(lambda: "half a fit")
+    ...     raise KeyboardInterrupt
+    >>> interruptible(session, fit, "return")
+    'half a fit'
+    """
+    if on_interrupt not in ("raise", "return"):
+        raise ValueError(f"on_interrupt must be 'raise' or 'return', got {on_interrupt!r}.")
     try:
-        for task in tasks:
-            futures.append(executor.submit(function, *task))
-        wait(futures)
-    except KeyboardInterrupt:
+        return fit()
+    except KeyboardInterrupt as pressed:
+        result: T | None = session.best()
+        if result is None:
+            raise
+        if on_interrupt == "return":
+            return result
+        raise FitInterrupted(result) from pressed
+    finally:
+        session.checkpoint.close()
+
+
+class Follow(Protocol):
+    """Follows one start: makes a model, and runs one or several solvers from there."""
+
+    def __call__(self, problem: Any, start: Any, number: int, session: Session, key: str) -> Run:
+        """Return the outcome."""
+        ...
+
+
+def search(
+    problem: Any,
+    starts: Iterable[Any],
+    follow: Follow,
+    session: Session,
+    *,
+    offer: Callable[[list[Run]], Any] | None = None,
+    enough: Callable[[Sequence[Run]], bool] = lambda runs: False,
+    workers: int = 1,
+) -> list[Run]:
+    """Follow each start, on the session's executor, in threads, or one after another.
+
+    Results do not depend on where starts are followed. Starts that the checkpoint has are not
+    followed again.
+
+    Parameters
+    ----------
+    problem : object
+        What to solve; it has a ``fingerprint`` where there is a checkpoint.
+    starts : iterable
+        Starts, made one at a time.
+    follow : callable
+        Follows one start.
+    session : Session
+        Progress, checkpoint and executor.
+    offer : callable, optional
+        Makes a result of the runs so far, for an interrupted fit.
+    enough : callable
+        Whether the runs so far are enough; asked only where starts are followed one after another.
+    workers : int
+        Threads to follow starts in.
+    """
+    runs: dict[int, Run] = {}
+    session.unfinished.clear()
+    if offer is not None:
+        make = offer
+
+        def so_far() -> Any:
+            found = {**session.unfinished, **runs}
+            ended = [found[number] for number in sorted(found)]
+            if not ended:
+                return None
+            ended[-1] = replace(ended[-1], stop=Stop.INTERRUPTED)
+            return make(ended)
+
+        session.offer(so_far)
+    for number, start, key in _pending(problem, starts, follow, session, runs, workers):
+        runs[number] = follow(problem, start, number, session, key)
+        if enough(list(runs.values())):
+            break
+    return [runs[number] for number in sorted(runs)]
+
+
+def _pending(
+    problem: Any,
+    starts: Iterable[Any],
+    follow: Follow,
+    session: Session,
+    runs: dict[int, Run],
+    workers: int,
+) -> Iterator[tuple[int, Any, str]]:
+    """Starts to follow here, one after another; those of the checkpoint and elsewhere go to runs."""
+    pending = _unknown(problem, starts, follow, session, runs)
+    if session.executor is not None:
+        _follow_elsewhere(problem, list(pending), follow, session, runs)
+    elif workers > 1:
+        _follow_in_threads(problem, list(pending), follow, session, runs, workers)
+    else:
+        yield from pending
+
+
+def _unknown(
+    problem: Any, starts: Iterable[Any], follow: Follow, session: Session, runs: dict[int, Run]
+) -> Iterator[tuple[int, Any, str]]:
+    """Starts whose outcome the checkpoint does not have."""
+    for number, start in enumerate(starts):
+        active = session.checkpoint.active
+        key = digest("start", problem.fingerprint, follow, number, start) if active else ""
+        found = session.checkpoint.run(key)
+        if found is None:
+            yield number, start, key
+        else:
+            runs[number] = found
+
+
+def _follow_elsewhere(
+    problem: Any,
+    pending: list[tuple[int, Any, str]],
+    follow: Follow,
+    session: Session,
+    runs: dict[int, Run],
+) -> None:
+    """Follow starts in other processes or on other machines."""
+    assert session.executor is not None
+    alone = problem.alone() if hasattr(problem, "alone") else problem
+    with submitted(session.executor) as submit:
+        futures = [
+            submit(follow, alone, start, number, session.alone(), "")
+            for number, start, _ in pending
+        ]
+        for (number, _, key), future in zip(pending, futures, strict=True):
+            runs[number] = future.result()
+            session.checkpoint.keep_run(key, runs[number])
+
+
+@contextmanager
+def submitted(executor: Executor) -> Iterator[Callable[..., Any]]:
+    """Submit work to an executor; work that has not begun is canceled when the block fails."""
+    futures: list[Any] = []
+
+    def submit(*call: Any) -> Any:
+        futures.append(executor.submit(*call))
+        return futures[-1]
+
+    try:
+        yield submit
+    finally:
         for future in futures:
             future.cancel()
-        return [_outcome(future) for future in futures], True
-    return [future.result() for future in futures], False
 
 
-def _outcome(future: "Future[T]") -> T | None:
-    there = future.done() and not future.cancelled() and future.exception() is None
-    return future.result() if there else None
+def _follow_in_threads(
+    problem: Any,
+    pending: list[tuple[int, Any, str]],
+    follow: Follow,
+    session: Session,
+    runs: dict[int, Run],
+    workers: int,
+) -> None:
+    """Follow starts in threads; the first one in this thread, which Ctrl-C reaches."""
+    ended = Event()
+
+    def report(line: str) -> None:
+        if ended.is_set():
+            raise KeyboardInterrupt
+        session.report(line)
+
+    watched = session.reporting(report)
+
+    def task(number: int, start: Any, key: str) -> None:
+        if not ended.is_set():
+            runs[number] = follow(problem, start, number, watched, key)
+
+    with ThreadPoolExecutor(workers) as pool:
+        others = [pool.submit(task, *work) for work in pending[1:]]
+        try:
+            if pending:
+                task(*pending[0])
+            wait(others)
+        finally:
+            ended.set()  # on Ctrl-C, and where one has failed
+        for future in others:
+            future.result()
+
+
+def best_run(runs: Sequence[Run]) -> int:
+    """Return which run has the lowest objective."""
+    return min(range(len(runs)), key=lambda number: runs[number].objective)
+
+
+def is_interrupted(runs: Sequence[Run]) -> bool:
+    """Whether Ctrl-C ended a run."""
+    return any(run.stop is Stop.INTERRUPTED for run in runs)

@@ -1,71 +1,14 @@
-"""What a run leaves: its history, line by line, and its outcome."""
+"""What a solver is: a state, ``init`` and ``step``; when it stops, and what it leaves.
+
+A solver needs no base class. Any object with ``name``, ``limits``, ``init`` and ``step`` can be
+passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
+"""
 
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from enum import StrEnum
+from typing import Any, Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-Array = NDArray[np.float64]
-
-
-class State(Protocol):
-    """What a solver carries from step to step."""
-
-    @property
-    def weights(self) -> Array:
-        """Weights of the classes, (F,)."""
-        ...
-
-    @property
-    def factors(self) -> Array:
-        """Factors of all variables one below the other, (L, F)."""
-        ...
-
-    @property
-    def objective(self) -> float:
-        """What is minimised; never rises from one step to the next."""
-        ...
-
-    @property
-    def residual(self) -> float:
-        """How far from optimal, relative: zero at a stationary point."""
-        ...
-
-
-class Sized(Protocol):
-    """A problem that knows how large its data are."""
-
-    @property
-    def scale(self) -> float:
-        """Twice the objective of a model that explains nothing."""
-        ...
-
-
-S = TypeVar("S", bound=State)
-P_contra = TypeVar("P_contra", bound=Sized, contravariant=True)
-
-
-class Solver(Protocol[P_contra, S]):
-    """A method that improves a model step by step."""
-
-    @property
-    def name(self) -> str:
-        """What the history calls it."""
-        ...
-
-    @property
-    def limits(self) -> "Limits":
-        """When to stop."""
-        ...
-
-    def init(self, problem: P_contra, weights: Array, factors: Array) -> S:
-        """State at a first model."""
-        ...
-
-    def step(self, problem: P_contra, state: S) -> S:
-        """One step further; the same object where nothing can be improved any more."""
-        ...
+from rejoint.model import FloatArray, Model
 
 
 @dataclass(frozen=True)
@@ -75,12 +18,12 @@ class Limits:
     Parameters
     ----------
     max_steps : int
-        Steps at the most.
+        Largest number of steps.
     progress : float
         Stop when the objective has fallen by less than this share of itself over ``window``
-        steps; the residual is then said beside it.
+        steps.
     window : int
-        How many steps a lack of progress must last.
+        Number of steps that a lack of progress must last.
     exact : float
         Relative error of the tables, ``||X - Xhat|| / ||X||``, that counts as a perfect fit.
     residual : float
@@ -99,16 +42,54 @@ class Limits:
     residual: float = 1e-12
 
 
+class Stop(StrEnum):
+    """Why a run stopped; the text says what to try.
+
+    Examples
+    --------
+    >>> Stop.STEPS.text
+    'the limit of steps was reached while the fit was still improving: raise max_steps'
+    """
+
+    EXACT = "exact"
+    OPTIMAL = "optimal"
+    PROGRESS = "progress"
+    STALLED = "stalled"
+    STEPS = "steps"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def text(self) -> str:
+        """What happened, and what to try."""
+        return _TEXTS[self]
+
+
+_TEXTS = {
+    Stop.EXACT: "the fit is exact",
+    Stop.OPTIMAL: "no step improves it any more",
+    Stop.PROGRESS: "it has stopped improving",
+    Stop.STALLED: "sweeps no longer improve it: raise inner, or try solver='newton'",
+    Stop.STEPS: (
+        "the limit of steps was reached while the fit was still improving: raise max_steps"
+    ),
+    Stop.INTERRUPTED: "interrupted; this is the best model so far",
+}
+
+
+class Stalled(Exception):
+    """Raised by a step that finds no improvement although the model is not known to be optimal."""
+
+
 @dataclass(frozen=True)
 class Record:
-    """One line of the history.
+    """One line of the history of a fit.
 
     Parameters
     ----------
     start : int
-        Which start it belongs to.
+        Number of the start.
     solver : str
-        Which solver took the step.
+        Name of the solver that took the step.
     step : int
         Number of the step; 0 is the start itself.
     objective : float
@@ -138,26 +119,115 @@ class Run:
 
     Parameters
     ----------
-    weights, factors : array
+    model : Model
         The best model reached.
     objective, residual, error : float
-        Its objective, residual, and relative error of the tables.
-    reason : {"exact", "optimal", "progress", "stalled", "steps", "interrupted"}
+        Its objective, residual, and relative error of the tables (NaN for records).
+    stop : Stop
         Why it stopped.
     records : tuple of Record
         The history.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> Run(np.ones(1), np.ones((2, 1)) / 2, 0.0, 0.0, 0.0, "exact").reason
-    'exact'
+    >>> Run(Model.of([1.0], [[[0.5], [0.5]]]), 0.0, 0.0, 0.0, Stop.EXACT).weights
+    array([1.])
     """
 
-    weights: Array
-    factors: Array
+    model: Model
     objective: float
     residual: float
     error: float
-    reason: str
+    stop: Stop
     records: tuple[Record, ...] = ()
+
+    @property
+    def weights(self) -> FloatArray:
+        """Weights of the classes, (F,)."""
+        return self.model.weights
+
+    @property
+    def factors(self) -> FloatArray:
+        """Stacked factors, (L, F)."""
+        return self.model.factors
+
+
+class State(Protocol):
+    """What a solver carries from step to step."""
+
+    @property
+    def model(self) -> Model:
+        """The present model."""
+        ...
+
+    @property
+    def objective(self) -> float:
+        """What is minimized; never rises from one step to the next."""
+        ...
+
+    @property
+    def residual(self) -> float:
+        """How far from optimal, relative: zero at a stationary point."""
+        ...
+
+
+class Problem(Protocol):
+    """What a solver works on: tables or records."""
+
+    def error(self, objective: float) -> float:
+        """Relative error of the tables at an objective; NaN where there is none."""
+        ...
+
+
+S = TypeVar("S", bound=State)
+P_contra = TypeVar("P_contra", bound=Problem, contravariant=True)
+
+
+class Solver(Protocol[P_contra, S]):
+    """A method that improves a model step by step.
+
+    A solver may declare in ``needs`` the names of what it uses of the problem, and is then refused
+    with the missing part named. With ``freeze`` (state to arrays and numbers) and ``thaw`` (the
+    reverse), a checkpoint can resume it in the middle of a run.
+    """
+
+    @property
+    def name(self) -> str:
+        """Its name in the history."""
+        ...
+
+    @property
+    def limits(self) -> Limits:
+        """When to stop."""
+        ...
+
+    def init(self, problem: P_contra, model: Model) -> S:
+        """State at a first model."""
+        ...
+
+    def step(self, problem: P_contra, state: S) -> S:
+        """One step further; the same object where nothing can be improved any more."""
+        ...
+
+
+def is_solver(candidate: Any) -> bool:
+    """Whether an object has the four parts of a solver.
+
+    Examples
+    --------
+    >>> is_solver("em")
+    False
+    """
+    steps = all(callable(getattr(candidate, name, None)) for name in ("init", "step"))
+    limits = isinstance(getattr(candidate, "limits", None), Limits)
+    return steps and limits and hasattr(candidate, "name") and not isinstance(candidate, type)
+
+
+def check_needs(solver: Any, problem: Any) -> None:
+    """Refuse a solver that needs what the problem does not have."""
+    missing = [name for name in getattr(solver, "needs", ()) if not hasattr(problem, name)]
+    if missing:
+        raise ValueError(
+            f"solver={getattr(solver, 'name', solver)!r} needs {', '.join(missing)} of the problem, "
+            f"which {type(problem).__name__} does not have: choose another solver."
+        )

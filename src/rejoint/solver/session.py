@@ -1,0 +1,119 @@
+"""Session: what a fit works with, and what it has to show if it is interrupted."""
+
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from rejoint.solver.checkpoint import Checkpoint
+from rejoint.solver.solver import Run
+
+Report = Callable[[str], None]
+
+
+class Progress:
+    """Lines of progress on a terminal's stderr, each over the last; silent elsewhere.
+
+    Examples
+    --------
+    >>> with Progress(shown=False) as report:
+    ...     report("start 1")
+    """
+
+    def __init__(self, shown: bool | None = None, every: float = 0.2) -> None:
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.every = every
+        self.last = -np.inf
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown and np.isfinite(self.last):
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __call__(self, line: str) -> None:
+        """Show a line, unless the last one is fresh."""
+        now = perf_counter()
+        if self.shown and now - self.last >= self.every:
+            self.last = now
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+
+
+def report_nothing(line: str) -> None:
+    """Discard a line of progress."""
+
+
+@dataclass
+class Session:
+    """Randomness, progress, checkpoint and executor of one fit, and its best result so far.
+
+    Parameters
+    ----------
+    rng : Generator
+        The fit's randomness.
+    report : callable
+        Takes lines of progress.
+    checkpoint : Checkpoint
+        Where finished parts of the fit are looked up and kept; keeps nothing by default.
+    executor : Executor, optional
+        Where starts are followed; in this process by default.
+
+    Examples
+    --------
+    >>> session = Session(np.random.default_rng(0))
+    >>> session.offer(lambda: "a fit")
+    >>> with session.convert(lambda part: f"{part} of a sample"):
+    ...     session.offer(lambda: "a fit")
+    ...     session.best()
+    'a fit of a sample'
+    """
+
+    rng: np.random.Generator
+    report: Report = report_nothing
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    executor: Executor | None = None
+    unfinished: dict[int, Run] = field(default_factory=dict)
+    _best: Callable[[], Any] | None = None
+    _convert: tuple[Callable[[Any], Any], ...] = ()
+
+    def offer(self, make: Callable[[], Any]) -> None:
+        """Say how to make the result if the fit is interrupted from now on."""
+        converters = self._convert
+
+        def converted() -> Any:
+            result = make()
+            for convert in reversed(converters):
+                result = convert(result)
+            return result
+
+        self._best = converted
+
+    def best(self) -> Any:
+        """The best result so far; None where there is none."""
+        return None if self._best is None else self._best()
+
+    @contextmanager
+    def convert(self, function: Callable[[Any], Any]) -> Iterator[None]:
+        """Within the block, pass what is offered through a function."""
+        before = self._convert
+        self._convert = (*before, function)
+        try:
+            yield
+        finally:
+            self._convert = before
+
+    def alone(self) -> "Session":
+        """The same for work in another process: silent, without checkpoint and executor."""
+        return Session(self.rng)
+
+    def reporting(self, report: Report) -> "Session":
+        """The same with another report; unfinished runs are shared."""
+        return replace(self, report=report)
