@@ -7,6 +7,7 @@ same with names and levels, and is what users hold. A model is checked where it 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +55,7 @@ class Layout:
         """Sum over the levels of each variable, (N, ...)."""
         return np.asarray(np.add.reduceat(stacked, self.offsets[:-1]))
 
-    def expand(self, values: FloatArray) -> FloatArray:
+    def expand(self, values: NDArray[Any]) -> NDArray[Any]:
         """Repeat one row for each variable over its levels, (L, ...)."""
         return np.repeat(values, self.levels, axis=0)
 

@@ -1,26 +1,26 @@
-"""How many independent draws the draws of a chain are worth."""
+"""Effective sample size: how many independent draws the draws of chains are worth."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from rejoint.estimation.data import Array
+from rejoint.model import FloatArray
 from rejoint.pmf.pmf import LowRankPMF
 
 #: Tables that are looked at, and levels of each variable.
 TABLES, LEVELS = 30, 10
 
 
-def worth(draws: Sequence[LowRankPMF], chains: int) -> str:
+def describe_effective_draws(draws: Sequence[LowRankPMF], chains: int) -> str:
     """How many independent draws these are worth, in words; ``draws`` are chain after chain.
 
     Examples
     --------
     >>> pmfs = [LowRankPMF([a, 1 - a], [np.eye(2)]) for a in np.linspace(0.4, 0.6, 20)]
-    >>> worth(pmfs, 1)
+    >>> describe_effective_draws(pmfs, 1)
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
-    tables = effective_draws(np.array([some_cells(draw) for draw in draws]), chains)
+    tables = effective_draws(np.array([pair_cells(draw) for draw in draws]), chains)
     each = len(draws) // chains  # which may have other classes than those of other chains
     parts = [draws[at : at + each] for at in range(0, len(draws), each)]
     weights = sum(effective_draws(np.array([d.weights for d in part]), 1) for part in parts)
@@ -30,14 +30,14 @@ def worth(draws: Sequence[LowRankPMF], chains: int) -> str:
     )
 
 
-def some_cells(draw: LowRankPMF) -> Array:
-    """Cells of tables of neighbouring variables."""
+def pair_cells(draw: LowRankPMF) -> FloatArray:
+    """Cells of tables of neighboring variables."""
     parts = [np.asarray(factor)[:LEVELS] for factor in draw.factors]
     pairs = list(zip(parts, parts[1:] or parts, strict=False))[:TABLES]
     return np.concatenate([((a * draw.weights) @ b.T).ravel() for a, b in pairs])
 
 
-def effective_draws(values: Array, chains: int) -> float:
+def effective_draws(values: FloatArray, chains: int) -> float:
     """Draws over the autocorrelation time that all quantities (draws, quantities) have on average.
 
     Autocorrelations are added up so long as the sum of two neighbours is positive (Geyer).

@@ -1,208 +1,50 @@
-"""Estimate: from records to the joint, whatever the size of the records."""
+"""Estimate: from records to the joint, whatever the size of the records and wherever they are."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import Array, RecordProblem, at_hand, survey_of
+from rejoint.domain.labels import plural
+from rejoint.estimation.data import Data, InMemory, Parted
+from rejoint.estimation.effective_draws import describe_effective_draws
 from rejoint.estimation.em import Em
-from rejoint.estimation.explore import Report
-from rejoint.estimation.fit_records import (
-    Search,
-    fit_bayes,
-    fit_map,
-    fit_ml,
-    fit_scan,
-    interrupted_result,
-    of_sample,
-)
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.ordinal_smoothing import SmoothProblem, best_time, wished_variables
-from rejoint.estimation.starts import Model
-from rejoint.estimation.streamed import ScanProblem, SmoothScan
-from rejoint.identifiability.concern import of_any
+from rejoint.estimation.gibbs import Bayes, Draw
+from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.posterior import Posterior
+from rejoint.estimation.priors import first_prior, make_prior
+from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
+from rejoint.estimation.survey import packed, survey_of
+from rejoint.estimation.variational import Variational
+from rejoint.identifiability.concern import Concern, of_any
 from rejoint.messages import remark
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.rank.select import select_rank
+from rejoint.rank.selection import Selection
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import AnyRecords, read_any
-from rejoint.solver.checkpoint import Journal, digest
-from rejoint.solver.progress import Progress
+from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
-
-if TYPE_CHECKING:
-    from rejoint.rank.selection import Selection
-
-_SEED = "seed"
-
-
-def open_journal(
-    checkpoint: str | PathLike[str] | None,
-    random_state: int | np.random.Generator | None,
-    fingerprint: str,
-    **asked: Any,
-) -> tuple[Journal | None, np.random.Generator]:
-    """The journal of a fit, and its source of randomness: that of the first attempt.
-
-    Parameters
-    ----------
-    checkpoint : path, optional
-        The file; without one there is no journal.
-    random_state : int or Generator, optional
-        As it was given; None is a seed that the journal keeps.
-    fingerprint : str
-        What tells the data from others.
-    **asked
-        What was asked for, by the names that an error shall use.
-
-    Examples
-    --------
-    >>> journal, rng = open_journal(None, 3, "")
-    >>> journal is None, int(rng.integers(100))
-    (True, 81)
-    """
-    if checkpoint is None:
-        return None, np.random.default_rng(random_state)
-    identity = {"data": fingerprint} | {name: _text(value) for name, value in asked.items()}
-    if random_state is None:
-        journal = Journal(checkpoint, identity)
-        entry = journal.get(_SEED)
-        if entry is None:
-            entry = {_SEED: int(np.random.default_rng().integers(2**62))}
-            journal.put(_SEED, entry)
-            journal.save()
-        return journal, np.random.default_rng(entry[_SEED])
-    rng = np.random.default_rng(random_state)
-    return Journal(checkpoint, identity | {"random_state": digest(rng)}), rng
-
-
-@contextmanager
-def kept(journal: Journal | None) -> Iterator[None]:
-    """Whatever ends a fit, its journal is on disk afterwards."""
-    try:
-        yield
-    finally:
-        if journal is not None:
-            journal.close()
-
-
-def _text(value: Any) -> str:
-    """Short things as they are, others by a digest."""
-    plain = value is None or isinstance(value, str | int | float)
-    return repr(value) if plain else f"{type(value).__name__} {digest(value)[:12]}"
-
-
-#: Records per parameter from which the maximum does better than the mean of some draws, whose own
-#: chance error shows by then. At 1,451 (N = 5, I = 10, F = 15, 1,000,000 records) the mean still
-#: is 1 % better; at 4,366 (F = 5) it is 2 % worse.
-PLENTY = 2000
-
-#: Classes that chains have at most beyond a rank that was estimated, as far as larger ranks are not
-#: out of the question: at the rank itself 90 % intervals held the truth in 78 to 85 % of cases,
-#: with spare ones in 88 to 89 %. Where they are not needed they cost: always four of them made the
-#: error 10 to 27 % larger (N = 5, I = 10, F = 5, 100,000 records).
-SPARE = 4
-
-#: Chains over records that are read anew for each sweep. They start at the maximum, and answers are
-#: nearly independent from draw to draw, so that some 100 sweeps do: see docs/scale.rst.
-BY_PASSES = Bayes(chains=2, burn_in=20, draws=20, thin=2)
-
-#: Modes that chains may start at, the best of which they do.
-MODES = 6
-
-
-def smooth_words(time: float) -> str:
-    """How smooth the columns are.
-
-    Examples
-    --------
-    >>> smooth_words(0.4)
-    'Smooth columns: levels spread by 0.89 of a level, by held-out likelihood.'
-    """
-    if time == 0:
-        return "Smooth columns were asked for, but held-out likelihood is best without."
-    spread = np.sqrt(2 * time)
-    return f"Smooth columns: levels spread by {spread:.2g} of a level, by held-out likelihood."
-
-
-def affordable(problem: RecordProblem, rank: int) -> int:
-    """How many starts to run: likelihoods of latent classes have many local maxima."""
-    cells = problem.codes.size * rank
-    return int(np.clip(4_000_000 // max(cells, 1), 3, 20))
-
-
-def choose(
-    problem: RecordProblem, rank: int, solver: str | Em | Bayes
-) -> tuple[str | Em | Bayes, str]:
-    """The estimator to take, and why."""
-    if isinstance(solver, Em | Bayes):
-        return solver, f"{type(solver).__name__} was asked for."
-    if solver in ("ml", "map"):
-        return solver, f"solver={solver!r} was asked for."
-    if solver == "bayes":
-        return Bayes(), "solver='bayes' was asked for."
-    if solver != "auto":
-        raise ValueError(
-            f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
-            "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
-        )
-    size = max(problem.parameters(rank), 1)
-    per = problem.total / size
-    text = f"{problem.total:,.0f} records for {size:,} parameters"
-    if per >= PLENTY:
-        return "ml", f"Maximum likelihood: {text}, so that a prior would add nothing."
-    return Bayes(), f"Bayes: {text}, so that averaging over the posterior helps."
-
-
-def with_spare(bayes: Bayes, rank: int, largest: int) -> tuple[Bayes, int]:
-    """The sampler, and how many classes its chains have beyond a rank that was estimated.
-
-    Examples
-    --------
-    >>> with_spare(Bayes(), 3, largest=5)[1], with_spare(Bayes(), 3, largest=3)[1]
-    (2, 0)
-    """
-    spare = min(largest - rank, SPARE) if bayes.sparsity == 1.0 else 0
-    # Classes that are not needed lose their weight below a pseudo-count of one.
-    return (replace(bayes, sparsity=0.3) if spare else bayes), spare
-
-
-def choose_for_scan(
-    problem: RecordProblem, rank: int, solver: str | Em | Bayes
-) -> tuple[str | Em | Bayes, str]:
-    """The estimator to take where records are read anew for each pass, and why."""
-    chosen, why = choose(problem, rank, solver)
-    given = not isinstance(chosen, Bayes) or isinstance(solver, Bayes)
-    return (chosen if given else BY_PASSES), why
-
-
-def given_start(
-    start: LowRankPMF | None, problem: RecordProblem, rank: int
-) -> list[tuple[Array, Array]]:
-    """A given model as the only start; none if there is none."""
-    if start is None:
-        return []
-    if not isinstance(start, LowRankPMF) or start.rank != rank:
-        raise ValueError(f"start must be a LowRankPMF of rank {rank}, got {start!r}.")
-    start = start.align(problem.domain)
-    factors = np.vstack(start.factors)
-    if (factors == 0).any():
-        # Zeros would stay zeros, even against the records.
-        factors = 0.999 * factors + 0.001 * problem.centre[:, None]
-    return [(np.array(start.weights), factors)]
+from rejoint.solver.run import run
+from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
+from rejoint.solver.session import Progress, Session
+from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 
 
 def estimate(
     data: Any,
     rank: int | Literal["auto"] = "auto",
-    solver: str | Em | Bayes = "auto",
+    solver: Any = "auto",
     *,
     smooth: bool | Sequence[str] = False,
     start: LowRankPMF | None = None,
@@ -213,46 +55,55 @@ def estimate(
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
     executor: Executor | None = None,
+    on_interrupt: OnInterrupt = "raise",
+    policy: Policy = DEFAULT,
 ) -> FitResult:
     """Estimate the joint from records, incomplete ones included.
 
     Parameters
     ----------
     data : Records, SparseRecords, Scan, frame, array or list of dicts
-        The records; see :meth:`Records.of`. Those of a :func:`rejoint.scan` that do not fit into
-        memory are read anew for each pass, from the fit to a sample on.
+        The records; see :meth:`Records.of`. Records of a :func:`rejoint.scan` that do not fit into
+        memory are read again for each pass; the fit to a sample is where these passes start.
     rank : int or "auto"
         Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
     solver : {"auto", "ml", "map", "bayes"} or solver object
-        ``"ml"`` maximises the likelihood; ``"map"`` likelihood times a Dirichlet prior centred
-        on each variable's own shares, whose strength the data choose; ``"bayes"`` draws from
-        the posterior, so that ``result.posterior`` has a mean and bounds for any question.
-        ``"auto"`` takes Bayes, or likelihood where records are plenty (2,000 a parameter).
+        ``"ml"`` maximizes the likelihood; ``"map"`` likelihood times a Dirichlet prior centered
+        on each variable's own distribution, whose concentration the data choose; ``"bayes"`` draws
+        from the posterior, so that ``result.posterior`` has a mean and bounds for any question.
+        ``"auto"`` takes Bayes, or likelihood where there are 2,000 records per parameter or more.
+        An object is one of :class:`Em`, :class:`Variational`, :class:`Bayes`, or any object with
+        ``name``, ``limits``, ``init`` and ``step``.
     smooth : bool or list of names
-        Ordinal or binned variables whose factor columns are to be smooth, neighbouring levels
-        informing each other; True for all of them. How smooth is chosen by held-out likelihood,
-        and may come out as not at all.
+        Ordinal or binned variables whose factor columns are to be smooth, neighboring levels
+        informing each other; True for all of them. Held-out likelihood chooses how smooth, and may
+        choose not at all.
     start : LowRankPMF, optional
-        Where to begin; the only start then.
+        Where to start; the only start then.
     n_init : int, optional
-        Starts: one from the records' own tables, one from the fit that chose the rank, others
-        grown from records that smaller models lack, or random. 20 by default where a pass is
+        Number of starts: one from the records' own tables, one from the fit that chose the rank,
+        others grown from records that smaller models lack, or random. 20 by default where a pass is
         quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or 2
-        over records that are read anew for each sweep.
+        over records that are read again for each sweep.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
     random_state : int or Generator, optional
-        Source of randomness.
+        Seed.
     progress : bool, optional
         Whether to show progress on stderr; by default where that is a terminal.
     checkpoint : path, optional
-        A file that is written to from time to time. The same call goes on from there, after
-        Ctrl-C or a kill, and comes to the same result as without.
+        A file that is written to from time to time. The same call resumes from there, after
+        Ctrl-C or a kill, and returns the same result as without.
     executor : concurrent.futures.Executor, optional
         Where starts are followed and ranks are judged: a pool of processes, or of machines
         (``dask.distributed.Client().get_executor()``). The result is the same.
+    on_interrupt : {"raise", "return"}
+        What Ctrl-C does: raise :class:`rejoint.FitInterrupted`, whose ``result`` is the best
+        fit so far, or return that.
+    policy : Policy
+        Tuned numbers of the fit, which ``result.policy`` keeps.
 
     Returns
     -------
@@ -262,9 +113,9 @@ def estimate(
 
     Notes
     -----
-    Right if cells are missing at random: whether one is missing may depend on what is seen.
-    Ctrl-C ends the fit and returns the best model so far. What records with holes cannot say, such
-    as how two variables depend that no record holds together, is remarked on and in ``choice``.
+    The estimate is right if cells are missing at random: whether one is missing may depend on what
+    is observed. What incomplete records cannot say, such as how two variables depend that no
+    record holds together, is warned of and stands in ``choice``.
 
     Examples
     --------
@@ -275,163 +126,564 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    request = Request(rank, solver, smooth, start, n_init, progress, executor)
+    request = Request(rank, solver, smooth, start, n_init, policy)
+    source: Scan | AnyRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
-        mark = digest(data.stamp, data.names, data.domain.shape)
-        journal, rng = open_journal(checkpoint, random_state, mark, **asked)
-        with kept(journal):
-            return estimate_scan(data, request, journal, rng)
-    records = read_any(data, domain=domain, sample_weight=sample_weight)
-    mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
-    journal, rng = open_journal(checkpoint, random_state, mark, **asked)
-    with kept(journal):
-        result = estimate_records(records, request, journal, rng)
-    concern = of_any(records, result.pmf.rank if rank == "auto" else int(rank))
-    if concern.serious:
-        remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
-
-
-def estimate_quietly(
-    records: AnyRecords,
-    rank: int | Literal["auto"],
-    solver: str | Em | Bayes,
-    n_init: int | None,
-    rng: np.random.Generator,
-    progress: bool | None = None,
-) -> FitResult:
-    """The fit alone, where what the records leave open does not matter: ratings, a chunk."""
-    request = Request(rank, solver, False, None, n_init, progress, None)
-    return estimate_records(records, request, None, rng)
+        source = data
+    else:
+        source = read_any(data, domain=domain, sample_weight=sample_weight)
+    asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
+    kept, rng = open_checkpoint(checkpoint, random_state, partial(fingerprint, source), **asked)
+    with Progress(progress) as report:
+        session = Session(rng, report, kept, executor)
+        return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
 
 
 @dataclass(frozen=True)
 class Request:
     """What was asked of an estimate."""
 
-    rank: int | Literal["auto"]
-    solver: str | Em | Bayes
-    smooth: bool | Sequence[str]
-    start: LowRankPMF | None
-    n_init: int | None
-    progress: bool | None
-    executor: Executor | None
+    rank: int | Literal["auto"] = "auto"
+    solver: Any = "auto"
+    smooth: bool | Sequence[str] = False
+    start: LowRankPMF | None = None
+    n_init: int | None = None
+    policy: Policy = DEFAULT
 
 
-def chosen_rank(
-    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
-) -> tuple[int, "Selection | None"]:
-    """The rank that was given, or the one that the records speak for, and how that came."""
-    if request.rank != "auto":
-        return whole("rank", request.rank), None
-    from rejoint import rank as ranks  # rank.py stands below: it calls estimate in turn
-
-    found = ranks.select(
-        records,
-        random_state=rng,
-        progress=request.progress,
-        checkpoint=journal,
-        executor=request.executor,
-    )
-    return found.rank, found
+def fingerprint(source: Scan | AnyRecords) -> str:
+    """What tells the data of a checkpoint from others."""
+    if isinstance(source, Scan):
+        return digest(source.stamp, source.names, source.domain.shape)
+    return InMemory.of(source).fingerprint
 
 
-def estimate_records(
-    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
-) -> FitResult:
-    """Estimate from records that are in memory."""
-    problem = replace(RecordProblem.of(records), journal=journal)
-    wished = wished_variables(problem.domain, request.smooth)
-    rank, selection = chosen_rank(records, request, journal, rng)
-    said: list[str] = []
-    known: list[Model] = []
-    if selection is not None:
-        said, best = [selection.words], selection.pmf
-        if selection.interrupted and best is not None and request.start is None:
-            # One Ctrl-C is enough: what was fitted on the way is the best so far.
-            weights, factors = np.asarray(best.weights), np.vstack(best.factors)
-            found = interrupted_result(problem, weights, factors)
-            return replace(found, choice=said[0], selection=selection)
-        known = given_start(best, problem, rank)
-    chosen, why = choose(problem, rank, request.solver)
-    said.append(why)
-    n_init = request.n_init
-    count = affordable(problem, rank) if n_init is None else whole("n_init", n_init)
-    with Progress(request.progress) as report:
-        if wished:
-            time, ended = best_time(problem, rank, wished, rng, report)
-            if ended is not None:
-                return replace(interrupted_result(problem, *ended), choice=" ".join(said))
-            problem = SmoothProblem.over(problem, wished, time)
-            said.append(smooth_words(time))
-        given = given_start(request.start, problem, rank)
-        search = Search(rng, report, count, given, known, request.executor)
-        if isinstance(chosen, Bayes):
-            if n_init is not None:
-                chosen = replace(chosen, chains=count)
-            search = replace(search, count=max(chosen.chains, MODES))
-            chosen, spare = with_spare(chosen, rank, selection.largest if selection else rank)
-            result = fit_bayes(problem, rank, chosen, search, spare)
-        elif chosen == "map":
-            result = fit_map(problem, rank, search)
-        else:
-            em = chosen if isinstance(chosen, Em) else Em()
-            result = fit_ml(problem, rank, em, search)
-    return replace(result, choice=" ".join(said), selection=selection)
+def _estimate(source: Scan | AnyRecords, request: Request, session: Session) -> FitResult:
+    with open_data(source, session, request.policy) as (data, observed):
+        result = fit_data(data, request, session)
+    rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
+    concern = Concern() if observed is None else of_any(observed, rank)
+    if concern.serious:
+        remark(concern.words)
+    return replace(result, choice=f"{result.choice} {concern.words}".strip())
 
 
-def estimate_scan(
-    scan: Scan, request: Request, journal: Journal | None, rng: np.random.Generator
-) -> FitResult:
-    """Estimate from records that are read part by part; at once where they fit into memory."""
-    seed = int(deepcopy(rng).integers(2**62))  # records in memory draw the same numbers then
-    with Progress(request.progress) as report, at_hand(scan) as scan:
-        survey = survey_of(scan, seed, report, journal)
+@contextmanager
+def open_data(
+    source: Scan | AnyRecords, session: Session, policy: Policy
+) -> Iterator[tuple[Data, AnyRecords | None]]:
+    """Data of any source, and records that show which values are observed together."""
+    if not isinstance(source, Scan):
+        yield InMemory.of(source), source
+        return
+    seed = int(deepcopy(session.rng).integers(2**62))  # the same numbers as from records in memory
+    with packed(source) as scan:
+        survey = survey_of(scan, seed, session.report, session.checkpoint, policy)
         if (records := survey.records) is not None:
-            return estimate_records(records, request, journal, rng)
-        problem = ScanProblem.surveyed(scan, survey, report, journal)
-        return estimate_by_passes(problem, request, rng, report)
+            yield InMemory.of(records), records
+            return
+        scan = replace(scan, rows=survey.rows)
+        yield (
+            Parted(scan.domain, scan.threads, scan, survey, session.checkpoint, session.report),
+            survey.observed,
+        )
 
 
-def estimate_by_passes(
-    problem: ScanProblem, request: Request, rng: np.random.Generator, report: Report
-) -> FitResult:
-    """Estimate from records that do not fit: what a sample can tell from it, the rest from all."""
-    wished = wished_variables(problem.domain, request.smooth)
-    choose_for_scan(problem, 1, request.solver)  # what cannot be is told before the long part
-    sample = replace(RecordProblem.of(problem.survey.sample), journal=problem.journal)
-    rank, selection = chosen_rank(problem.survey.sample, request, problem.journal, rng)
+def fit_data(data: Data, request: Request, session: Session) -> FitResult:
+    """Choose rank, estimator and smoothness on records in memory, then fit all data."""
+    policy, small = request.policy, data.sample()
+    smooth = smooth_variables(data.domain, request.smooth)
+    choose_solver(data, 1, request)  # what is not possible is refused before the long part
     said: list[str] = []
-    known: list[Model] = []
-    if selection is not None:
-        size = f"{len(problem.survey.sample):,} of the {problem.survey.rows:,} records"
-        said, best = [f"{selection.words} {size}, drawn at random, were looked at."], selection.pmf
-        if selection.interrupted and best is not None:
-            weights, factors = np.asarray(best.weights), np.vstack(best.factors)
-            ended = of_sample(interrupted_result(sample, weights, factors), problem)
-            return replace(ended, choice=said[0], selection=selection)
-        known = given_start(best, sample, rank)
-    chosen, why = choose_for_scan(problem, rank, request.solver)
+    selection: Selection | None = None
+    if request.rank == "auto":
+        with session.convert(partial(_result_of_selection, data)):
+            selection = select_rank(small.records, session=session, policy=policy)
+        rank = selection.rank
+        said.append(selection.words + _looked_at(data))
+    else:
+        rank = whole("rank", request.rank)
+    solver, why = choose_solver(data, rank, request)
     said.append(why)
-    if wished:
-        time, found = best_time(sample, rank, wished, rng, report)
-        if found is not None:
-            ended = of_sample(interrupted_result(sample, *found), problem)
-            return replace(ended, choice=" ".join(said), selection=selection)
-        sample = SmoothProblem.over(sample, wished, time)
-        problem = SmoothScan.over(problem, wished, time)
-        said.append(smooth_words(time))
-    n_init = request.n_init
-    count = affordable(sample, rank) if n_init is None else whole("n_init", n_init)
-    spare = 0
-    if isinstance(chosen, Bayes):
-        if n_init is not None:
-            chosen, count = replace(chosen, chains=count), max(count, MODES)
-        chosen, spare = with_spare(chosen, rank, selection.largest if selection else rank)
-    given = given_start(request.start, problem, rank)
-    search = Search(rng, report, count, given, known, request.executor)
-    result = fit_scan(problem, sample, rank, chosen, search, spare)
-    return replace(result, choice=" ".join(said), selection=selection)
+    if smooth:
+        with session.convert(partial(_interrupted_result, data, " ".join(said))):
+            time = choose_time(small.records, rank, smooth, session, policy)
+        data = Smoothed.over(data, smooth, time, policy)
+        said.append(describe_smoothing(time))
+    n_init = None if request.n_init is None else whole("n_init", request.n_init)
+    known = [] if selection is None else start_at(selection.pmf, small, rank)
+    fit = Fit(data, data.sample(), rank, session, policy, n_init, known)
+    fit = replace(fit, given=start_at(request.start, fit.small, rank))
+
+    def finished(result: FitResult) -> FitResult:
+        return replace(result, choice=" ".join(said), selection=selection, policy=policy)
+
+    with session.convert(finished):
+        if isinstance(solver, Bayes):
+            return finished(fit.bayes(solver, rank if selection is None else selection.largest))
+        return finished(fit.mode(solver))
+
+
+def _result_of_selection(data: Data, selection: Selection) -> FitResult | None:
+    """The result if the fit is interrupted while the rank is chosen."""
+    if selection is None or selection.pmf is None:
+        return None
+    pmf = selection.pmf.align(data.domain)
+    model = Model(data.layout, np.asarray(pmf.weights), np.vstack(pmf.factors))
+    return replace(_interrupted_result(data, selection.words, model), selection=selection)
+
+
+def _interrupted_result(data: Data, choice: str, model: Model) -> FitResult:
+    """A model that was found on the way, before the fit itself."""
+    small, nothing = data.sample(), float("nan")
+    only = Run(model, 0.0, nothing, nothing, Stop.INTERRUPTED)
+    fit = Fit(data, small, model.rank, Session(np.random.default_rng(0)), DEFAULT)
+    return replace(fit.result_of_small([only]), choice=choice)
+
+
+def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
+    """The estimator to take, and why."""
+    solver, policy = request.solver, request.policy
+    if isinstance(solver, Bayes) or is_solver(solver):
+        return solver, f"{type(solver).__name__} was asked for."
+    if solver in ("ml", "map"):
+        return solver, f"solver={solver!r} was asked for."
+    if solver == "bayes":
+        return default_bayes(data, policy), "solver='bayes' was asked for."
+    if solver != "auto":
+        raise ValueError(
+            f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
+            "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
+        )
+    parameters = max(data.layout.parameters(rank), 1)
+    text = f"{data.total:,.0f} records for {parameters:,} parameters"
+    if data.total / parameters >= policy.plenty_records_per_parameter:
+        return "ml", f"Maximum likelihood: {text}, so that a prior would add nothing."
+    return default_bayes(
+        data, policy
+    ), f"Bayes: {text}, so that averaging over the posterior helps."
+
+
+def default_bayes(data: Data, policy: Policy) -> Bayes:
+    """The sampler; a shorter one where each sweep reads the records again."""
+    if data.sample() is data:
+        return Bayes(policy=policy)
+    return Bayes(
+        policy.streamed_chains,
+        policy.streamed_burn_in,
+        policy.streamed_draws,
+        policy.streamed_thin,
+        policy=policy,
+    )
+
+
+def start_at(start: LowRankPMF | None, data: Data, rank: int) -> list[Model]:
+    """A given model as the only start; none if there is none."""
+    if start is None:
+        return []
+    if not isinstance(start, LowRankPMF) or start.rank != rank:
+        raise ValueError(f"start must be a LowRankPMF of rank {rank}, got {start!r}.")
+    start = start.align(data.domain)
+    factors = np.vstack(start.factors)
+    if (factors == 0).any():
+        # Zeros would stay zeros, even against the records.
+        factors = 0.999 * factors + 0.001 * data.center[:, None]
+    return [Model(data.layout, np.array(start.weights), factors)]
+
+
+def describe_smoothing(time: float) -> str:
+    """How smooth the columns are.
+
+    Examples
+    --------
+    >>> describe_smoothing(0.4)
+    'Smooth columns: levels spread by 0.89 of a level, by held-out likelihood.'
+    """
+    if time == 0:
+        return "Smooth columns were asked for, but held-out likelihood is best without."
+    spread = np.sqrt(2 * time)
+    return f"Smooth columns: levels spread by {spread:.2g} of a level, by held-out likelihood."
+
+
+def _looked_at(data: Data) -> str:
+    """How many records the rank was chosen by, where not by all."""
+    if not isinstance(data, Parted) or len(data.survey.keys) == data.survey.rows:
+        return ""
+    size = f"{len(data.survey.keys):,} of the {data.survey.rows:,} records"
+    return f" {size}, drawn at random, were used for this."
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The fit of one rank: starts on records in memory, then passes over all data.
+
+    Parameters
+    ----------
+    data : Data
+        All data.
+    small : Data
+        Records in memory to search on; ``data`` itself where it is in memory.
+    rank : int
+        Number of classes.
+    session : Session
+    policy : Policy
+    n_init : int, optional
+        Number of starts, or of chains.
+    known : list of Model
+        Models to start at, among others.
+    given : list of Model
+        Models to start at, and at no others.
+    """
+
+    data: Data
+    small: Data
+    rank: int
+    session: Session
+    policy: Policy = DEFAULT
+    n_init: int | None = None
+    known: Sequence[Model] = ()
+    given: Sequence[Model] = ()
+
+    @property
+    def streamed(self) -> bool:
+        """Whether the data are read again for each pass."""
+        return self.small is not self.data
+
+    # -- Search on records in memory ---------------------------------------------------------
+
+    def explore(
+        self, solver: Any, count: int, rank: int | None = None, known: Sequence[Model] = ()
+    ) -> list[Run]:
+        """Follow each start for a while."""
+        rank = rank or self.rank
+        small, policy, rng = self.small, self.policy, self.session.rng
+        starts: list[Start] = [partial(given_model, model=model) for model in self.given]
+        if not starts:
+            em = solver if isinstance(solver, Em) else Em(policy=policy)
+            starts = make_starts(small, rank, count, em, rng, known or self.known, policy)
+        follow = partial(follow_start, solver=with_limits(solver, policy.explore))
+        size = small.cells * rank
+        threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
+        workers = min(small.threads, len(starts)) if threaded else 1
+        problem = small.alone() if workers > 1 else small  # type: ignore[attr-defined]
+        offer = self.result_of_small if rank == self.rank else None
+        return search(problem, starts, follow, self.session, offer=offer, workers=workers)
+
+    def finish(
+        self,
+        solver: Any,
+        runs: list[Run],
+        number: int,
+        offer: Callable[[list[Run]], FitResult] | None = None,
+    ) -> None:
+        """Follow one run on records in memory to the end, in place."""
+        session, policy, small = self.session, self.policy, self.small
+        limited = getattr(solver, "limited_by", None)
+        solver = solver if limited is None else limited(runs[number].objective)
+        self.offer(runs, number, offer or self.result_of_small)
+        last = self.extend(
+            runs, number, run(solver, small, runs[number].model, session, start=number)
+        )
+        quick = small.cells * last.model.rank <= policy.largest_lifted_pass
+        for _ in range(policy.lifts if quick else 0):
+            # Probabilities that fell to nearly zero on the way return slowly, if at all.
+            factors = (1 - policy.lift) * last.factors + policy.lift * small.center[:, None]
+            lifted = replace(last.model, factors=factors)
+            again = run(solver, small, lifted, session, start=number)
+            better = again.objective <= last.objective - policy.lift_nats
+            last = self.extend(
+                runs, number, again if better else replace(last, stop=again.stop), again
+            )
+            if not better:
+                break
+
+    @staticmethod
+    def extend(runs: list[Run], number: int, last: Run, step: Run | None = None) -> Run:
+        """Put a run in the place of the one that it continues, with the history of both."""
+        records = (*runs[number].records, *(step or last).records)
+        runs[number] = replace(last, records=records)
+        return last
+
+    def offer(self, runs: list[Run], number: int, make: Callable[[list[Run]], FitResult]) -> None:
+        """While a run is followed further, an interrupted fit has it as it is by then."""
+        session = self.session
+        session.unfinished.clear()
+
+        def so_far() -> FitResult:
+            now = session.unfinished.get(number, runs[number])
+            best = min(now, runs[number], key=lambda found: found.objective)
+            ended = [best if k == number else found for k, found in enumerate(runs)]
+            ended[-1] = replace(ended[-1], stop=Stop.INTERRUPTED)
+            return make(ended)
+
+        session.offer(so_far)
+
+    def search_map(self, count: int) -> tuple[list[Run], int]:
+        """Find the most probable model of the records in memory."""
+        runs = self.explore(self.em(self.small), count)
+        best = best_run(runs)
+        concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
+        self.finish(self.em(self.small, concentrations), runs, best)
+        return runs, best
+
+    def em(self, data: Data, concentrations: FloatArray | None = None) -> Em:
+        """EM with a prior; of the hyperprior's median concentrations by default."""
+        if concentrations is None:
+            return Em(prior=first_prior(data, self.policy), policy=self.policy)
+        return Em(prior=make_prior(data, concentrations), policy=self.policy)
+
+    def starts_affordable(self) -> int:
+        """How many starts to follow: likelihoods of latent classes have many local maxima."""
+        policy, size = self.policy, max(self.small.cells * self.rank, 1)
+        return int(np.clip(policy.start_budget // size, policy.fewest_starts, policy.most_starts))
+
+    # -- One model ---------------------------------------------------------------------------
+
+    def mode(self, solver: Any) -> FitResult:
+        """Maximize the likelihood, the posterior, or what the solver maximizes."""
+        count = self.n_init or self.starts_affordable()
+        if self.streamed:
+            return self.streamed_mode(solver, count)[0]
+        if solver == "map":
+            runs, best = self.search_map(count)
+        else:
+            solver = Em(policy=self.policy) if solver == "ml" else solver
+            runs = self.explore(solver, count)
+            best = best_run(runs)
+            self.finish(solver, runs, best)
+        return self.result_of_small(runs, best=runs[best])
+
+    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray]:
+        """Find a model of the sample, then take steps over all records from there."""
+        em = solver if is_solver(solver) else Em(limits=self.streamed_limits(), policy=self.policy)
+        uses_prior = solver == "map" or isinstance(solver, Bayes)
+        models, concentrations, ended = list(self.given), np.empty(0), []
+        if not models or uses_prior:
+            runs, best = self.search_map(count)
+            ended = [replace(found, stop=Stop.INTERRUPTED) for found in runs]
+            models = models or [drop_empty(runs[best].model, self.policy)[0]]
+        if uses_prior:
+            concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
+            em = replace(em, prior=make_prior(self.data, concentrations))
+        session = self.session
+        session.unfinished.clear()
+
+        def so_far() -> FitResult | None:
+            if (now := session.unfinished.get(0)) is not None:
+                return self.result([now], now, em)
+            return self.result_of_small(ended) if ended else None
+
+        session.offer(so_far)
+        data, session = report_passes(self.data, session, "first pass")
+        done = run(em, data, models[0], session)
+        return self.result([done], done, em), done, concentrations
+
+    def streamed_limits(self) -> Limits:
+        """When to stop, in proportion to the log-likelihood without classes."""
+        data = self.data
+        alone = data.observed(Model(data.layout, np.ones(1), data.center[:, None])).factors[:, 0]
+        size = -float(data.level_totals @ np.log(alone))
+        progress = self.policy.streamed_nats / max(size, 1.0)
+        return Limits(max_steps=2000, progress=progress, window=10, exact=-1.0)
+
+    # -- Posterior draws -----------------------------------------------------------------------
+
+    def bayes(self, bayes: Bayes, largest: int) -> FitResult:
+        """Posterior draws from chains that start at modes; ``pmf`` is the best mode.
+
+        Where the rank was estimated, some chains have spare classes, as far as ranks up to
+        ``largest`` are not excluded, so that the draws also say how uncertain the rank is.
+        """
+        policy = self.policy
+        if self.n_init is not None:
+            bayes = replace(bayes, chains=self.n_init)
+        spare = 0
+        if bayes.pseudo_count == 1.0 and largest > self.rank:
+            spare = min(largest - self.rank, policy.spare_classes)
+            bayes = replace(bayes, pseudo_count=policy.spare_pseudo_count)
+        if self.streamed:
+            return self.streamed_bayes(bayes, spare)
+        small, runs = self.small, self.explore(self.em(self.small), max(bayes.chains, policy.modes))
+        best = best_run(runs)
+        wide = self.explore_wide(runs, spare, bayes) if spare else runs
+        top = best_run(wide)
+        many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
+        if small.total > many:
+            self.finish(self.em(small), wide, top, lambda ended: self.ended_result(runs))
+        # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
+        first = wide[top]
+        limit = first.objective + policy.mode_nats
+        good = [first, *(r for r in wide if r is not first and r.objective <= limit)]
+        begun = [good[k % len(good)] for k in range(bayes.chains)]
+        if spare:  # every other chain has the rank found: draws of both are the posterior
+            begun[1::2] = [runs[best]] * (bayes.chains // 2)
+        draws = bayes.sample(
+            small,
+            [found.model for found in begun],
+            self.session,
+            offer=lambda kept: self.ended_result(runs, kept),
+        )
+        concentrations = np.median([draw.concentrations for draw in draws], axis=0)
+        em = self.em(small, concentrations)
+        self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
+        return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains)
+
+    def explore_wide(self, runs: list[Run], spare: int, bayes: Bayes) -> list[Run]:
+        """Starts of chains that have spare classes."""
+        small, policy, rank = self.small, self.policy, self.rank + spare
+        self.session.offer(lambda: self.ended_result(runs))
+        blend, rng = policy.cautious_blend, self.session.rng
+        known = [widen(small, model, rank, blend, rng) for model in self.known]
+        return self.explore(self.em(small), max(bayes.chains, policy.modes), rank, known)
+
+    def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
+        """Chains over all records, a pass a sweep, from the most probable model on."""
+        policy, session = self.policy, self.session
+        count = self.starts_affordable()
+        if self.n_init is not None:
+            count = max(self.n_init, policy.modes)
+        _, done, concentrations = self.streamed_mode(bayes, count)
+
+        def ended(kept: Sequence[Draw] = ()) -> FitResult:
+            text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
+            text = f"Interrupted {'after' if kept else 'before'} {text}."
+            stopped = replace(done, stop=Stop.INTERRUPTED)
+            return self.result([stopped], stopped, em, kept, more=text)
+
+        em = self.em(self.data, concentrations)
+        session.offer(ended)
+        begun = [done]
+        if spare:
+            begun.insert(0, self.widened(spare, concentrations))
+        models = [begun[k % len(begun)].model for k in range(bayes.chains)]
+        data, session = report_passes(self.data, session, "first draw")
+        draws = bayes.sample(data, models, session, concentrations, offer=ended)
+        return self.result([done], done, em, draws, bayes.chains)
+
+    def widened(self, spare: int, concentrations: FloatArray) -> Run:
+        """Where a chain with spare classes starts: the best of the sample, then steps over all."""
+        small, policy, rank = self.small, self.policy, self.rank + spare
+        blend, rng = policy.cautious_blend, self.session.rng
+        known = [widen(small, model, rank, blend, rng) for model in self.known]
+        count = self.starts_affordable() if self.n_init is None else max(self.n_init, policy.modes)
+        runs = self.explore(self.em(small, concentrations), count, rank, known)
+        limits = replace(self.streamed_limits(), max_steps=policy.spare_steps)
+        em = replace(self.em(self.data, concentrations), limits=limits)
+        data, session = report_passes(self.data, self.session, "first pass with spare classes")
+        return run(em, data, runs[best_run(runs)].model, session)
+
+    # -- What comes out --------------------------------------------------------------------------
+
+    def ended_result(self, runs: Sequence[Run], draws: Sequence[Draw] = ()) -> FitResult:
+        """The result of an interrupted fit to records in memory."""
+        ended = [*runs[:-1], replace(runs[-1], stop=Stop.INTERRUPTED)]
+        return self.result_of_small(ended, draws=draws)
+
+    def result_of_small(
+        self,
+        runs: Sequence[Run],
+        best: Run | None = None,
+        draws: Sequence[Draw] = (),
+        chains: int = 0,
+    ) -> FitResult:
+        """The result of runs on records in memory; of a sample only if the fit ended early."""
+        best = best or runs[best_run(runs)]
+        if not self.streamed:
+            return self.result(runs, best, None, draws, chains)
+        found = replace(self, data=self.small).result(runs, best, None)
+        data = self.data.base if isinstance(self.data, Smoothed) else self.data
+        assert isinstance(data, Parted)
+        rows = f"{len(data.survey.keys):,} of {data.survey.rows:,} records"
+        stop = f"Interrupted; this is a fit to a sample, {rows}."
+        starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
+        return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
+
+    def result(
+        self,
+        runs: Sequence[Run],
+        best: Run,
+        em: Em | None,
+        draws: Sequence[Draw] = (),
+        chains: int = 0,
+        more: str = "",
+    ) -> FitResult:
+        """The best run as a model, with what is to be said about it.
+
+        ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
+        """
+        model, dropped = drop_empty(best.model, self.policy)
+        if isinstance(em, Em) and (is_interrupted(runs) or not dropped):
+            value = em.penalty(best.model) - best.objective
+        else:
+            value = self.data.expect(model).log_likelihood
+        posterior, words = None, ""
+        if draws:
+            posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
+        if chains and posterior is not None:
+            words = (
+                f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
+                f"{describe_effective_draws(posterior.draws, chains)}."
+            )
+        return FitResult.of(
+            self.data.to_pmf(model, () if posterior is None else posterior.draws),
+            runs,
+            f"Log-likelihood {value:.6g}",
+            best=best,
+            more=" ".join(filter(None, (dropped, words, more))),
+            log_likelihood=value,
+            posterior=posterior,
+        )
+
+
+def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
+    """Data whose passes report how far they are, after what the last step reported."""
+    report, last = session.report, first
+
+    def step(line: str) -> None:
+        nonlocal last
+        last = line
+        report(line)
+
+    def look(line: str) -> None:
+        report(f"{last}; this pass {line}")
+
+    if isinstance(data, Smoothed):
+        base, session = report_passes(data.base, session, first)
+        return replace(data, base=base), session
+    return replace(data, report=look), session.reporting(step)  # type: ignore[type-var]
+
+
+def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArray:
+    """Concentrations of the priors after some variational steps from a model."""
+    solver = Variational(policy=policy)
+    state = solver.init(data, model)
+    for _ in range(policy.concentration_steps):
+        before, state = state, solver.step(data, state)
+        if np.allclose(before.concentrations, state.concentrations, rtol=1e-3):
+            break
+    return state.concentrations
+
+
+def drop_empty(model: Model, policy: Policy = DEFAULT) -> tuple[Model, str]:
+    """Drop empty classes, merge equal ones, sort by weight; say so if any were dropped."""
+    weights, factors = model.weights, model.factors
+    alive = weights > policy.empty_weight
+    order = [int(f) for f in np.argsort(-weights, kind="stable") if alive[f]]
+    kept: list[int] = []
+    mass = weights.copy()
+    for f in order:
+        close = (
+            g for g in kept if np.abs(factors[:, f] - factors[:, g]).max() < policy.same_column
+        )
+        twin = next(close, None)
+        if twin is None:
+            kept.append(f)
+        else:
+            mass[twin] += mass[f]
+    empty, merged = int((~alive).sum()), len(order) - len(kept)
+    said = [f"{empty} of {len(weights)} classes had no weight left"] if empty else []
+    said += [f"{merged} were equal to others"] if merged else []
+    text = f"{' and '.join(said).capitalize()}: dropped." if said else ""
+    return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text

@@ -1,15 +1,14 @@
 """L-BFGS: an approximate inverse of the second derivatives from the last moves and gradients."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rejoint.model import FloatArray
 
 #: Moves and the changes of the gradient along them, oldest first.
-Memory = tuple[tuple[Array, Array], ...]
+Memory = tuple[tuple[FloatArray, FloatArray], ...]
 
 
-def direction(slope: Array, inverse: Array, memory: Memory) -> Array:
+def direction(slope: FloatArray, inverse: FloatArray, memory: Memory) -> FloatArray:
     """Minus the approximate inverse times the slope, by the two-loop recursion.
 
     Parameters
@@ -34,13 +33,13 @@ def direction(slope: Array, inverse: Array, memory: Memory) -> Array:
         share = float(np.vdot(move, rest) / np.vdot(move, change))
         shares.append(share)
         rest -= share * change
-    result: Array = inverse * rest
+    result: FloatArray = inverse * rest
     for (move, change), share in zip(memory, reversed(shares), strict=True):
         result += move * (share - float(np.vdot(change, result) / np.vdot(move, change)))
     return -result
 
 
-def remember(memory: Memory, move: Array, change: Array, most: int) -> Memory:
+def remember(memory: Memory, move: FloatArray, change: FloatArray, most: int) -> Memory:
     """Add a pair, unless it shows no positive curvature.
 
     Examples

@@ -1,10 +1,8 @@
-"""Dirichlet priors on weights and factor columns, and the strengths the data speak for.
+"""Dirichlet priors on weights and factor columns, and the concentrations that the data suggest.
 
-A column of factor ``n`` has the prior ``Dirichlet(s_n m_n)``, centred on the variable's own
-shares ``m_n``: without evidence to the contrary a class looks like the whole. The strength
-``s_n`` is not the user's business: it has a log-normal hyperprior around ``2 I_n`` and is
-estimated with the rest. (With a flat one small samples drift to infinite strength, that is to
-independence, where a moderate one finds the structure.)
+A column of factor ``n`` has the prior ``Dirichlet(s_n m_n)``, centered on the variable's own
+distribution ``m_n``: without evidence to the contrary a class looks like the whole. The
+concentration ``s_n`` has a log-normal hyperprior around ``2 I_n`` and is estimated with the rest.
 """
 
 from dataclasses import dataclass
@@ -12,11 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from rejoint.estimation.data import Array, RecordProblem
-
-#: Median of the hyperprior in units of the number of levels, and its log standard deviation.
-MEDIAN, SPREAD = 2.0, 0.5
-RANGE = (0.1, 1e6)
+from rejoint.estimation.data import Data
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.model import FloatArray
 
 
 @dataclass(frozen=True)
@@ -30,56 +26,69 @@ class Prior:
     """
 
     classes: float
-    levels: Array
+    levels: FloatArray
 
     @property
-    def stacked(self) -> Array:
+    def stacked(self) -> FloatArray:
         """As a column to be added to expected counts, (1 + L, 1)."""
         return np.concatenate([[self.classes], self.levels])[:, None]
 
 
-def first_strengths(problem: RecordProblem) -> Array:
+def first_concentrations(data: Data, policy: Policy = DEFAULT) -> FloatArray:
     """The hyperprior's median for every variable."""
-    return MEDIAN * problem.firmness
+    return policy.concentration_median * data.concentration_unit
 
 
-def make_prior(problem: RecordProblem, strengths: Array, classes: float) -> Prior:
-    """Prior of given strengths, centred on the variables' own shares."""
-    return Prior(classes, np.repeat(strengths, problem.levels) * problem.centre)
+def make_prior(data: Data, concentrations: FloatArray, classes: float = 0.0) -> Prior:
+    """Prior of given concentrations, centered on the variables' own distributions."""
+    return Prior(classes, data.layout.expand(concentrations) * data.center)
 
 
-def log_hyperprior(strength: Array | float, size: Array | float) -> Array:
-    """Log-density of a strength, up to a constant, in ``log s``."""
-    return np.asarray(-0.5 * (np.log(strength / (MEDIAN * size)) / SPREAD) ** 2)
+def first_prior(data: Data, policy: Policy = DEFAULT) -> Prior:
+    """Prior of the hyperprior's median concentrations."""
+    return make_prior(data, first_concentrations(data, policy))
 
 
-def best_strength(
-    strength: float, centre: Array, log_columns: Array, firmness: float | None = None
+def log_hyperprior(
+    concentration: FloatArray | float, unit: FloatArray | float, policy: Policy = DEFAULT
+) -> FloatArray:
+    """Log-density of a concentration, up to a constant, in ``log s``."""
+    median, spread = policy.concentration_median, policy.concentration_spread
+    return np.asarray(-0.5 * (np.log(concentration / (median * unit)) / spread) ** 2)
+
+
+def best_concentration(
+    concentration: float,
+    center: FloatArray,
+    log_columns: FloatArray,
+    unit: float,
+    policy: Policy = DEFAULT,
 ) -> float:
-    """The strength that maximises prior times hyperprior, given (expected) log columns (I, F).
+    """The concentration of largest prior times hyperprior, given (expected) log columns (I, F).
 
     Newton steps in ``log s``; constant variables have nothing to estimate.
     """
-    rank, size = log_columns.shape[1], len(centre)
+    rank, size = log_columns.shape[1], len(center)
     if size < 2:
-        return strength
-    median = MEDIAN * (size if firmness is None else firmness)
-    pull = float(centre @ log_columns.sum(axis=1))
+        return concentration
+    median, spread = policy.concentration_median * unit, policy.concentration_spread
+    pull = float(center @ log_columns.sum(axis=1))
+    s = concentration
     for _ in range(30):
-        first = rank * (digamma(strength) - centre @ digamma(strength * centre)) + pull
-        second = rank * (polygamma(1, strength) - centre**2 @ polygamma(1, strength * centre))
-        slope = strength * first - np.log(strength / median) / SPREAD**2
-        bend = strength * first + strength**2 * second - 1.0 / SPREAD**2
+        first = rank * (digamma(s) - center @ digamma(s * center)) + pull
+        second = rank * (polygamma(1, s) - center**2 @ polygamma(1, s * center))
+        slope = s * first - np.log(s / median) / spread**2
+        bend = s * first + s**2 * second - 1.0 / spread**2
         move = float(np.clip(-slope / bend if bend < 0 else np.sign(slope), -1.0, 1.0))
-        strength = float(np.clip(strength * np.exp(move), *RANGE))
+        s = float(np.clip(s * np.exp(move), *policy.concentration_range))
         if abs(move) < 1e-6:
             break
-    return strength
+    return s
 
 
-def log_evidence_of_counts(strength: float, centre: Array, counts: Array) -> float:
+def log_evidence_of_counts(s: float, center: FloatArray, counts: FloatArray) -> float:
     """Log-probability of level counts (I, F) of all classes, columns integrated out."""
-    base = strength * centre[:, None]
-    columns = gammaln(counts + base).sum(axis=0) - gammaln(strength + counts.sum(axis=0))
-    start = gammaln(strength) - gammaln(base).sum()
+    base = s * center[:, None]
+    columns = gammaln(counts + base).sum(axis=0) - gammaln(s + counts.sum(axis=0))
+    start = gammaln(s) - gammaln(base).sum()
     return float(np.sum(columns) + counts.shape[1] * start)

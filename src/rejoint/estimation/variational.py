@@ -1,8 +1,8 @@
-"""Variational Bayes: Dirichlet posteriors of weights and columns, strengths of the priors.
+"""Variational Bayes: Dirichlet posteriors of weights and columns, concentrations of the priors.
 
 The E-step is the same pass as EM's, at ``exp(E[log w])`` and ``exp(E[log A])``; the evidence
 lower bound is its log-likelihood less the divergences of posteriors from priors. Classes that
-the data do not need lose their weight when ``sparsity`` is below one.
+the data do not need lose their weight when ``pseudo_count`` is below one.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,113 +10,116 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import digamma, gammaln
 
-from rejoint.estimation.data import Array, RecordProblem, normalise
+from rejoint.estimation.data import Data
+from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import (
-    best_strength,
-    first_strengths,
+    best_concentration,
+    first_concentrations,
     log_hyperprior,
     make_prior,
 )
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.solver import Limits
 
 
 @dataclass(frozen=True)
 class VariationalState:
-    """Posterior pseudo-counts (1 + L, F), weights first, and the strengths of the priors."""
+    """Posterior pseudo-counts (1 + L, F), weights first, and the concentrations of the priors."""
 
-    counts: Array
-    strengths: Array
-    objective: float
-    residual: float
-    problem: RecordProblem = field(repr=False)
-
-    @property
-    def weights(self) -> Array:
-        """Posterior mean of the weights."""
-        return np.asarray(self.counts[0] / self.counts[0].sum())
+    layout: Layout
+    counts: FloatArray
+    concentrations: FloatArray
+    objective: float = np.inf
+    residual: float = np.inf
 
     @property
-    def factors(self) -> Array:
-        """Posterior mean of the stacked factors."""
-        return normalise(self.problem, self.counts[1:])
+    def model(self) -> Model:
+        """Posterior mean of weights and factors."""
+        weights = self.counts[0] / self.counts[0].sum()
+        return Model(self.layout, weights, self.layout.normalize(self.counts[1:]))
 
 
 @dataclass(frozen=True)
 class Variational:
-    """Variational Bayes with strengths chosen by the evidence.
+    """Variational Bayes with concentrations chosen by the evidence.
 
     Parameters
     ----------
-    sparsity : float
+    pseudo_count : float
         Pseudo-count of each class; below one, classes that are not needed vanish.
     limits : Limits
         When to stop; ``progress`` is relative to the evidence.
+    policy : Policy
+        Numbers of the hyperprior.
 
     Examples
     --------
-    >>> Variational().sparsity
-    1.0
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(500, random_state=0)
+    >>> result = rj.estimate(data, rank=2, solver=Variational(), random_state=0)
+    >>> result.pmf.rank
+    2
     """
 
-    sparsity: float = 1.0
+    pseudo_count: float = 1.0
     limits: Limits = field(default=Limits(max_steps=400, progress=1e-6, window=10, exact=-1.0))
+    policy: Policy = field(default=DEFAULT, repr=False)
     name: str = field(default="variational", init=False)
 
-    def init(self, problem: RecordProblem, weights: Array, factors: Array) -> VariationalState:
+    def init(self, problem: Data, model: Model) -> VariationalState:
         """Posterior after one pass at a first model."""
-        strengths = first_strengths(problem)
-        prior = make_prior(problem, strengths, self.sparsity)
-        counts = prior.stacked + problem.expect(weights, factors).stacked
-        return VariationalState(counts, strengths, np.inf, np.inf, problem)
+        concentrations = first_concentrations(problem, self.policy)
+        prior = make_prior(problem, concentrations, self.pseudo_count)
+        counts = prior.stacked + problem.expect(model).counts
+        return VariationalState(problem.layout, counts, concentrations)
 
-    def step(self, problem: RecordProblem, state: VariationalState) -> VariationalState:
-        """One pass, then the strengths."""
-        logs = expected_logs(problem, state.counts)
-        found = problem.expect(np.exp(logs[0]), np.exp(logs[1:]))
+    def step(self, problem: Data, state: VariationalState) -> VariationalState:
+        """One pass, then the concentrations."""
+        layout = problem.layout
+        logs = expected_logs(layout, state.counts)
+        found = problem.expect(Model.from_stacked(layout, np.exp(logs)))
         bound = found.log_likelihood - self.divergence(problem, state, logs)
-        expected = found.stacked
-        counts = expected + make_prior(problem, state.strengths, self.sparsity).stacked
-        logs = expected_logs(problem, counts)
-        strengths = np.array(
+        prior = make_prior(problem, state.concentrations, self.pseudo_count)
+        columns = layout.split(expected_logs(layout, found.counts + prior.stacked)[1:])
+        centers, units = layout.split(problem.center), problem.concentration_unit
+        concentrations = np.array(
             [
-                best_strength(
-                    strength,
-                    problem.centre[problem.rows(n)],
-                    logs[1:][problem.rows(n)],
-                    problem.firmness[n],
-                )
-                for n, strength in enumerate(state.strengths)
+                best_concentration(s, centers[n], columns[n], units[n], self.policy)
+                for n, s in enumerate(state.concentrations)
             ]
         )
-        counts = expected + make_prior(problem, strengths, self.sparsity).stacked
+        prior = make_prior(problem, concentrations, self.pseudo_count)
+        counts = found.counts + prior.stacked
         move = np.linalg.norm(counts - state.counts) / np.linalg.norm(counts)
         return replace(
-            state, counts=counts, strengths=strengths, objective=-bound, residual=float(move)
+            state,
+            counts=counts,
+            concentrations=concentrations,
+            objective=-bound,
+            residual=float(move),
         )
 
-    def divergence(self, problem: RecordProblem, state: VariationalState, logs: Array) -> float:
+    def divergence(self, problem: Data, state: VariationalState, logs: FloatArray) -> float:
         """KL divergence of the posteriors from the priors, less the log hyperprior."""
-        prior = np.broadcast_to(
-            make_prior(problem, state.strengths, self.sparsity).stacked, state.counts.shape
-        )
+        layout = problem.layout
+        made = make_prior(problem, state.concentrations, self.pseudo_count)
+        prior = np.broadcast_to(made.stacked, state.counts.shape)
         # The weights are one column of F numbers, each factor F columns of I_n.
         total = dirichlet_divergence(state.counts[0], prior[0], logs[0])
-        for n in range(len(problem.levels)):
-            rows = problem.rows(n)
-            parts = (block[1:][rows] for block in (state.counts, prior, logs))
-            total += dirichlet_divergence(*parts)
-        return total - float(np.sum(log_hyperprior(state.strengths, problem.firmness)))
+        blocks = (layout.split(block[1:]) for block in (state.counts, prior, logs))
+        total += sum(dirichlet_divergence(*parts) for parts in zip(*blocks, strict=True))
+        hyper = log_hyperprior(state.concentrations, problem.concentration_unit, self.policy)
+        return total - float(np.sum(hyper))
 
 
-def expected_logs(problem: RecordProblem, counts: Array) -> Array:
+def expected_logs(layout: Layout, counts: FloatArray) -> FloatArray:
     """``E[log w]`` and ``E[log A]`` under the posteriors, (1 + L, F)."""
-    sums = np.add.reduceat(counts[1:], problem.offsets[:-1])
     head = digamma(counts[0]) - digamma(counts[0].sum())
-    body = digamma(counts[1:]) - np.repeat(digamma(sums), problem.levels, axis=0)
+    body = digamma(counts[1:]) - layout.expand(digamma(layout.sums(counts[1:])))
     return np.vstack([head, body])
 
 
-def dirichlet_divergence(posterior: Array, prior: Array, logs: Array) -> float:
+def dirichlet_divergence(posterior: FloatArray, prior: FloatArray, logs: FloatArray) -> float:
     """KL(Dirichlet(posterior) || Dirichlet(prior)), summed over columns."""
     heads = gammaln(posterior.sum(axis=0)) - gammaln(prior.sum(axis=0))
     cells = gammaln(prior) - gammaln(posterior) + (posterior - prior) * logs

@@ -1,293 +1,175 @@
 """Scores of a rank, per record and the higher the better: held-out likelihood, BIC, evidence."""
 
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Executor
-from dataclasses import dataclass, field, is_dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint import kernels
-from rejoint.estimation.data import Array, RecordProblem
+from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.priors import first_strengths, make_prior
-from rejoint.estimation.starts import CAUTIOUS, FAITHFUL, Model, grown_model, random_model, widen
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.priors import first_prior
+from rejoint.estimation.starts import (
+    follow_start,
+    given_model,
+    grown_model,
+    independence,
+    random_model,
+    widen,
+)
 from rejoint.estimation.variational import Variational
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import Fold
-from rejoint.records.sparse import AnyRecords
-from rejoint.solver.checkpoint import Bookmark, Journal, finished_run
 from rejoint.solver.run import run
-from rejoint.solver.search import spread
-from rejoint.solver.solver import Limits, Run
-
-Report = Callable[[str], None]
-
-#: Steps of each start before all but the best are given up.
-EXPLORE = 30
-
-#: Gain of log-likelihood over ten steps below which a fit has arrived: ranks are told apart by
-#: tens of such units.
-NATS = 0.3
+from rejoint.solver.search import best_run, search
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 
 
-def solver_for(solver: Any, problem: RecordProblem) -> Any:
+def solver_for(solver: Any, data: Data, policy: Policy = DEFAULT) -> Any:
     """The solver of a name, with limits that are enough to tell ranks apart, or the object."""
+    if is_solver(solver):
+        return solver
     if solver not in ("ml", "map", "variational"):
-        if is_dataclass(solver) and isinstance(getattr(solver, "limits", None), Limits):
-            return solver
         raise ValueError(
-            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with limits, "
-            "such as rejoint.estimation.Em()."
+            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with name, "
+            "limits, init and step, such as rejoint.estimation.Em()."
         )
-    even = -problem.expect(np.ones(1), problem.centre[:, None]).log_likelihood
-    limits = Limits(500, progress=NATS / max(even, 1.0), window=10, exact=-1.0)
+    even = -data.expect(independence(data)).log_likelihood
+    limits = Limits(500, progress=policy.rank_nats / max(even, 1.0), window=10, exact=-1.0)
     if solver == "variational":
-        return Variational(limits=limits)
-    prior = make_prior(problem, first_strengths(problem), 0.0) if solver == "map" else None
-    return Em(prior, limits=limits)
+        return Variational(limits=limits, policy=policy)
+    prior = first_prior(data, policy) if solver == "map" else None
+    return Em(prior, limits=limits, policy=policy)
 
 
-def fit(problem: RecordProblem, solver: Any, starts: Sequence[Model]) -> Run:
-    """Follow each start for a while, and the best one to the end.
-
-    Raises KeyboardInterrupt if the user wants no more.
-    """
-    brief = replace(solver, limits=replace(solver.limits, max_steps=EXPLORE))
-    found = [checked(run(brief, problem, *model)) for model in starts]
-    best = min(found, key=lambda r: r.objective)
-    if best.reason != "steps":
-        return best
-    return checked(run(solver, problem, best.weights, best.factors))
+def fit_rank(
+    data: Data, solver: Any, models: Sequence[Model], session: Session, policy: Policy
+) -> Run:
+    """Follow each start for a while, and the best one to the end."""
+    brief = with_limits(solver, replace(solver.limits, max_steps=policy.rank_explore_steps))
+    starts = [partial(given_model, model=model) for model in models]
+    runs = search(data, starts, partial(follow_start, solver=brief), session.here())
+    best = runs[best_run(runs)]
+    return best if best.stop is not Stop.STEPS else run(solver, data, best.model, session)
 
 
-def make_starts(
-    problem: RecordProblem, rank: int, warm: Model | None, n_init: int, rng: np.random.Generator
+def make_models(
+    data: Data,
+    rank: int,
+    warm: Model | None,
+    n_init: int,
+    rng: np.random.Generator,
+    policy: Policy,
 ) -> list[Model]:
     """A smaller model with new classes, and every third time one from scratch."""
     if rank == 1:
-        return [(np.ones(1), problem.centre[:, None])]
-    starts = []
+        return [independence(data)]
+    models = []
     for k in range(n_init):
         if warm is None or k % 3 == 2:  # growth can mislead
-            starts.append(random_model(problem, rank, rng))
+            models.append(random_model(data, rank, rng))
         else:
-            blend = CAUTIOUS if k % 3 == 0 else FAITHFUL
-            starts.append(widen(problem, warm, rank, blend, rng))
-    return starts
-
-
-def checked(done: Run) -> Run:
-    """The run, unless it was interrupted."""
-    if done.reason == "interrupted":
-        raise KeyboardInterrupt
-    return done
-
-
-#: Pseudo-count of a class: below one, so that a class must explain records to keep any.
-SPARSITY = 0.3
-
-#: The first cap; it doubles while no class vanishes below it.
-FIRST_CAP = 8
-
-#: Records that a class must have in expectation to be there.
-LEAST = 1.0
+            blend = policy.cautious_blend if k % 3 == 0 else policy.faithful_blend
+            models.append(widen(data, warm, rank, blend, rng))
+    return models
 
 
 @dataclass(frozen=True)
-class Vanished:
-    """Classes that are left, the bound of the evidence, and the caps that were tried."""
+class FoldFit:
+    """A rank to fit to one fold: what a worker needs."""
 
-    model: Model = field(repr=False)
-    bound: float
-    caps: tuple[int, ...]
-    interrupted: bool = False
-
-    @property
-    def rank(self) -> int:
-        """Number of classes that are left."""
-        return len(self.model[0])
+    data: InMemory = field(compare=False)  # the fingerprint stands for it
+    fingerprint: str
+    solver: Any
+    models: list[Model]
+    policy: Policy
 
 
-def vanish(
-    problem: RecordProblem, most: int, n_init: int, rng: np.random.Generator, report: Report
-) -> Vanished:
-    """Fit under a cap that doubles until it is not reached; drop the classes that vanished."""
-    caps: list[int] = []
-    found: Vanished | None = None
-    cap = min(FIRST_CAP, most)
-    while True:
-        report(f"variational Bayes with {cap} classes")
-        caps.append(cap)
-        try:
-            done = sparse_fit(problem, cap, n_init, rng)
-        except KeyboardInterrupt:
-            if found is None:
-                raise
-            return replace(found, interrupted=True)
-        left = done.weights * problem.total > LEAST
-        model = done.weights[left] / done.weights[left].sum(), done.factors[:, left]
-        found = Vanished(model, -done.objective, tuple(caps))
-        if found.rank < cap or cap == most:
-            return found
-        cap = min(2 * cap, most)
-
-
-def sparse_fit(problem: RecordProblem, cap: int, n_init: int, rng: np.random.Generator) -> Run:
-    """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
-    brief = solver_for("map", problem)
-    limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)
-    solver = Variational(sparsity=SPARSITY, limits=limits)
-    runs = []
-    for k in range(n_init):
-        if cap > 1 and k % 2 == 0:
-            start = grown_model(problem, cap, CAUTIOUS, brief, rng)
-        else:
-            start = random_model(problem, cap, rng)
-        begun = fit(problem, brief, [start])
-        runs.append(checked(run(solver, problem, begun.weights, begun.factors)))
-    return min(runs, key=lambda r: r.objective)
-
-
-class Criterion(Protocol):
-    """A way to score ranks and to say how sure their difference is."""
-
-    #: What the best rank has, in words.
-    basis: str
-    #: What is too near to tell, in words.
-    nearness: str
-    #: Scores that differ by less are the same: one nat over all records.
-    slack: float
-    #: Fits to all records.
-    whole: "Chain"
-
-    def score(self, rank: int) -> float:
-        """Score of a rank, remembered for :meth:`error`."""
-        ...
-
-    def error(self, best: int, other: int) -> float:
-        """How far apart two scores may be by chance."""
-        ...
+def follow_fold(problem: Any, start: FoldFit, number: int, session: Session, key: str) -> Run:
+    """Fit a rank to one fold."""
+    done = fit_rank(start.data, start.solver, start.models, session, start.policy)
+    session.checkpoint.keep_run(key, done)
+    return done
 
 
 @dataclass
-class Chain:
+class RankPath:
     """Fits of growing rank to the same records, each warm from the one below."""
 
-    problem: RecordProblem
+    data: InMemory
     solver: Any
     n_init: int
-    rng: np.random.Generator
+    session: Session
+    policy: Policy
     models: dict[int, Model] = field(default_factory=dict)
 
     @classmethod
     def of(
-        cls,
-        records: AnyRecords,
-        solver: Any,
-        n_init: int,
-        rng: np.random.Generator,
-        journal: Journal | None = None,
-    ) -> "Chain":
-        """A chain that has not begun."""
-        problem = replace(RecordProblem.of(records), journal=journal)
-        return cls(problem, solver_for(solver, problem), n_init, rng)
+        cls, data: InMemory, solver: Any, n_init: int, session: Session, policy: Policy
+    ) -> "RankPath":
+        """A path that has not begun."""
+        return cls(data, solver_for(solver, data, policy), n_init, session, policy)
 
-    def fit(self, rank: int, *others: Model) -> Run:
+    def fit(self, rank: int) -> Run:
         """Fit a rank, from the next smaller one that is there and from other starts."""
-        return self.end(rank, fit(self.problem, self.solver, self.begin(rank, *others)))
+        done = fit_rank(self.data, self.solver, self.begin(rank), self.session, self.policy)
+        self.models[rank] = done.model
+        return done
 
-    def begin(self, rank: int, *others: Model) -> list[Model]:
+    def begin(self, rank: int) -> list[Model]:
         """Where to fit a rank from."""
         below = [r for r in self.models if r < rank]
         warm = self.models[max(below)] if below else None
-        return [*others, *make_starts(self.problem, rank, warm, self.n_init, self.rng)]
+        return make_models(self.data, rank, warm, self.n_init, self.session.rng, self.policy)
 
-    def end(self, rank: int, done: Run) -> Run:
-        """Keep the fit of a rank."""
-        self.models[rank] = done.weights, done.factors
-        return done
+    def task(self, rank: int, other: Model) -> FoldFit:
+        """The fit of a rank, also from another start, for a worker."""
+        data = self.data if self.session.executor is None else self.data.alone()
+        mark = self.data.fingerprint if self.session.checkpoint.active else ""
+        return FoldFit(data, mark, self.solver, [other, *self.begin(rank)], self.policy)
 
     def pmf(self, rank: int) -> LowRankPMF:
         """A rank that was fitted, as a model, largest class first."""
-        weights, factors = self.models[rank]
-        parts = [factors[self.problem.rows(n)] for n in range(len(self.problem.levels))]
-        return LowRankPMF(weights, parts, self.problem.domain).sorted()
-
-    def log_prob(self, rank: int, records: AnyRecords) -> Array:
-        """Log-probability of each of other records, under a rank that was fitted."""
-        weights, factors = self.models[rank]
-        levels, threads = self.problem.levels, self.problem.threads
-        return kernels.class_log_prob(records.codes, weights, factors, levels, threads)
+        return self.data.to_pmf(self.models[rank].sorted())
 
 
-def fit_elsewhere(chains: Sequence[Chain], rank: int, start: Model, executor: Executor) -> None:
-    """Fit a rank in all chains at once, on any executor; fits that are kept are not redone."""
-    starts = [chain.begin(rank, start) for chain in chains]
-    marks = [
-        Bookmark.of(chain.problem, chain.solver, models)
-        for chain, models in zip(chains, starts, strict=True)
-    ]
-    runs = [finished_run(mark) for mark in marks]
-    todo = [k for k, found in enumerate(runs) if found is None]
-    bare = [replace(chains[k].problem, threads=1, journal=None) for k in todo]
-    tasks = [(bare[i], chains[k].solver, starts[k]) for i, k in enumerate(todo)]
-    found, ended = spread(executor, fit, tasks)
-    for k, done in zip(todo, found, strict=False):
-        if done is not None:
-            marks[k].close(done)
-            runs[k] = done
-    if ended:
-        raise KeyboardInterrupt
-    for chain, done in zip(chains, runs, strict=True):
-        assert done is not None
-        chain.end(rank, done)
-
-
-class HeldOut:
+class HeldOutLikelihood:
     """Log-probability of records that the fit has not seen, each held out once.
 
     Each fold starts at the fit to all records, and at one of its own. It then climbs on its own
-    records alone, but all folds and ranks are compared near the same maximum: which of many
-    local ones each happens upon would otherwise drown the difference.
+    records alone, but all folds and ranks are compared near the same maximum: the local maximum
+    that each happens to find would otherwise hide the difference.
     """
 
     basis = "the best held-out log-likelihood"
     nearness = "one standard error of the difference"
 
-    def __init__(
-        self,
-        whole: Chain,
-        folds: Iterable[Fold[Any]],
-        solver: Any,
-        report: Report,
-        executor: Executor | None = None,
-    ) -> None:
-        self.whole = whole
-        self.folds = list(folds)
-        journal = whole.problem.journal
-        self.chains = [Chain.of(fold.learn, solver, 1, whole.rng, journal) for fold in self.folds]
-        self.executor = executor
+    def __init__(self, path: RankPath, folds: Iterable[Fold], solver: Any) -> None:
+        self.path, self.folds = path, list(folds)
+        session, policy = path.session, path.policy
+        self.paths = [RankPath.of(fold.learn, solver, 1, session, policy) for fold in self.folds]
         self.mass = np.concatenate([fold.mass for fold in self.folds])
         self.spread = np.concatenate([fold.spread for fold in self.folds])
         self.starts = np.cumsum([0, *(len(fold.mass) for fold in self.folds[:-1])])
         self.slack = 1.0 / float(self.mass.sum())
-        self.parts: dict[int, Array] = {}
-        self.report = report
+        self.parts: dict[int, FloatArray] = {}
 
     def score(self, rank: int) -> float:
         """Mean held-out log-probability of a record."""
-        self.report(f"rank {rank}")
-        self.whole.fit(rank)
-        if self.executor is not None:
-            fit_elsewhere(self.chains, rank, self.whole.models[rank], self.executor)
+        session = self.path.session
+        session.report(f"rank {rank}")
+        self.path.fit(rank)
+        tasks = [path.task(rank, self.path.models[rank]) for path in self.paths]
+        runs = search(self.path.data, tasks, follow_fold, session)
         parts = []
-        for k, (fold, chain) in enumerate(zip(self.folds, self.chains, strict=True)):
-            self.report(f"rank {rank}, fold {k + 1} of {len(self.folds)}")
-            if self.executor is None:
-                chain.fit(rank, self.whole.models[rank])
-            parts.append(chain.log_prob(rank, fold.judge))
+        for fold, path, done in zip(self.folds, self.paths, runs, strict=True):
+            path.models[rank] = done.model
+            parts.append(fold.judge.log_prob(done.model))
         self.parts[rank] = np.concatenate(parts)
         return float(self.mass @ self.parts[rank] / self.mass.sum())
 
@@ -295,7 +177,7 @@ class HeldOut:
         """Standard error of the mean difference of two ranks on the same records.
 
         It is the larger of that over records, which knows nothing of how the fits vary, and
-        that over folds, of which there are few; and one nat in all at least: models that
+        that over folds, of which there are few; and at least one nat in all: models that
         differ by less are as good as the same.
         """
         if best == other:
@@ -315,35 +197,101 @@ class Bic:
     """Log-likelihood less half a logarithm of the sample size for each parameter."""
 
     basis = "the best BIC"
-    nearness = "2 in BIC, which is no evidence to speak of"
+    nearness = "2 in BIC, which is hardly evidence"
 
-    def __init__(self, whole: Chain, report: Report) -> None:
-        self.whole, self.report = whole, report
-        self.slack = 1.0 / whole.problem.total
+    def __init__(self, path: RankPath) -> None:
+        self.path = path
+        self.slack = 1.0 / path.data.total
 
     def score(self, rank: int) -> float:
         """``-BIC / 2`` per record."""
-        self.report(f"rank {rank}")
-        done, problem = self.whole.fit(rank), self.whole.problem
-        likelihood = problem.expect(done.weights, done.factors).log_likelihood
-        penalty = 0.5 * problem.parameters(rank) * np.log(problem.total)
-        return float((likelihood - penalty) / problem.total)
+        self.path.session.report(f"rank {rank}")
+        data = self.path.data
+        likelihood = data.expect(self.path.fit(rank).model).log_likelihood
+        penalty = 0.5 * data.layout.parameters(rank) * np.log(data.total)
+        return float((likelihood - penalty) / data.total)
 
     def error(self, best: int, other: int) -> float:
-        """What a difference of 2 in BIC comes to."""
+        """The difference of 2 in BIC."""
         return 0.0 if best == other else self.slack
 
 
-class Evidence(Bic):
+class EvidenceBound(Bic):
     """Lower bound of the log-evidence of variational Bayes, for all orders of the classes."""
 
     basis = "the best lower bound of the evidence"
-    nearness = "a factor e of evidence, which is nothing to speak of"
+    nearness = "a factor e of evidence, which is hardly any"
 
     def score(self, rank: int) -> float:
         """Bound per record; each of the F! orders of the classes adds the same."""
-        self.report(f"rank {rank}")
-        done, problem = self.whole.fit(rank), self.whole.problem
+        path = self.path
+        path.session.report(f"rank {rank}")
         # Variational steps are slow on the plateaus that accelerated EM has crossed already.
-        done = checked(run(solver_for("variational", problem), problem, done.weights, done.factors))
-        return (-done.objective + float(gammaln(rank + 1.0))) / problem.total
+        solver = solver_for("variational", path.data, path.policy)
+        done = run(solver, path.data, path.fit(rank).model, path.session)
+        return (-done.objective + float(gammaln(rank + 1.0))) / path.data.total
+
+
+@dataclass(frozen=True)
+class SparseFit:
+    """Classes that sparse variational Bayes keeps, the evidence bound, and the caps tried."""
+
+    model: Model = field(repr=False)
+    bound: float
+    caps: tuple[int, ...]
+
+    @property
+    def rank(self) -> int:
+        """Number of classes that are left."""
+        return self.model.rank
+
+
+def fit_sparse(
+    data: InMemory, most: int, n_init: int, session: Session, policy: Policy
+) -> Iterable[SparseFit]:
+    """Fits under a cap that doubles until it is not reached, without the classes that vanished."""
+    caps: tuple[int, ...] = ()
+    cap = min(policy.first_cap, most)
+    while True:
+        session.report(f"variational Bayes with {cap} classes")
+        caps = (*caps, cap)
+        done = fit_capped(data, cap, n_init, session, policy)
+        left = done.weights * data.total > policy.least_records
+        found = SparseFit(done.model.take(left), -done.objective, caps)
+        yield found
+        if found.rank < cap or cap == most:
+            return
+        cap = min(2 * cap, most)
+
+
+def fit_capped(data: InMemory, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
+    """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
+    brief = solver_for("map", data, policy)
+    limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)
+    solver = Variational(pseudo_count=policy.sparse_pseudo_count, limits=limits, policy=policy)
+    starts = []
+    for k in range(n_init):
+        if cap > 1 and k % 2 == 0:
+            start = grown_model(data, cap, policy.cautious_blend, brief, session.rng)
+        else:
+            start = random_model(data, cap, session.rng)
+        starts.append(start)
+    follow = partial(follow_capped, brief=brief, solver=solver, policy=policy)
+    runs = search(data, starts, follow, session.here())
+    return runs[best_run(runs)]
+
+
+def follow_capped(
+    data: Any,
+    start: Model,
+    number: int,
+    session: Session,
+    key: str,
+    *,
+    brief: Any,
+    solver: Any,
+    policy: Policy,
+) -> Run:
+    """A brief fit with a prior, then sparse variational Bayes."""
+    begun = fit_rank(data, brief, [start], session, policy)
+    return run(solver, data, begun.model, session, key=key)

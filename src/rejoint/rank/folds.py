@@ -1,43 +1,40 @@
-"""Records parted into those to learn from and those held out, several times over."""
+"""Folds: records divided into those to learn from and those held out, several times over."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoint.records.sparse import AnyRecords, R, some
+from rejoint.estimation.data import InMemory
+from rejoint.model import FloatArray
 
-Array = NDArray[np.float64]
-
-#: Copies beyond which they are not dealt out one by one.
+#: Copies of records beyond which they are not dealt out one by one.
 MANY_COPIES = 10_000_000
 
 
 @dataclass(frozen=True)
-class Fold(Generic[R]):
-    """Records to learn from, others to be judged by, and what each of these weighs.
+class Fold:
+    """Records to learn from, others to be judged by, and the weight of each of these.
 
     Parameters
     ----------
-    learn, judge : Records
+    learn, judge : InMemory
         Both weighted.
     mass : array
         Weight of each record of ``judge``.
     spread : array
         What each adds to the variance of a weighted sum: copies are independent of each
-        other, a weight that is no count multiplies one record.
+        other, a weight that is not a count multiplies one record.
     """
 
-    learn: R
-    judge: R
-    mass: Array
-    spread: Array
+    learn: InMemory
+    judge: InMemory
+    mass: FloatArray
+    spread: FloatArray
 
 
-def part(records: R, folds: int, rng: np.random.Generator) -> Iterator[Fold[R]]:
-    """Part records at random, so that each is held out once.
+def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+    """Divide records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
     weights stay with their record.
@@ -45,53 +42,38 @@ def part(records: R, folds: int, rng: np.random.Generator) -> Iterator[Fold[R]]:
     Examples
     --------
     >>> from rejoint.records import Records
-    >>> records = Records.of({"a": ["x", "y", "x", "x"]})
-    >>> [fold.mass.sum() for fold in part(records, 2, np.random.default_rng(0))]
+    >>> data = InMemory.of(Records.of({"a": ["x", "y", "x", "x"]}))
+    >>> [fold.mass.sum() for fold in make_folds(data, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
     """
-    weight = records.sample_weight
-    counts = copies(records) is not None
+    counts = has_counts(data)
     if counts:
-        records = cast(R, records.merged())
-        assert records.sample_weight is not None
-        shares = deal(records.sample_weight, folds, rng)
+        shares = deal(data.weight, folds, rng)
     else:
-        assert weight is not None
-        mine = rng.permutation(len(records)) % folds
-        shares = np.where(mine[:, None] == np.arange(folds), weight[:, None], 0.0)
+        mine = rng.permutation(len(data.weight)) % folds
+        shares = np.where(mine[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     total = shares.sum(axis=1)
     for k in range(folds):
         held = shares[:, k]
         if not held.any() or not (total - held).any():
             continue
         mass = held[held > 0]
-        judge = take(records, held)
-        yield Fold(take(records, total - held), judge, mass, mass if counts else mass**2)
+        judge = reweight(data, held)
+        yield Fold(reweight(data, total - held), judge, mass, mass if counts else mass**2)
 
 
-def copies(records: AnyRecords) -> int | None:
-    """How many records there are in all, where weights count copies; None where they do not.
-
-    Examples
-    --------
-    >>> from rejoint.records import Records
-    >>> table = Records.of({"a": ["x", "y"]}, sample_weight=[30, 70])
-    >>> copies(table), copies(Records.of({"a": ["x", "y"]}, sample_weight=[0.5, 1]))
-    (100, None)
-    """
-    weight = records.sample_weight
-    if weight is None:
-        return len(records)
-    return int(weight.sum()) if bool(np.all(weight == np.rint(weight))) else None
+def has_counts(data: InMemory) -> bool:
+    """Whether weights are whole numbers, which count copies of records."""
+    return bool(np.all(data.weight == np.rint(data.weight)))
 
 
-def take(records: R, weight: Array) -> R:
+def reweight(data: InMemory, weight: FloatArray) -> InMemory:
     """The records of positive weight, with that weight."""
     rows = np.flatnonzero(weight > 0)
-    return some(records, rows, weight[rows])
+    return data.take(rows, weight[rows])
 
 
-def deal(copies: Array, folds: int, rng: np.random.Generator) -> Array:
+def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:
     """How many copies of each record fall into each fold, (records, folds).
 
     Examples

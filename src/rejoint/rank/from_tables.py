@@ -1,22 +1,22 @@
 """The rank where there are only tables: their BIC, up to what they can determine."""
 
+from functools import partial
 from itertools import combinations
 
 import numpy as np
 
 from rejoint import identifiability
-from rejoint.factorization.factorize import fit_tables
+from rejoint.factorization.factorize import fit_marginals
 from rejoint.factorization.kl import Kl, check_tables
 from rejoint.factorization.problem import make_problem
-from rejoint.factorization.random_start import spread_model
+from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
+from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.select import between, past_best, sizes, smallest_best
-from rejoint.rank.selection import Selection, make_words
-from rejoint.solver.progress import Progress
+from rejoint.rank.selection import Selection, describe_selection, search_ranks, smallest_best
+from rejoint.solver.search import OnInterrupt, interruptible
+from rejoint.solver.session import Progress, Session
 from rejoint.solver.solver import Limits
-
-__all__ = ["select_tables"]
 
 #: Records taken to be behind shares whose number nobody tells.
 ASSUMED = 10_000
@@ -33,6 +33,7 @@ def select_tables(
     n_init: int = 2,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
+    on_interrupt: OnInterrupt = "raise",
 ) -> Selection:
     """Choose the number of hidden classes behind tables.
 
@@ -51,6 +52,9 @@ def select_tables(
         Source of randomness.
     progress : bool, optional
         Whether to show progress on stderr; by default where that is a terminal.
+    on_interrupt : {"raise", "return"}
+        What Ctrl-C does: raise :class:`rejoint.FitInterrupted`, whose ``result`` is the best
+        selection so far, or return that.
 
     Returns
     -------
@@ -65,29 +69,17 @@ def select_tables(
     2
     """
     check_tables(make_problem(marginals, "equal"))
-    cap = _largest(marginals)
-    rng = np.random.default_rng(random_state)
-    scores: dict[int, float] = {}
-    interrupted = False
     with Progress(progress) as report:
-        fits = _Fits(marginals, n_init, rng, report)
-        near = CLOSE / 2 / fits.records
+        session = Session(np.random.default_rng(random_state), report)
+        choose = partial(select_rank_of_tables, marginals, n_init, session)
+        return interruptible(session, choose, on_interrupt)
 
-        def worse(best: int, other: int) -> bool:
-            return scores[best] - near > scores[other]
 
-        try:
-            for rank in sizes(cap):
-                scores[rank] = fits.score(rank)
-                if past_best(scores, worse, near):
-                    break
-            while (middle := between(scores, near)) is not None:
-                scores[middle] = fits.score(middle)
-        except KeyboardInterrupt:
-            if not scores:
-                raise
-            interrupted = True
-    return _concluded(fits, scores, near, cap, interrupted)
+def select_rank_of_tables(marginals: Marginals, n_init: int, session: Session) -> Selection:
+    """Choose the rank of tables, as part of another fit."""
+    judge = TableBic(marginals, n_init, session)
+    cap = _largest(marginals)
+    return search_ranks(judge, None, cap, session, partial(_conclude, judge, cap))
 
 
 def _largest(marginals: Marginals) -> int:
@@ -96,30 +88,32 @@ def _largest(marginals: Marginals) -> int:
     return max(said.counting, 1)
 
 
-class _Fits:
-    """Fits of growing rank to the same tables, each warm from the one below."""
+class TableBic:
+    """BIC of fits of growing rank to the same tables, each warm from the one below."""
 
-    def __init__(
-        self,
-        marginals: Marginals,
-        n_init: int,
-        rng: np.random.Generator,
-        report: Progress,
-    ) -> None:
-        self.tables, self.n_init, self.rng, self.report = marginals, n_init, rng, report
+    basis = "the best BIC of the tables, each pair of variables counted once"
+    nearness = f"{CLOSE:g} in BIC"
+
+    def __init__(self, marginals: Marginals, n_init: int, session: Session) -> None:
+        self.tables, self.n_init, self.session = marginals, n_init, session
         counted = marginals.totals[marginals.counted]
-        self.told = len(counted) > 0
-        self.records = float(counted.max()) if self.told else float(ASSUMED)
+        self.counted = len(counted) > 0
+        self.records = float(counted.max()) if self.counted else float(ASSUMED)
         self.number = np.where(marginals.counted, marginals.totals, self.records)
         pairs = [tuple(pair) for s in marginals.index_subsets for pair in combinations(s, 2)]
         self.once = len(set(pairs)) / len(pairs) if pairs else 1.0
+        self.slack = CLOSE / 2 / self.records
         self.models: dict[int, LowRankPMF] = {}
+
+    def error(self, best: int, other: int) -> float:
+        """The difference in BIC that counts as none."""
+        return 0.0 if best == other else self.slack
 
     def score(self, rank: int) -> float:
         """BIC of the tables, per record and the higher the better."""
-        self.report(f"rank {rank}")
+        self.session.report(f"rank {rank}")
         results = [
-            fit_tables(self.tables, rank, _SOLVER, start, 1, "equal", self.rng, self.report)
+            fit_marginals(self.tables, rank, _SOLVER, self.session, start=start, n_init=1)
             for start in self._starts(rank)
         ]
         found = [(self._likelihood(result.pmf), k) for k, result in enumerate(results)]
@@ -127,24 +121,24 @@ class _Fits:
         self.models[rank] = pmf = results[best].pmf
         if self.tables.unknown is not None:
             self.tables = self.tables.filled(pmf)
-        levels = sum(pmf.domain.shape) - len(pmf.domain)
-        parameters = rank * levels + rank - 1
+        parameters = Layout(pmf.domain.shape).parameters(rank)
         return float(value - 0.5 * parameters * np.log(self.records)) / self.records
 
-    def _starts(self, rank: int) -> "list[tuple[np.ndarray, np.ndarray] | str]":
+    def _starts(self, rank: int) -> list[LowRankPMF | str]:
         below = [r for r in self.models if r < rank]
-        fresh: list[tuple[np.ndarray, np.ndarray] | str] = ["random"] * self.n_init
+        fresh: list[LowRankPMF | str] = ["random"] * self.n_init
         if below:
             fresh[0] = self._widened(self.models[max(below)], rank)
         return fresh
 
-    def _widened(self, model: LowRankPMF, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    def _widened(self, model: LowRankPMF, rank: int) -> LowRankPMF:
         """The classes of a smaller model, and new ones drawn around the variables' own shares."""
         own = [model.marginal([name]) for name in model.domain.names]
-        new, columns = spread_model(own, rank - model.rank, self.rng)
-        share = len(new) / rank
-        weights = np.concatenate([(1.0 - share) * model.weights, share * new])
-        return weights, np.hstack([np.vstack(model.factors), columns])
+        new = draw_model(own, rank - model.rank, self.session.rng)
+        share = new.rank / rank
+        weights = np.concatenate([(1.0 - share) * model.weights, share * new.weights])
+        parts = [np.hstack(pair) for pair in zip(model.factors, new.parts, strict=True)]
+        return LowRankPMF(weights, parts, model.domain)
 
     def _likelihood(self, pmf: LowRankPMF) -> float:
         total = 0.0
@@ -154,22 +148,19 @@ class _Fits:
         return self.once * total
 
 
-def _concluded(
-    fits: _Fits, scores: dict[int, float], near: float, cap: int, interrupted: bool
-) -> Selection:
+def _conclude(judge: TableBic, cap: int, scores: dict[int, float], interrupted: bool) -> Selection:
     tried = tuple(sorted(scores))
-    best = smallest_best(scores, near)
+    best = smallest_best(scores, judge.slack)
     found = np.array([scores[rank] for rank in tried])
-    errors = np.where(np.array(tried) == best, 0.0, near)
-    tied = tuple(rank for rank in tried if abs(scores[rank] - scores[best]) <= near)
+    errors = np.array([judge.error(best, rank) for rank in tried])
+    tied = tuple(rank for rank in tried if abs(scores[rank] - scores[best]) <= judge.slack)
     ending = []
     if interrupted:
         ending.append("The search was interrupted: other ranks may be better.")
     elif best == tried[-1] == cap:
         ending.append("It is the largest that the number of cells does not exclude.")
-    if not fits.told:
-        ending.append(f"No table tells its number of records: {ASSUMED:,} were assumed.")
-    basis = "the best BIC of the tables, each pair of variables counted once"
-    words = make_words(best, tried, tied, basis, f"{CLOSE:g} in BIC", " ".join(ending))
-    pmf = fits.models[best]
+    if not judge.counted:
+        ending.append(f"No table gives its number of records: {ASSUMED:,} were assumed.")
+    words = describe_selection(best, tried, tied, judge.basis, judge.nearness, " ".join(ending))
+    pmf = judge.models[best]
     return Selection(best, tried, found, errors, tied, "bic of tables", words, pmf, interrupted)

@@ -1,107 +1,38 @@
-"""Choosing the rank: the criterion, the search, the sentence."""
+"""Select: choose the rank of records by a criterion."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
-from itertools import chain, count
+from functools import partial
 from os import PathLike
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import RecordProblem
-from rejoint.estimation.estimate import kept, open_journal
-from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report, vanish
-from rejoint.rank.folds import copies, part
-from rejoint.rank.selection import Selection, make_words
-from rejoint.records.sparse import AnyRecords, R, read_any, some
-from rejoint.solver.checkpoint import Journal
-from rejoint.solver.progress import Progress
-
-#: Ranks in growing steps; beyond these each power of ten repeats the last pattern.
-FIRST = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
-PATTERN = (20, 25, 30, 40, 50, 60, 80, 100, 120, 150)
-
-#: The search ends when so many sizes beyond the best are no better, or fewer that are clearly
-#: worse: one can be a local maximum of the likelihood that a larger one escapes.
-NO_BETTER, CLEARLY_WORSE = 3, 2
-
-#: Gaps around the best are closed down to this share of it.
-FINE = 0.1
-
-Clearly = Callable[[int, int], bool]
-
-
-def smallest_best(scores: Mapping[int, float], slack: float = 0.0) -> int:
-    """The smallest rank whose score is the best but for ``slack``.
-
-    Examples
-    --------
-    >>> smallest_best({1: 0.0, 2: 1.0, 3: 1.1}), smallest_best({1: 0.0, 2: 1.0, 3: 1.1}, 0.2)
-    (3, 2)
-    """
-    top = max(scores.values()) - slack
-    return min(rank for rank, score in scores.items() if score >= top)
-
-
-def sizes(cap: int) -> Iterator[int]:
-    """Ranks to try in order, up to a cap, which is the last.
-
-    Examples
-    --------
-    >>> list(sizes(9)), list(sizes(23))[-3:]
-    ([1, 2, 3, 4, 5, 6, 8, 9], [15, 20, 23])
-    """
-    beyond = (size * 10**power for power in count() for size in PATTERN)
-    for size in chain(FIRST, beyond):
-        if size >= cap:
-            yield cap
-            return
-        yield size
-
-
-def past_best(scores: Mapping[int, float], clearly_worse: Clearly, slack: float = 0.0) -> bool:
-    """Whether larger ranks can be spared: the score has fallen, not just dipped.
-
-    Examples
-    --------
-    >>> past_best({1: 0.0, 2: 1.0, 3: 0.5}, lambda best, other: True)
-    False
-    >>> past_best({1: 0.0, 2: 1.0, 3: 0.5, 4: 0.4}, lambda best, other: True)
-    True
-    """
-    best = smallest_best(scores, slack)
-    beyond = [rank for rank in scores if rank > best]
-    if len(beyond) >= NO_BETTER:
-        return True
-    return len(beyond) >= CLEARLY_WORSE and all(clearly_worse(best, rank) for rank in beyond)
-
-
-def between(scores: Mapping[int, float], slack: float = 0.0) -> int | None:
-    """The next rank to try next to the best, in the wider of the gaps; None if they are closed.
-
-    Examples
-    --------
-    >>> between({1: 0.0, 6: 2.0, 8: 3.0, 12: 1.0}), between({4: 0.0, 5: 1.0, 6: 0.0})
-    (10, None)
-    """
-    best = smallest_best(scores, slack)
-    near = [rank for rank in scores if rank != best]
-    below = max((rank for rank in near if rank < best), default=best)
-    above = min((rank for rank in near if rank > best), default=best)
-    gap, low = max((above - best, best), (best - below, below))
-    if gap <= max(1.0, FINE * best):
-        return None
-    return low + gap // 2
-
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.rank.criteria import (
+    Bic,
+    EvidenceBound,
+    HeldOutLikelihood,
+    RankPath,
+    SparseFit,
+    fit_sparse,
+)
+from rejoint.rank.folds import has_counts, make_folds
+from rejoint.rank.selection import (
+    Selection,
+    describe_selection,
+    search_ranks,
+    smallest_best,
+)
+from rejoint.records.sparse import read_any
+from rejoint.solver.checkpoint import open_checkpoint
+from rejoint.solver.search import OnInterrupt, interruptible
+from rejoint.solver.session import Progress, Session
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
-
-#: Rows beyond which as many are drawn for the search, and copies beyond which not every fold is
-#: used: differences are then seen in two.
-MANY, FEW_FOLDS = 1_000_000, 2
 
 
 def select(
@@ -116,8 +47,10 @@ def select(
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
-    checkpoint: str | PathLike[str] | Journal | None = None,
+    checkpoint: str | PathLike[str] | None = None,
     executor: Executor | None = None,
+    on_interrupt: OnInterrupt = "raise",
+    policy: Policy = DEFAULT,
 ) -> Selection:
     """Choose the number of hidden classes.
 
@@ -147,13 +80,18 @@ def select(
     sample_weight, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
-        Source of randomness.
+        Seed.
     progress : bool, optional
         Whether to show progress on stderr; by default where that is a terminal.
     checkpoint : path, optional
         A file from which the same call goes on, after Ctrl-C or a kill, to the same result.
     executor : concurrent.futures.Executor, optional
         Where models are fitted to the folds: processes, machines. The result is the same.
+    on_interrupt : {"raise", "return"}
+        What Ctrl-C does: raise :class:`rejoint.FitInterrupted`, whose ``result`` is the best
+        selection so far, or return that.
+    policy : Policy
+        Tuned numbers of the search.
 
     Returns
     -------
@@ -162,8 +100,7 @@ def select(
 
     Notes
     -----
-    Ctrl-C ends the search and returns the best rank so far. Of more than a million rows a million
-    are drawn for the search, which ``words`` then say.
+    Of more than a million rows a million are drawn for the search, which ``words`` then say.
 
     Examples
     --------
@@ -177,57 +114,58 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = read_any(data, domain=domain, sample_weight=sample_weight)
-    journal: Journal | None
-    if isinstance(checkpoint, Journal):
-        journal, rng = checkpoint, np.random.default_rng(random_state)
+    records = InMemory.of(read_any(data, domain=domain, sample_weight=sample_weight))
+    asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
+    kept, rng = open_checkpoint(
+        checkpoint, random_state, lambda: records.fingerprint, n_init=n_init, **asked
+    )
+    with Progress(progress) as report:
+        session = Session(rng, report, kept, executor)
+        options = {"criterion": criterion, "solver": solver, "folds": folds, "n_init": n_init}
+        choose = partial(select_rank, records, given, **options, session=session, policy=policy)
+        return interruptible(session, choose, on_interrupt)
+
+
+def select_rank(
+    data: InMemory,
+    ranks: Sequence[int] | None = None,
+    *,
+    criterion: CriterionName = "heldout",
+    solver: Any = "map",
+    folds: int = 5,
+    n_init: int = 3,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> Selection:
+    """Choose the rank of data in memory, as part of another fit."""
+    rows = len(data.weight)
+    if rows > policy.most_rows:
+        drawn = np.sort(session.rng.choice(rows, size=policy.most_rows, replace=False))
+        data = data.take(drawn, data.weight[drawn])
+    cap = largest_rank(data)
+    if ranks is None and cap == 1:
+        return only_one(data, criterion)
+    if criterion == "variational":
+        found = select_sparse(data, ranks, cap, n_init, session, policy)
     else:
-        mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
-        asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
-        journal, rng = open_journal(checkpoint, random_state, mark, n_init=n_init, **asked)
-    rows = len(records)
-    if rows > MANY:
-        records = drawn(records, rng)
-    cap = largest_rank(records)
-    if given is None and cap == 1:
-        return only_one(records, criterion)
-    with Progress(progress) as report, kept(journal):
-        if criterion == "variational":
-            found = left_over(records, given, cap, n_init, rng, report, journal)
-        else:
-            means = Means(rng, report, journal, executor)
-            judge = make_criterion(records, criterion, solver, folds, n_init, means)
-            found = search(judge, criterion, given, cap)
-    if rows > MANY:
-        words = f"{found.words} {MANY:,} of the {rows:,} rows, drawn at random, were looked at."
-        found = replace(found, words=words)
+        judge = make_judge(data, criterion, solver, folds, n_init, session, policy)
+        conclude = partial(conclude_records, judge, criterion, cap)
+        found = search_ranks(judge, ranks, cap, session, conclude, policy)
+    if rows > policy.most_rows:
+        looked = f"{policy.most_rows:,} of the {rows:,} rows, drawn at random, were used for this."
+        found = replace(found, words=f"{found.words} {looked}")
     return found
 
 
-def drawn(records: R, rng: np.random.Generator) -> R:
-    """As many rows as the search looks at, at random."""
-    rows = np.sort(rng.choice(len(records), size=MANY, replace=False))
-    weight = records.sample_weight
-    return some(records, rows, None if weight is None else weight[rows])
-
-
-class Means(NamedTuple):
-    """What a search works with."""
-
-    rng: np.random.Generator
-    report: Report
-    journal: Journal | None = None
-    executor: Executor | None = None
-
-
-def make_criterion(
-    records: AnyRecords,
+def make_judge(
+    data: InMemory,
     criterion: str,
     solver: Any,
     folds: int,
     n_init: int,
-    means: Means,
-) -> Criterion:
+    session: Session,
+    policy: Policy,
+) -> HeldOutLikelihood | Bic:
     """The criterion of a name, ready to score."""
     if criterion not in ("heldout", "bic", "evidence"):
         raise ValueError(
@@ -235,77 +173,62 @@ def make_criterion(
             "left out), 'bic', 'evidence' or 'variational'."
         )
     first = "map" if criterion == "evidence" else solver
-    whole = Chain.of(records, first, n_init, means.rng, means.journal)
-    if criterion == "bic":
-        return Bic(whole, means.report)
-    if criterion == "evidence":
-        return Evidence(whole, means.report)
-    parts = list(part(records, folds, means.rng))
+    path = RankPath.of(data, first, n_init, session, policy)
+    if criterion != "heldout":
+        return Bic(path) if criterion == "bic" else EvidenceBound(path)
+    parts = list(make_folds(data, folds, session.rng))
     if not parts:
         raise ValueError(
             "There is one record, and none to hold out: choose the rank yourself, or by "
             "criterion='bic'."
         )
-    used = FEW_FOLDS if size_of(records) > MANY else len(parts)
-    return HeldOut(whole, parts[:used], solver, means.report, means.executor)
+    used = policy.few_folds if size_of(data) > policy.most_rows else len(parts)
+    return HeldOutLikelihood(path, parts[:used], solver)
 
 
-def left_over(
-    records: AnyRecords,
+def select_sparse(
+    data: InMemory,
     ranks: Sequence[int] | None,
     cap: int,
     n_init: int,
-    rng: np.random.Generator,
-    report: Report,
-    journal: Journal | None = None,
+    session: Session,
+    policy: Policy,
 ) -> Selection:
     """What variational Bayes keeps, of as many classes as the largest rank allows."""
-    problem = replace(RecordProblem.of(records), journal=journal)
-    found = vanish(problem, cap if ranks is None else max(ranks), n_init, rng, report)
+    most = cap if ranks is None else max(ranks)
+    selection: Selection | None = None
+    for found in fit_sparse(data, most, n_init, session, policy):
+        ended = describe_sparse(
+            data, found, "The search was interrupted: larger ranks may be better."
+        )
+        session.offer(partial(replace, ended, interrupted=True))
+        ending = ""
+        if found.rank == found.caps[-1] < cap:
+            ending = "It is the largest that was allowed: larger ones may be better."
+        selection = describe_sparse(data, found, ending)
+    assert selection is not None
+    return selection
+
+
+def describe_sparse(data: InMemory, found: SparseFit, ending: str) -> Selection:
+    """The selection of the classes that sparse variational Bayes keeps."""
     words = (
         f"Rank {found.rank}: of {found.caps[-1]} classes so many keep weight under variational "
-        "Bayes with sparse weights."
-    )
-    if found.interrupted:
-        words += " The search was interrupted: larger ranks may be better."
-    elif found.rank == found.caps[-1] < cap:
-        words += " It is the largest that was allowed: larger ones may be better."
-    score, error = np.array([found.bound / problem.total]), np.zeros(1)
-    weights, factors = found.model
-    parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
-    pmf = LowRankPMF(weights, parts, problem.domain).sorted()
-    rank = found.rank
-    return Selection(
-        rank, (rank,), score, error, (rank,), "variational", words, pmf, found.interrupted
-    )
+        f"Bayes with sparse weights. {ending}"
+    ).rstrip()
+    score, error = np.array([found.bound / data.total]), np.zeros(1)
+    pmf, rank = data.to_pmf(found.model.sorted()), found.rank
+    return Selection(rank, (rank,), score, error, (rank,), "variational", words, pmf)
 
 
-def search(judge: Criterion, criterion: str, ranks: Sequence[int] | None, cap: int) -> Selection:
-    """Score the ranks given, or more and more until the score falls."""
-    scores: dict[int, float] = {}
-    interrupted = False
-
-    def clearly_worse(best: int, other: int) -> bool:
-        return scores[best] - judge.error(best, other) > scores[other]
-
-    try:
-        for rank in sizes(cap) if ranks is None else ranks:
-            scores[rank] = judge.score(rank)
-            if ranks is None and past_best(scores, clearly_worse, judge.slack):
-                break
-        while ranks is None and (middle := between(scores, judge.slack)) is not None:
-            scores[middle] = judge.score(middle)
-    except KeyboardInterrupt:
-        if not scores:
-            raise
-        interrupted = True
-    return conclude(judge, criterion, scores, cap, interrupted)
-
-
-def conclude(
-    judge: Criterion, criterion: str, scores: dict[int, float], cap: int, interrupted: bool
+def conclude_records(
+    judge: HeldOutLikelihood | Bic,
+    criterion: str,
+    cap: int,
+    scores: dict[int, float],
+    interrupted: bool,
 ) -> Selection:
-    """The best rank, what cannot be told from it, and both in words."""
+    """The best rank, the ranks that cannot be told from it, and both in words."""
     tried = tuple(sorted(scores))
     best = smallest_best(scores, judge.slack)
     errors = np.array([judge.error(best, rank) for rank in tried])
@@ -318,8 +241,8 @@ def conclude(
     elif best == tried[-1] and best < cap:
         ending = "It is the largest that was tried: larger ones may be better."
     basis = f"{judge.basis}, {scores[best]:.5g} per record"
-    words = make_words(best, tried, tied, basis, judge.nearness, ending)
-    pmf = judge.whole.pmf(best)
+    words = describe_selection(best, tried, tied, basis, judge.nearness, ending)
+    pmf = judge.path.pmf(best)
     return Selection(best, tried, found, errors, tied, criterion, words, pmf, interrupted)
 
 
@@ -337,24 +260,23 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def largest_rank(records: AnyRecords) -> int:
-    """No rank beyond is of use: the joint needs no more, or each record has its own class."""
-    shape = sorted(records.domain.shape)
-    cells = 1
+def largest_rank(data: InMemory) -> int:
+    """Largest rank of use: the joint needs no more, or each record has its own class."""
+    shape = sorted(data.layout.levels)
+    cells, records = 1, size_of(data)
     for size in shape[:-1]:
-        cells = min(cells * size, size_of(records))
+        cells = min(cells * size, records)
     return max(cells, 1)
 
 
-def size_of(records: AnyRecords) -> int:
+def size_of(data: InMemory) -> int:
     """Number of records; of copies, where weights count them."""
-    counted = copies(records)
-    return len(records) if counted is None else counted
+    return int(data.total) if has_counts(data) else len(data.weight)
 
 
-def only_one(records: AnyRecords, criterion: str) -> Selection:
+def only_one(data: InMemory, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
-    why = "one record" if size_of(records) == 1 else "no more than one variable that varies"
+    why = "one record" if size_of(data) == 1 else "no more than one variable that varies"
     words = f"Rank 1: there is {why}, so that there is nothing for hidden classes to explain."
     score, error = np.full(1, np.nan), np.zeros(1)
     return Selection(1, (1,), score, error, (1,), criterion, words)

@@ -10,6 +10,7 @@ from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
 
 if TYPE_CHECKING:
+    from rejoint.estimation.policy import Policy
     from rejoint.estimation.posterior import Posterior
     from rejoint.identifiability.ambiguity import Ambiguity
     from rejoint.rank.selection import Selection
@@ -44,6 +45,8 @@ class FitResult:
         Which estimator and rank were chosen, and why.
     selection : Selection, optional
         The curve that the rank was chosen from, where it was.
+    policy : Policy, optional
+        The tuned numbers of a fit to records.
 
     Examples
     --------
@@ -67,6 +70,7 @@ class FitResult:
     posterior: "Posterior | None" = field(default=None, repr=False)
     choice: str = ""
     selection: "Selection | None" = field(default=None, repr=False)
+    policy: "Policy | None" = field(default=None, repr=False)
 
     @classmethod
     def of(

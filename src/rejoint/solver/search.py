@@ -136,7 +136,7 @@ def _pending(
     runs: dict[int, Run],
     workers: int,
 ) -> Iterator[tuple[int, Any, str]]:
-    """Starts to follow here, one after another; those of the checkpoint and elsewhere go to runs."""
+    """Starts to follow here one after another; outcomes of all others go to ``runs``."""
     pending = _unknown(problem, starts, follow, session, runs)
     if session.executor is not None:
         _follow_elsewhere(problem, list(pending), follow, session, runs)

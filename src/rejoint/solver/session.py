@@ -52,6 +52,14 @@ def report_nothing(line: str) -> None:
 
 
 @dataclass
+class _Offer:
+    """How to make the result of an interrupted fit; shared by all copies of a session."""
+
+    make: Callable[[], Any] = lambda: None
+    converters: tuple[Callable[[Any], Any], ...] = ()
+
+
+@dataclass
 class Session:
     """Randomness, progress, checkpoint and executor of one fit, and its best result so far.
 
@@ -81,38 +89,39 @@ class Session:
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     executor: Executor | None = None
     unfinished: dict[int, Run] = field(default_factory=dict)
-    _best: Callable[[], Any] | None = None
-    _convert: tuple[Callable[[Any], Any], ...] = ()
+    _offer: _Offer = field(default_factory=_Offer, repr=False)
 
     def offer(self, make: Callable[[], Any]) -> None:
         """Say how to make the result if the fit is interrupted from now on."""
-        converters = self._convert
+        converters = self._offer.converters
 
         def converted() -> Any:
             result = make()
             for convert in reversed(converters):
-                result = convert(result)
+                result = None if result is None else convert(result)
             return result
 
-        self._best = converted
+        self._offer.make = converted
 
     def best(self) -> Any:
         """The best result so far; None where there is none."""
-        return None if self._best is None else self._best()
+        return self._offer.make()
 
     @contextmanager
     def convert(self, function: Callable[[Any], Any]) -> Iterator[None]:
         """Within the block, pass what is offered through a function."""
-        before = self._convert
-        self._convert = (*before, function)
-        try:
-            yield
-        finally:
-            self._convert = before
+        before = self._offer.converters
+        self._offer.converters = (*before, function)
+        yield
+        self._offer.converters = before
 
     def alone(self) -> "Session":
         """The same for work in another process: silent, without checkpoint and executor."""
         return Session(self.rng)
+
+    def here(self) -> "Session":
+        """The same for work that stays in this process."""
+        return replace(self, executor=None)
 
     def reporting(self, report: Report) -> "Session":
         """The same with another report; unfinished runs are shared."""

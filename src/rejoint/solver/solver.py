@@ -4,7 +4,8 @@ A solver needs no base class. Any object with ``name``, ``limits``, ``init`` and
 passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
 """
 
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, is_dataclass, replace
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
@@ -228,6 +229,25 @@ def check_needs(solver: Any, problem: Any) -> None:
     missing = [name for name in getattr(solver, "needs", ()) if not hasattr(problem, name)]
     if missing:
         raise ValueError(
-            f"solver={getattr(solver, 'name', solver)!r} needs {', '.join(missing)} of the problem, "
-            f"which {type(problem).__name__} does not have: choose another solver."
+            f"solver={getattr(solver, 'name', solver)!r} needs {', '.join(missing)}, which "
+            f"{type(problem).__name__} does not have: choose another solver."
         )
+
+
+def with_limits(solver: Any, limits: Limits) -> Any:
+    """The solver with other limits, or as it is where these cannot be set.
+
+    Examples
+    --------
+    >>> from rejoint.factorization import Admm
+    >>> with_limits(Admm(), Limits(max_steps=3)).limits.max_steps
+    3
+    """
+    if is_dataclass(solver):
+        return replace(solver, limits=limits)  # type: ignore[type-var]
+    limited = copy(solver)
+    try:
+        limited.limits = limits
+    except AttributeError:
+        return solver
+    return limited

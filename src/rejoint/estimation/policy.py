@@ -1,0 +1,176 @@
+"""Policy: every tuned number of a fit to records, in one place.
+
+Benchmarks vary it, and ``result.policy`` says which one a fit used.
+"""
+
+from dataclasses import dataclass, field, fields
+
+from rejoint.solver.solver import Limits
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Tuned numbers of :func:`rejoint.estimate` and :func:`rejoint.rank.select`.
+
+    The comment above each field gives its unit, its meaning and, where it was measured, why it has
+    this value. Nothing here changes what is estimated, only how well and how quickly it is found.
+
+    Examples
+    --------
+    >>> Policy().most_starts
+    20
+    >>> import rejoint as rj
+    >>> data = rj.datasets.asia().sample(200, random_state=0)
+    >>> policy = Policy(explore=Limits(max_steps=5))
+    >>> result = rj.estimate(data, rank=2, solver="ml", policy=policy, random_state=0)
+    >>> result.policy.explore.max_steps
+    5
+    """
+
+    # -- EM ---------------------------------------------------------------------------------
+    # Steps: plain EM steps before quasi-Newton ones, whose model does not hold far from a maximum.
+    plain_steps: int = 5
+    # Moves that L-BFGS looks back on.
+    em_memory: int = 20
+    # Largest move of a logit.
+    largest_move: float = 2.0
+    # The same in the first passes: long early moves lead to other maxima, and take more passes.
+    early_move: float = 0.2
+    # Passes that count as early.
+    early_passes: int = 20
+    # Expected count below which a probability falls no faster than under EM: one that a long move
+    # has taken to zero has no slope left to return by.
+    small_count: float = 0.3
+    # Passes for which that holds.
+    careful_passes: int = 60
+    # Nats: rise of the log-likelihood over ten steps below which a fit has converged.
+    em_nats: float = 1e-4
+
+    # -- Starts -----------------------------------------------------------------------------
+    # Cells x classes that all starts together may cost a pass, and the range of their number.
+    start_budget: int = 4_000_000
+    fewest_starts: int = 3
+    most_starts: int = 20
+    # Share of a new class that is the record it grows from; the cautious one allows for noise.
+    faithful_blend: float = 0.8
+    cautious_blend: float = 0.5
+    # EM steps at each size of a growing model, which doubles.
+    growth_steps: int = 5
+    # Cells: largest size of all tables of three variables that are worth their cost as a start.
+    most_table_cells: int = 2_000_000
+    # Records a class from which a start from tables is made.
+    table_records_per_class: float = 10.0
+    # Records a parameter from which the tables are nearly exact, so that a thorough fit of them
+    # saves passes.
+    thorough_records_per_parameter: float = 100.0
+    # Largest share of independence mixed into a start from tables: zeros stay zeros under EM.
+    table_lift: float = 0.1
+    # How far each start is followed before the best one is followed to the end.
+    explore: Limits = field(default=Limits(max_steps=60, progress=1e-6, window=5, exact=-1.0))
+    # Cells x classes of a pass that is worth a thread for each start: smaller ones spend their
+    # time in the interpreter, of which there is one; larger ones use threads themselves.
+    smallest_threaded_pass: int = 100_000
+    largest_threaded_pass: int = 20_000_000
+
+    # -- The end of a fit ---------------------------------------------------------------------
+    # Times that probabilities near zero are lifted to see whether they return, and the largest
+    # pass (cells x classes) to do so.
+    lifts: int = 5
+    largest_lifted_pass: int = 4_000_000
+    # Share of each variable's own distribution that lifts them.
+    lift: float = 0.01
+    # Nats that a lift must gain to be tried again.
+    lift_nats: float = 1e-3
+    # Weight below which a class is empty, and distance below which two columns are the same.
+    empty_weight: float = 1e-9
+    same_column: float = 1e-6
+    # Variational steps to the concentrations of the prior, at most.
+    concentration_steps: int = 50
+
+    # -- Prior --------------------------------------------------------------------------------
+    # Median of the concentration's hyperprior in units of the number of levels, and its standard
+    # deviation in log s. With a flat hyperprior small samples drift to infinite concentration, that
+    # is to independence, where a moderate one finds the structure.
+    concentration_median: float = 2.0
+    concentration_spread: float = 0.5
+    # Range of concentrations.
+    concentration_range: tuple[float, float] = (0.1, 1e6)
+
+    # -- Bayes --------------------------------------------------------------------------------
+    # Records a parameter from which solver="auto" maximizes the likelihood: there the chance error
+    # of some draws outweighs their gain. At 1,451 (N = 5, I = 10, F = 15, 1,000,000 records) the
+    # mean of the draws still is 1 % better; at 4,366 (F = 5) it is 2 % worse.
+    plenty_records_per_parameter: float = 2000.0
+    # Classes that chains have at most beyond an estimated rank, as far as larger ranks are not
+    # excluded: at the rank itself 90 % intervals held the truth in 78 to 85 % of cases, with spare
+    # classes in 88 to 89 %. Where they are not needed they cost: always four of them made the
+    # error 10 to 27 % larger (N = 5, I = 10, F = 5, 100,000 records).
+    spare_classes: int = 4
+    # Pseudo-count of a class in such chains: below one, classes that are not needed lose weight.
+    spare_pseudo_count: float = 0.3
+    # Starts that are followed to find modes for chains to start at.
+    modes: int = 6
+    # Nats: modes that are less probable than the best by more are no starts of chains.
+    mode_nats: float = 10.0
+    # Records a parameter from which chains move so little that they must start at a finished mode.
+    finished_mode_records_per_parameter: float = 100.0
+    # Standard deviation of the proposals for log s.
+    concentration_stride: float = 0.5
+
+    # -- Records beyond memory ------------------------------------------------------------------
+    # Cells of the sample that a fit starts from, and the range of its number of records.
+    sample_cells: int = 16_000_000
+    fewest_sampled: int = 20_000
+    most_sampled: int = 500_000
+    # Nats: rise of the log-likelihood over ten passes below which a streamed fit has converged.
+    # Parameters are then within a hundredth of their standard errors; more costs many passes.
+    streamed_nats: float = 1e-2
+    # Chains, and their sweeps: they start at the maximum, and answers are nearly independent from
+    # draw to draw, so that some 100 sweeps are enough (docs/scale.rst).
+    streamed_chains: int = 2
+    streamed_burn_in: int = 20
+    streamed_draws: int = 20
+    streamed_thin: int = 2
+    # Steps over all records to where a chain with spare classes starts.
+    spare_steps: int = 30
+
+    # -- Smooth columns -------------------------------------------------------------------------
+    # Diffusion times to try in turn, until two are worse than the best; the standard deviation of
+    # the levels is the root of twice the time.
+    smooth_times: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
+    # Folds to hold out, and records beyond which one of them is enough.
+    smooth_folds: int = 3
+    one_fold_records: int = 100_000
+    # Ratio of the concentration of hidden columns: they must be sharper than what is observed.
+    smooth_concentration: float = 0.35
+
+    # -- Rank -----------------------------------------------------------------------------------
+    # Ranks to try; beyond these each power of ten repeats the pattern.
+    first_ranks: tuple[int, ...] = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15)
+    rank_pattern: tuple[int, ...] = (20, 25, 30, 40, 50, 60, 80, 100, 120, 150)
+    # The search ends when this many ranks beyond the best are no better, or fewer that are clearly
+    # worse: one can be a local maximum of the likelihood that a larger rank escapes.
+    no_better_ranks: int = 3
+    clearly_worse_ranks: int = 2
+    # Share of the best rank down to which gaps around it are closed.
+    rank_gap: float = 0.1
+    # Steps of each start before all but the best are dropped.
+    rank_explore_steps: int = 30
+    # Nats over ten steps below which a fit has converged: ranks differ by tens of them.
+    rank_nats: float = 0.3
+    # Rows beyond which as many are drawn for the search, and the folds that are used then.
+    most_rows: int = 1_000_000
+    few_folds: int = 2
+    # Sparse variational Bayes: pseudo-count of a class, first number of classes (which doubles),
+    # and expected records that a class needs to be kept.
+    sparse_pseudo_count: float = 0.3
+    first_cap: int = 8
+    least_records: float = 1.0
+
+    def __str__(self) -> str:
+        """One line a number."""
+        return "\n".join(f"{each.name} = {getattr(self, each.name)}" for each in fields(self))
+
+
+#: The numbers that are used unless others are given.
+DEFAULT = Policy()

@@ -1,0 +1,262 @@
+"""Survey: one look at records that are read part by part; surveys of parts add up."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain
+from rejoint.estimation.policy import Policy
+from rejoint.kernels import Cells, Departures
+from rejoint.model import FloatArray
+from rejoint.records.records import Records, merge_rows
+from rejoint.records.scan import Report, Scan
+from rejoint.solver.checkpoint import Checkpoint, digest
+
+#: Rows that are probed before records are merged, and the share of distinct ones beyond which
+#: merging does not pay.
+PROBED_ROWS, DISTINCT_SHARE = 20_000, 0.9
+
+#: Patterns of missing values that are kept.
+MOST_PATTERNS = 4_096
+
+Codes = NDArray[np.signedinteger[Any]]
+Block = tuple[Codes, FloatArray]
+
+
+@dataclass(frozen=True)
+class Survey:
+    """What is known after a look at some records; the survey of more is the sum.
+
+    Parameters
+    ----------
+    domain : Domain
+        The variables.
+    rows : int
+        Records, empty ones included.
+    totals : array
+        Weight of the records that hold each level, (L,).
+    mass : float
+        Weight of all records that have a value.
+    keys, codes, weight : arrays
+        A random sample: the records with the smallest random keys.
+    patterns : array of bool (P, N), optional
+        Which variables records hold together, each pattern once; only the complete one where there
+        are complete records; None where they are too many.
+    size : int
+        Largest number of records of the sample.
+    held : tuple of blocks, optional
+        All records, so long as they fit into ``budget`` bytes, merged if necessary.
+    budget : int
+        Bytes to hold.
+    """
+
+    domain: Domain
+    rows: int
+    totals: FloatArray
+    mass: float
+    keys: FloatArray
+    codes: Codes
+    weight: FloatArray
+    patterns: NDArray[np.bool_] | None
+    size: int
+    held: tuple[Block, ...] | None
+    budget: int
+
+    def __add__(self, other: "Survey") -> "Survey":
+        keys = np.concatenate([self.keys, other.keys])
+        codes = np.concatenate([self.codes, other.codes])
+        weight = np.concatenate([self.weight, other.weight])
+        if len(keys) > self.size:
+            kept = np.sort(np.argpartition(keys, self.size)[: self.size])
+            keys, codes, weight = keys[kept], codes[kept], weight[kept]
+        held = None if self.held is None or other.held is None else (*self.held, *other.held)
+        patterns = None
+        if self.patterns is not None and other.patterns is not None:
+            patterns = distinct_patterns(np.concatenate([self.patterns, other.patterns]))
+        return replace(
+            self,
+            rows=self.rows + other.rows,
+            totals=self.totals + other.totals,
+            mass=self.mass + other.mass,
+            keys=keys,
+            codes=codes,
+            weight=weight,
+            patterns=patterns,
+            held=fit_into(held, self.domain, self.budget),
+        )
+
+    @property
+    def sample(self) -> Records:
+        """The records of the sample."""
+        return Records(self.domain, self.codes, self.weight)
+
+    @property
+    def records(self) -> Records | None:
+        """All records, if they are held."""
+        if self.held is None:
+            return None
+        codes, weight = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
+        return Records(self.domain, codes, weight)
+
+    @property
+    def observed(self) -> Records | None:
+        """A record for each pattern of missing values, all at the first level."""
+        if self.patterns is None:
+            return None
+        return Records(self.domain, np.where(self.patterns, 0, -1).astype(np.int16))
+
+
+def has_value(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[np.bool_]:
+    """Whether each record has any value.
+
+    Examples
+    --------
+    >>> has_value(np.array([[0, -1], [-1, -1]]))
+    array([ True, False])
+    """
+    if isinstance(codes, Cells):
+        return np.asarray(codes.counts > 0)
+    if isinstance(codes, Departures):
+        return np.ones(len(codes), dtype=bool)
+    return np.asarray((codes >= 0).any(axis=1))
+
+
+def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Each pattern once; only the complete one where it occurs; None where there are too many.
+
+    Examples
+    --------
+    >>> distinct_patterns(np.array([[True, False], [True, False], [False, True]]))
+    array([[False,  True],
+           [ True, False]])
+    """
+    complete = observed.all(axis=1)
+    if complete.any():
+        return np.ones((1, observed.shape[1]), dtype=bool)
+    bits = np.packbits(observed, axis=1)
+    rows = np.unique(bits.view(f"V{bits.shape[1]}").ravel())
+    if len(rows) > MOST_PATTERNS:
+        return None
+    packed = rows.view(np.uint8).reshape(len(rows), -1)
+    return np.unpackbits(packed, axis=1, count=observed.shape[1]).astype(bool)
+
+
+def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0) -> Survey:
+    """The survey of one part; which of its records are drawn depends on them and the seed.
+
+    Of the sample only keys ``below`` a bound are kept, where these are known to be enough.
+
+    Examples
+    --------
+    >>> part = Records.of({"a": ["x", "y", "x", None]})
+    >>> found = look_at(part, 0, size=2, budget=1000) + look_at(part, 1, size=2, budget=1000)
+    >>> found.rows, found.mass, found.totals, len(found.sample)
+    (8, 6.0, array([4., 2.]), 2)
+    """
+    weight = np.ones(len(part)) if part.sample_weight is None else np.asarray(part.sample_weight)
+    observed = np.asarray(part.codes >= 0)
+    used = observed.any(axis=1) & (weight > 0)
+    codes, mass = part.codes[used], weight[used]
+    rng = np.random.default_rng([seed, int(digest(codes, mass), 16)])
+    keys = rng.random(len(codes))
+    kept = np.flatnonzero(keys < below)
+    if len(kept) > size:
+        kept = np.sort(kept[np.argpartition(keys[kept], size)[:size]])
+    totals = [
+        np.bincount(codes[:, n] + 1, mass, levels + 1)[1:]
+        for n, levels in enumerate(part.domain.shape)
+    ]
+    return Survey(
+        domain=part.domain,
+        rows=len(part),
+        totals=np.concatenate(totals),
+        mass=float(mass.sum()),
+        keys=keys[kept],
+        codes=codes[kept],
+        weight=mass[kept],
+        patterns=distinct_patterns(observed[used]),
+        size=size,
+        held=fit_into(((part.codes, weight),), part.domain, budget),
+        budget=budget,
+    )
+
+
+def fit_into(
+    held: tuple[Block, ...] | None, domain: Domain, budget: int
+) -> tuple[Block, ...] | None:
+    """The blocks, merged into one where they do not fit; None where that does not help."""
+    if held is None or sum(codes.nbytes + weight.nbytes for codes, weight in held) <= budget:
+        return held
+    probe = held[-1][0][:PROBED_ROWS]
+    if len(merge_rows(probe, domain.shape, None)[0]) > DISTINCT_SHARE * len(probe):
+        return None
+    codes, weight = (np.concatenate(parts) for parts in zip(*held, strict=True))
+    codes, weight = merge_rows(codes, domain.shape, weight)
+    # Half, or the next part would not fit either, and all would be merged again.
+    return ((codes, weight),) if codes.nbytes + weight.nbytes <= budget // 2 else None
+
+
+def sample_size(variables: int, policy: Policy) -> int:
+    """Records of a sample that is good to start from, and quick to fit.
+
+    Examples
+    --------
+    >>> sample_size(20, Policy()), sample_size(1000, Policy())
+    (500000, 20000)
+    """
+    size = policy.sample_cells // max(variables, 1)
+    return int(np.clip(size, policy.fewest_sampled, policy.most_sampled))
+
+
+@contextmanager
+def packed(scan: Scan) -> Iterator[Scan]:
+    """The scan, or a packed copy of one whose passes would cost more to read than to compute."""
+    if scan.quick:
+        yield scan
+        return
+    with TemporaryDirectory(prefix="rejoint-", ignore_cleanup_errors=True) as folder:
+        yield replace(scan.pack(folder), stamp=scan.stamp, memory=scan.memory)
+
+
+def survey_of(
+    scan: Scan, seed: int, report: Report, checkpoint: Checkpoint, policy: Policy
+) -> Survey:
+    """One look at all records, or what the checkpoint has of it."""
+    size = sample_size(len(scan.domain), policy)
+    names = ("rows", "mass", "totals", "keys", "codes", "weight")
+    entry = checkpoint.get("survey")
+    if entry is not None:
+        found = {name: entry[name] for name in names}
+        patterns = entry.get("patterns")
+        return Survey(
+            scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
+        )
+    below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
+    look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
+    parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
+    survey = add_up(replace(part, budget=scan.memory) for part in parts)
+    if survey.held is None:
+        kept = {name: getattr(survey, name) for name in names}
+        if survey.patterns is not None:
+            kept["patterns"] = survey.patterns
+        checkpoint.put("survey", kept)
+    return survey
+
+
+def add_up(surveys: Iterable[Survey]) -> Survey:
+    """The sum of surveys, of one at least."""
+    total: Survey | None = None
+    for survey in surveys:
+        total = survey if total is None else total + survey
+    if total is None or total.mass <= 0:
+        raise ValueError(
+            "There is nothing to estimate from: no record has a value and a weight above zero. "
+            "Give records with values."
+        )
+    return total
