@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,27 @@ def records_given_start(_):
 @golden
 def records_weighted(_):
     return summary(rj.estimate(data.records(weighted=True), 3, "map", n_init=3, random_state=0))
+
+
+@golden
+def records_by_default(_):
+    """Nothing is asked for: rank, estimator and starts are chosen."""
+    return summary(rj.estimate(data.records(rows=300), random_state=0))
+
+
+@golden
+def records_on_an_executor(_):
+    with ThreadPoolExecutor(1) as executor:
+        return summary(
+            rj.estimate(data.records(), solver="map", n_init=3, random_state=0, executor=executor)
+        )
+
+
+@golden
+def records_many(_):
+    """So many different ones that starts are followed side by side where there are processors."""
+    many = data.records(8, rows=20_000, shape=(4,) * 8, rank=4, missing=0.1)
+    return summary(rj.estimate(many, 4, "ml", n_init=2, random_state=0))
 
 
 @golden
@@ -339,6 +361,23 @@ def tables_rank_auto(_):
 def all_tables(_):
     whole = rj.AllTables(data.records(6, rows=400, shape=(2,) * 8, missing=0.1), order=3)
     return factored(whole, 2, "auto", n_init=2, weighting="count")
+
+
+@golden
+def tables_by_default(_):
+    return summary(rj.factorize(data.triples(), random_state=0))
+
+
+@golden
+def reduction(_):
+    """A mean of models made smaller: a fit to its own tables."""
+    found = rj.LowRankPMF.average([data.model(seed, (3, 3, 3, 3), 2) for seed in (1, 2)]).reduce(3)
+    return {
+        "rank": found.pmf.rank,
+        "error": digits(found.error),
+        "weights": digits(np.sort(found.pmf.weights)[::-1]),
+        "answers": answers(found.pmf),
+    }
 
 
 # --- checkpoints -------------------------------------------------------------------------------
