@@ -37,7 +37,7 @@ FITS = {
     "bayes": {"rank": 2, "solver": Bayes(burn_in=10, draws=12, thin=1), "n_init": 2},
 }
 
-#: The doors that all are compared with, and those of records in memory and beyond.
+#: Ways in where all records are in memory, and where they are not; all are compared with Records.
 IN_MEMORY = [
     *("pandas", "polars", "csv", "parquet", "sparse", "JointPMF"),
     *("scan csv", "scan folder", "scan parquet", "scan chunks", "dask"),
@@ -75,15 +75,16 @@ NOTHING = (
     "made, 'sample_weight is zero in every row: ...'"
 )
 FOLDS = (
-    "held-out scores differ by up to 0.011 per record, and with them the ranks that are tied (of "
-    "400 rows also the rank, 5 for 4): merged sparse records stand in another order, so that "
-    "other ones are held out"
+    "held-out scores differ by up to 0.011 per record, with weights also the ranks that are tied "
+    "(of 400 rows the rank itself, 5 for 4): merged sparse records stand in another order, so "
+    "that others are held out; in the order of merged records scores agree to 1e-15"
 )
 DRAWN = (
-    "the mode differs by 3e-3: merged sparse records stand in another order, so that draws of the "
-    "same seed do, and the strengths of the prior that are taken from them"
+    "the mode differs by 4e-3 (weighted 5e-3): merged sparse records stand in another order, so "
+    "that draws of the same seed differ, and the strengths of the prior that are taken from them; "
+    "in the order of merged records by 9e-9 (weighted 4e-16)"
 )
-ROW = "'row 349' of the second part, 'row 199' of the third: not that of the data, 599"
+ROW = "rows are counted within a part: 349, 199, 99 or 49 instead of 599"
 
 KNOWN = {
     **{("remarks of a fit", door): SILENT for door in SCANS},
@@ -101,7 +102,6 @@ KNOWN = {
     ("model", "bayes", "holes", "sparse"): DRAWN,
     ("model", "bayes", "weighted", "sparse"): DRAWN,
 }
-
 
 #: What a claim that does not hold ends in; anything else is a fault of the test.
 DIFFERENCE = (AssertionError, pytest.fail.Exception)
