@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import kernels
-from rejoint.kernels import _numpy
+from rejoint.kernels.count_tables import numpy_count
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, levels, subsets, threads=1):
-    return _numpy.count(codes, weight, levels, subsets)
+    return numpy_count(codes, weight, levels, subsets)
 
 
 BACKENDS = [

@@ -8,13 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import kernels
-from rejoint.kernels import _numpy_classes
+from rejoint.kernels.class_passes import (
+    numpy_class_log_prob,
+    numpy_class_pass,
+    numpy_class_posterior,
+)
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, weights, factors, levels, threads=1):
-    return _numpy_classes.class_pass(codes, weight, weights, factors, levels)
+    return numpy_class_pass(codes, weight, weights, factors, levels)
 
 
 PASSES = [
@@ -160,7 +164,7 @@ def test_rows_that_outgrow_a_cache_are_gone_through_in_parts(rank, levels, missi
     weights, factors = random_model(rng, levels, rank)
     truth = twin(codes, weight, weights, factors, levels)
     assert_same(kernels.class_pass(codes, weight, weights, factors, levels, 1), truth)
-    cells = kernels.Cells.of_codes(codes, levels)
+    cells = kernels.SparseCodes.of_codes(codes, levels)
     found = [kernels.class_pass(cells, weight, weights, factors, levels, t) for t in (1, 2)]
     assert_same(found[0], truth)
     for one, other in zip(*found, strict=True):
@@ -242,7 +246,7 @@ def test_posterior_equals_its_twin():
     levels = [4] * 9
     codes = random_codes(rng, 20_000, levels)
     weights, factors = random_model(rng, levels, 11)
-    truth = _numpy_classes.class_posterior(codes, weights, factors, levels)
+    truth = numpy_class_posterior(codes, weights, factors, levels)
     for threads in (1, 3):
         log_prob, posterior = kernels.class_posterior(codes, weights, factors, levels, threads)
         # Sums of ten logarithms or products of ten factors.
@@ -250,9 +254,7 @@ def test_posterior_equals_its_twin():
         np.testing.assert_allclose(posterior, truth[1], rtol=1e-12)
         only = kernels.class_log_prob(codes, weights, factors, levels, threads)
         np.testing.assert_array_equal(only, log_prob)
-    np.testing.assert_array_equal(
-        _numpy_classes.class_log_prob(codes, weights, factors, levels), truth[0]
-    )
+    np.testing.assert_array_equal(numpy_class_log_prob(codes, weights, factors, levels), truth[0])
 
 
 @pytest.mark.parametrize("bad", [2, -2, 32_767, -32_768])
@@ -297,9 +299,9 @@ def test_what_does_not_fit_together_is_refused():
     refused(ValueError, r"need \(5, 3\)", weights=np.ones(3))
     refused(ValueError, r"one number per class", weights=np.ones((1, 2)))
     refused(ValueError, r"one number per class", weights=np.ones(0), factors=np.ones((5, 0)))
-    refused(ValueError, r"needs a level at least, got 0", levels=[5, 0])
+    refused(ValueError, r"needs at least one level, got 0", levels=[5, 0])
     refused(ValueError, r"weight has shape \(3,\), but there are 4 records", weight=np.ones(3))
-    refused(TypeError, r"int16 or int32, got int64", codes=codes.astype(np.int64))
+    refused(TypeError, r"int8, int16 or int32, got int64", codes=codes.astype(np.int64))
     for number in (-1.0, np.nan, np.inf):
         refused(ValueError, r"weights must be finite and not neg", weights=np.array([1.0, number]))
         refused(ValueError, r"factors must be finite and not neg", factors=np.full((5, 2), number))

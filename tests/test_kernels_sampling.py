@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rejoint import kernels
-from rejoint.kernels import sampling
+from rejoint.kernels import random_draws
 
 
 def small_tree(rows=8, levels=6, rank=3):
@@ -24,7 +24,7 @@ def test_levels_are_those_below_which_the_number_lies(dtype, monkeypatch):
     np.testing.assert_array_equal(found, truth)
     np.testing.assert_array_equal(table[:, 2], truth)
     assert (table[:, [0, 1, 3]] == -1).all()
-    monkeypatch.setattr(sampling, "compiled", None)
+    monkeypatch.setattr(random_draws, "compiled", None)
     np.testing.assert_array_equal(kernels.draw_levels(tree, classes, uniform), truth)
 
 

@@ -20,8 +20,6 @@ constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
 constexpr std::size_t WORTH = 48;  // cells of a chunk for each level: its sums are work, too
 
-template <typename Code>
-using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -186,6 +184,7 @@ Cells read_cells(const Integers &starts, const Observed &cells) {
 }  // namespace
 
 void register_classes(nb::module_ &m) {
+    register_for(m, &read_table<std::int8_t>);
     register_for(m, &read_table<std::int16_t>);
     register_for(m, &read_table<std::int32_t>);
     register_for(m, &read_cells);

@@ -6,14 +6,13 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "classes_model.hpp"
 #include "classes_rows.hpp"
+#include "codes.hpp"
 
 namespace rejoint {
-
 
 // Records as a table of codes, -1 where a cell is missing.
 template <typename Code>
@@ -28,19 +27,14 @@ struct Table {
 
 template <typename Code>
 class TableLister {
-    static constexpr std::size_t TILE = 16;  // records whose codes are held against levels at once
     static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
-    using Limit = std::make_unsigned_t<Code>;
 
   public:
     TableLister(const Model &model, const Table<Code> &table, std::size_t room)
-        : model_(model), codes_(table.codes), limits_(TILE * model.n), groups_of_(model.n),
+        : model_(model), codes_(table.codes), limits_(model.levels.data(), model.n), groups_of_(model.n),
           missing_(model.groups.size()), stride_(model.groups.size() + 1),
           offsets_(room * stride_), begins_(room), sizes_(room) {
         for (std::size_t i = 0; i < room; ++i) begins_[i] = i * stride_;
-        const auto most = static_cast<std::uint32_t>(std::numeric_limits<Code>::max()) + 1u;
-        for (std::size_t i = 0; i < limits_.size(); ++i)
-            limits_[i] = static_cast<Limit>(std::min(model.levels[i % model.n], most));
         for (std::size_t g = 0; g < model.groups.size(); ++g) {
             missing_[g] = model.groups[g].offset;
             for (std::size_t v = model.groups[g].first; v < model.groups[g].last; ++v)
@@ -58,10 +52,7 @@ class TableLister {
         const Code *codes = codes_ + first * model_.n;
         const std::size_t count = last - first;
         first_ = first;
-        for (std::size_t i = 0; i < count; i += TILE)
-            if (!in_range(codes + i * model_.n, limits_.data(),
-                          std::min(TILE, count - i) * model_.n))
-                return false;
+        if (!limits_.hold(codes, count)) return false;
         count_ = count;
         for (std::size_t i = 0; i < count; ++i) offsets_[i * stride_] = 0;  // the weights
         if (way_ == Way::SEEK)
@@ -162,7 +153,7 @@ class TableLister {
 
     const Model &model_;
     const Code *codes_;
-    std::vector<Limit> limits_;  // number of levels of each variable, for TILE records
+    Limits<Code> limits_;
     std::vector<std::uint32_t> groups_of_, missing_;  // group of a variable; row of a missing group
     std::size_t stride_, first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;  // (records, groups and one)

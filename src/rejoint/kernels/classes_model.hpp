@@ -23,6 +23,7 @@ namespace rejoint {
 constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows: they stay in an L2
 constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are gone through at once
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
+constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
 constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go by blocks of
 constexpr std::size_t BLOCK = 16;
 constexpr double FLOOR = 0x1p-1000;  // less counts as nothing in products (not in logarithms)
@@ -79,7 +80,7 @@ class Model {
           width(rank > WIDE ? (rank + BLOCK - 1) / BLOCK * BLOCK : (rank + 3) / 4 * 4),
           levels(levels, levels + n), starts(n + 1), strides(n) {
         for (std::size_t v = 0; v < n; ++v) starts[v + 1] = starts[v] + this->levels[v];
-        gather(std::min(TABLE / (width * sizeof(double)), records / 8));
+        gather(std::min(TABLE / (width * sizeof(double)), records / SHARED));
         part();
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
@@ -104,15 +105,11 @@ class Model {
     // Add rows of sums up to one row per level, and one for the classes: (1 + levels, rank).
     void fold(const double *sums, double *counts) const {
         for (std::size_t f = 0; f < rank; ++f) counts[f] += sums[f];
-        for (const Group &group : groups)
-            for (std::size_t cell = 0; cell < group.cells; ++cell) {
-                const double *row = sums + (group.row + cell) * width;
-                for (std::size_t v = group.first; v < group.last; ++v)
-                    if (const std::size_t level = digit(cell, v)) {
-                        double *to = counts + (starts[v] + level) * rank;
-                        for (std::size_t f = 0; f < rank; ++f) to[f] += row[f];
-                    }
-            }
+        for_levels([&](std::size_t row, std::size_t level) {
+            const double *from = sums + row * width;
+            double *to = counts + level * rank;
+            for (std::size_t f = 0; f < rank; ++f) to[f] += from[f];
+        });
     }
 
     const std::size_t n, rank, width;    // width: rank, padded
@@ -127,9 +124,18 @@ class Model {
     bool scaled = false;         // whether any is not zero
 
   private:
-    // Level of variable v in a cell of its group; 0 is missing.
-    std::size_t digit(std::size_t cell, std::size_t v) const {
-        return cell / (strides[v] / width) % (levels[v] + 1);
+    // Call a function for each row of a group and each level that its cell holds: with the number
+    // of the row, and that of the level among all (from 1 on; row 0 of numbers is the weights).
+    template <typename Function>
+    void for_levels(Function function) const {
+        for (const Group &group : groups)
+            for (std::size_t v = group.first; v < group.last; ++v) {
+                const std::size_t inner = strides[v] / width, size = std::size_t{levels[v]} + 1;
+                for (std::size_t begin = 0; begin < group.cells; begin += inner * size)
+                    for (std::size_t code = 1; code < size; ++code)  // 0 is missing
+                        for (std::size_t k = 0; k < inner; ++k)
+                            function(group.row + begin + code * inner + k, starts[v] + code);
+            }
     }
 
     // Join neighbours into groups as large as the number of all rows allows.
@@ -191,14 +197,11 @@ class Model {
         std::fill(to.data(), to.data() + to.size(), value);
         for (std::size_t f = 0; f < rank; ++f) join(to.data()[f], numbers[f]);
         std::fill(to.data() + rank, to.data() + width, 0.0);
-        for (const Group &group : groups)
-            for (std::size_t cell = 0; cell < group.cells; ++cell)
-                for (std::size_t v = group.first; v < group.last; ++v)
-                    if (const std::size_t level = digit(cell, v)) {
-                        double *row = to.data() + (group.row + cell) * width;
-                        const double *factor = numbers.data() + (starts[v] + level) * rank;
-                        for (std::size_t f = 0; f < rank; ++f) join(row[f], factor[f]);
-                    }
+        for_levels([&](std::size_t row, std::size_t level) {
+            double *x = to.data() + row * width;
+            const double *factor = numbers.data() + level * rank;
+            for (std::size_t f = 0; f < rank; ++f) join(x[f], factor[f]);
+        });
     }
 
     std::vector<double> levels_;  // weights and factors, (1 + levels, rank)

@@ -105,9 +105,6 @@ REJOINT_INLINE void join_lists(Join join, const double *table, const Lists &list
         default: return function<WIDTH, 4>(__VA_ARGS__);       \
     }
 
-// Whether codes lie between -1 (missing) and limits less one.
-bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
-bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
 void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob);
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums);
 

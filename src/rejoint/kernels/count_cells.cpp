@@ -75,7 +75,7 @@ class Tree {
         for (; low < high && sizes_[order_[low]] == depth; ++low) {
             if (nodes[node].table >= 0)
                 throw std::invalid_argument(
-                    "subsets of observed cells must differ: one is given twice.");
+                    "subsets for SparseCodes must differ: one is given twice.");
             nodes[node].table = starts_[order_[low]];
         }
         std::vector<std::size_t> ends;

@@ -6,6 +6,7 @@
 namespace rejoint {
 
 void register_classes(nanobind::module_ &m);
+void register_codes(nanobind::module_ &m);
 void register_count(nanobind::module_ &m);
 void register_count_cells(nanobind::module_ &m);
 void register_sampling(nanobind::module_ &m);

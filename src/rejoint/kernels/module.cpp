@@ -4,6 +4,7 @@
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels; rejoint.kernels wraps them and holds their NumPy twins.";
     rejoint::register_classes(m);
+    rejoint::register_codes(m);
     rejoint::register_count(m);
     rejoint::register_count_cells(m);
     rejoint::register_sampling(m);

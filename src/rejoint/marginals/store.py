@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain import Domain
 from rejoint.domain.labels import plural
-from rejoint.kernels._numpy import table_sizes
+from rejoint.kernels import table_sizes
 from rejoint.marginals.covers import indices_of
 from rejoint.marginals.forms import names_of
 from rejoint.marginals.moments import Moment

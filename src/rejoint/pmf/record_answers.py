@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from rejoint import queries
 from rejoint.domain import remark
-from rejoint.kernels import Cells
+from rejoint.kernels import SparseCodes
 from rejoint.pmf.evidence import Given, posterior
 from rejoint.pmf.mixture import Mixture
 from rejoint.queries.sampling import draw_codes
@@ -130,5 +130,5 @@ class RecordAnswers(Mixture):
         codes.flags.writeable = False  # Records copies what others could still change
         return Records(self.domain, codes)
 
-    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | Cells:
+    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | SparseCodes:
         return read_any(data, domain=self.domain).codes

@@ -12,7 +12,7 @@ from rejoint.domain.encoding import Unknown, encode_column
 from rejoint.domain.labels import is_missing, native, natural_order, nearest, show
 from rejoint.domain.series import read_column
 from rejoint.domain.variable import check_handle_unknown
-from rejoint.kernels import Cells
+from rejoint.kernels import SparseCodes
 from rejoint.records.inference import infer_variable
 from rejoint.records.reading import report_inferred, report_unknown
 from rejoint.records.wishes import Wishes
@@ -74,7 +74,7 @@ class ColumnCells:
         return domain
 
 
-def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[Domain, Cells]:
+def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[Domain, SparseCodes]:
     """Read all columns, and put what is observed together record by record.
 
     Examples
@@ -101,7 +101,7 @@ def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[D
     )
     order = np.argsort(row, kind="stable")  # keeps the order of the variables
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
-    return domain, Cells(starts, cell[order], domain.shape)
+    return domain, SparseCodes(starts, cell[order], domain.shape)
 
 
 def columns_of_matrix(data: Any, names: Sequence[Any] | None) -> tuple[int, Iterator[Column]]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rejoint.domain import Domain, HandleUnknown, Kind, Level
 from rejoint.domain.labels import show
 from rejoint.domain.order import positions
-from rejoint.kernels import Cells, Departures
+from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.records.checks import checked_weight
 from rejoint.records.columns import ColumnCells, cells_of, columns_of_matrix, columns_of_rows
 from rejoint.records.records import Records
@@ -36,7 +36,7 @@ class SparseRecords:
     ----------
     domain : Domain
         The variables.
-    codes : Cells
+    codes : SparseCodes
         The observed cells, record after record.
     sample_weight : array of float, shape (rows,), optional
         How many times each record counts.
@@ -54,7 +54,7 @@ class SparseRecords:
     """
 
     domain: Domain
-    codes: Cells
+    codes: SparseCodes
     sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -101,7 +101,7 @@ class SparseRecords:
         (1, 2)
         """
         if isinstance(data, Records):
-            cells = Cells.of_codes(data.codes, data.domain.shape)
+            cells = SparseCodes.of_codes(data.codes, data.domain.shape)
             data = cls(data.domain, cells, data.sample_weight)
         if isinstance(data, SparseRecords):
             found = data if domain is None or domain == data.domain else moved(data, domain)
@@ -249,21 +249,21 @@ class DepartingRecords(SparseRecords):
 
     Examples
     --------
-    >>> cells = Cells(np.array([0, 1, 1]), np.array([3]), (2, 2))
-    >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).to_records().codes
+    >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
+    >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
     array([[0, 1],
            [0, 0]], dtype=int16)
     """
 
-    codes: Departures  # type: ignore[assignment]
+    codes: DefaultCodes  # type: ignore[assignment]
 
     def merged(self) -> "DepartingRecords":
         """Return each distinct record once, in order, with the weight of all that are like it.
 
         Examples
         --------
-        >>> cells = Cells(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
-        >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).merged().sample_weight
+        >>> cells = SparseCodes(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
+        >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).merged().sample_weight
         array([1., 2.])
         """
         keys = self.codes.keys()
