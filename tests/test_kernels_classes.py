@@ -73,7 +73,7 @@ def assert_same(found, truth, rtol=1e-11):
 
 
 @pytest.mark.parametrize("class_pass", PASSES)
-@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rank", [1, 3, 4, 7, 20, 32, 33, 70])
 def test_against_brute_force(class_pass, dtype, weighted, rank):
@@ -257,9 +257,53 @@ def test_posterior_equals_its_twin():
     np.testing.assert_array_equal(numpy_class_log_prob(codes, weights, factors, levels), truth[0])
 
 
-@pytest.mark.parametrize("bad", [2, -2, 32_767, -32_768])
-def test_codes_out_of_range_are_refused(bad):
-    codes = np.zeros((20_000, 2), dtype=np.int16)
+@compiled
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("levels", [[127, 128, 5, 200], [5] * 21])
+def test_types_of_codes_do_not_change_a_bit(dtype, missing, levels):
+    rng = np.random.default_rng(9)
+    codes = random_codes(rng, 9_000, [min(n, 128) for n in levels], missing, np.int16)
+    codes[17] = -1
+    weights, factors = random_model(rng, levels, 5)
+    weight = rng.integers(0, 3, size=9_000).astype(float)
+    other = codes.astype(dtype)
+    model = weights, factors, levels
+    for one, two in (
+        (kernels.class_pass(c, weight, *model, 2) for c in (codes, other)),
+        (kernels.class_draws(c, weight, *model, 3, 2) for c in (codes, other)),
+        (kernels.class_posterior(c, *model, 2) for c in (codes, other)),
+        ([kernels.class_log_prob(c, *model)] for c in (codes, other)),
+    ):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert_same(kernels.class_pass(other, weight, *model), twin(other, weight, *model))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("variables", [0, 1, 3, 8, 20, 21])
+def test_records_that_have_a_value(dtype, variables):
+    rng = np.random.default_rng(variables)
+    codes = random_codes(rng, 300, [5] * variables, 0.9, dtype) if variables else np.ones((3, 0))
+    codes = codes.astype(dtype)
+    truth = (codes >= 0).any(axis=1)
+    np.testing.assert_array_equal(kernels.has_value(codes), truth)
+    np.testing.assert_array_equal(kernels.has_value(np.asfortranarray(codes)), truth)
+    if variables and dtype is not np.int64:
+        sparse = kernels.SparseCodes.of_codes(codes, [5] * variables)
+        np.testing.assert_array_equal(kernels.has_value(sparse), truth)
+
+
+@pytest.mark.parametrize(
+    ("bad", "dtype"),
+    [
+        *((bad, np.int8) for bad in (2, -2, 127, -128)),
+        *((bad, np.int16) for bad in (2, -2, 32_767, -32_768)),
+        *((bad, np.int32) for bad in (2, -2, 2**31 - 1, -(2**31))),
+    ],
+)
+def test_codes_out_of_range_are_refused(bad, dtype):
+    codes = np.zeros((20_000, 2), dtype=dtype)
     codes[15_000, 1] = bad
     weights, factors = np.ones(2), np.ones((5, 2))
     for call in (
@@ -272,11 +316,13 @@ def test_codes_out_of_range_are_refused(bad):
             call()
 
 
-@pytest.mark.parametrize("bad", [-2, -32_768])
-def test_more_levels_than_codes_can_tell(bad):
-    factors = np.ones((40_000, 1))
-    codes = np.array([[32_767], [0]], dtype=np.int16)
-    assert kernels.class_pass(codes, None, np.ones(1), factors, [40_000])[2][32_767, 0] == 1
+@pytest.mark.parametrize(
+    ("bad", "dtype"), [(-2, np.int8), (-128, np.int8), (-2, np.int16), (-32_768, np.int16)]
+)
+def test_more_levels_than_codes_can_tell(bad, dtype):
+    factors, most = np.ones((40_000, 1)), np.iinfo(dtype).max
+    codes = np.array([[most], [0]], dtype=dtype)
+    assert kernels.class_pass(codes, None, np.ones(1), factors, [40_000])[2][most, 0] == 1
     codes[1] = bad
     with pytest.raises(ValueError, match="between -1"):
         kernels.class_pass(codes, None, np.ones(1), factors, [40_000])

@@ -14,7 +14,7 @@ def small_tree(rows=8, levels=6, rank=3):
     return tree
 
 
-@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 def test_levels_are_those_below_which_the_number_lies(dtype, monkeypatch):
     rng = np.random.default_rng(1)
     tree, classes, uniform = small_tree(), rng.integers(0, 3, size=500), rng.random(500)

@@ -61,6 +61,15 @@ def test_steps_equal_their_twin(rows, rank, along_rows):
 
 
 @compiled
+@pytest.mark.parametrize("wrong", range(4))
+def test_shapes_that_do_not_fit_are_refused(wrong):
+    arrays = [np.eye(3), np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3))]
+    arrays[wrong] = np.ones((1, 2))
+    with pytest.raises(ValueError, match="Shapes do not fit"):
+        kernels.admm_steps(*arrays, 1.0, 5)
+
+
+@compiled
 def test_steps_leave_their_arguments_alone():
     factor, dual = np.full((2, 3), 0.5), np.zeros((2, 3))
     kernels.admm_steps(np.eye(3), np.ones((2, 3)), factor, dual, 1.0, 5)

@@ -156,6 +156,26 @@ def test_cells_that_are_none_are_refused(starts, cells, words):
         SparseCodes(np.array(starts), np.array(cells), (2, 3))
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_codes_of_any_type_are_taken_and_those_out_of_range_refused(dtype):
+    codes = np.array([[1, -1], [0, 2]], dtype=dtype)
+    found = SparseCodes.of_codes(codes, [2, 3])
+    np.testing.assert_array_equal(found.to_codes(), codes)
+    with pytest.raises(ValueError, match="between -1"):
+        SparseCodes.of_codes(codes, [1, 3])  # the code would be a level of the next variable
+
+
+def test_some_records_and_variables_are_what_the_constructor_accepts():
+    rng = np.random.default_rng(4)
+    codes = random_codes(rng, 50, [3, 1, 4, 130], dtype=np.int16)
+    cells = SparseCodes.of_codes(codes, [3, 1, 4, 130])
+    for found in (cells, cells[::3], cells[rng.permutation(50)], cells.pick([3, 0]), cells[:0]):
+        again = SparseCodes(found.starts, found.cells, found.levels)  # checks
+        np.testing.assert_array_equal(again.to_codes(), found.to_codes())
+        assert not found.starts.flags.writeable
+        assert not found.cells.flags.writeable
+
+
 def test_other_levels_than_the_models_are_refused():
     cells = SparseCodes(np.array([0, 1]), np.array([0]), (2, 3))
     with pytest.raises(ValueError, match="other numbers of levels"):
