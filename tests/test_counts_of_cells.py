@@ -42,8 +42,8 @@ def test_the_twin_counts_as_that_of_codes(problem, block, dense):
     codes, weight, levels, subsets = problem
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(count_tables, "compiled", None)
-        patch.setattr(count_tables, "BLOCK", block)
-        patch.setattr(count_tables, "DENSE", dense)
+        patch.setattr(count_tables, "BLOCK_VALUES", block)
+        patch.setattr(count_tables, "DIRECT_ENTRIES", dense)
         found = kernels.count(SparseCodes.of_codes(codes, levels), weight, levels, subsets)
         expected = kernels.count(codes, weight, levels, subsets)
     np.testing.assert_array_equal(found, expected)

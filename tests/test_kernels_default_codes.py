@@ -37,7 +37,7 @@ def test_passes_are_those_over_all_cells(seed, weighted, spread):
     model = random_model(seed)
     weight = np.random.default_rng(seed).integers(0, 4, len(codes)) * 1.0 if weighted else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(default_codes, "RANGE", spread)  # by several numbers where it is small
+        patch.setattr(default_codes, "RANGE_NATS", spread)  # by several numbers where it is small
         found = kernels.class_pass(cells, weight, *model, cells.levels)
         posterior = kernels.class_posterior(cells, *model, cells.levels)
         log_prob = kernels.class_log_prob(cells, *model, cells.levels)

@@ -79,7 +79,7 @@ def test_threads_do_not_change_the_result_and_the_twin_agrees(monkeypatch):
     np.testing.assert_array_equal(one.total, two.total)
     np.testing.assert_array_equal(one.without(3), two.without(3))
     monkeypatch.setattr(polynomials, "compiled", None)
-    monkeypatch.setattr(polynomials, "BLOCK", 5000)  # several blocks
+    monkeypatch.setattr(polynomials, "BLOCK_ENTRIES", 5000)  # several blocks
     twin = Polynomials(cells, columns, weight, table, 3)
     np.testing.assert_allclose(twin.state, one.state, rtol=1e-14)
     np.testing.assert_allclose(twin.without(3), two.without(3), rtol=1e-11)  # 4,000 terms a sum

@@ -28,6 +28,14 @@ def test_levels_are_those_below_which_the_number_lies(dtype, monkeypatch):
     np.testing.assert_array_equal(kernels.draw_levels(tree, classes, uniform), truth)
 
 
+def test_levels_that_do_not_fit_the_type_are_refused():
+    classes, uniform = np.zeros(1, dtype=np.int64), np.zeros(1)
+    out = np.empty(1, dtype=np.int8)
+    kernels.draw_levels(np.full((128, 1), np.inf), classes, uniform, out)
+    with pytest.raises(ValueError, match="int8 cannot hold levels up to 255"):
+        kernels.draw_levels(np.full((256, 1), np.inf), classes, uniform, out)
+
+
 def test_one_level_is_always_drawn():
     tree = np.full((1, 2), np.inf)
     assert kernels.draw_levels(tree, np.array([0, 1]), np.array([0.0, 0.99])).tolist() == [0, 0]

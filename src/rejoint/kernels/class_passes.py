@@ -26,8 +26,8 @@ from rejoint.kernels.sparse_codes import SparseCodes
 #: Records in any of their forms.
 AnyCodes = Codes | SparseCodes | DefaultCodes
 
-BLOCK = 1 << 18  # entries of the largest array that a pass of a twin makes
-GROUP = 1 << 11  # cells of the largest table into which a twin joins variables
+BLOCK_ENTRIES = 1 << 18  # entries of the largest array that a pass of a twin makes
+GROUP_CELLS = 1 << 11  # cells of the largest table into which a twin joins variables
 
 
 def has_value(codes: AnyCodes) -> NDArray[np.bool_]:
@@ -229,7 +229,9 @@ class VariableGroups:
             logs = np.log(factors)
         for n in range(len(levels)):
             table = logs[self.starts[n] : self.starts[n + 1]]
-            self._add(n, np.vstack([np.zeros(factors.shape[1]), table]), min(GROUP, rows // 8))
+            self._add(
+                n, np.vstack([np.zeros(factors.shape[1]), table]), min(GROUP_CELLS, rows // 8)
+            )
 
     def _add(self, n: int, table: Array, cells: int) -> None:
         if self.tables and len(self.tables[-1]) * len(table) <= cells:
@@ -320,7 +322,7 @@ def one_hot(codes: SparseCodes, rows: slice) -> Any:
 
 
 def _row_blocks(records: int, rank: int) -> Iterator[slice]:
-    size = max(1, BLOCK // rank)
+    size = max(1, BLOCK_ENTRIES // rank)
     for row in range(0, records, size):
         yield slice(row, min(row + size, records))
 

@@ -1,4 +1,4 @@
-// Which rows of the model each record of a block is made of, for records that are rows of a table.
+// The rows of the model whose product each record of a block is, for a table of codes.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@
 
 namespace rejoint {
 
-// Records as a table of codes, -1 where a cell is missing.
+// Records as a table of codes, -1 where a value is missing.
 template <typename Code>
 class TableLister;
 
@@ -42,7 +42,7 @@ class TableLister {
         }
     }
 
-    // Rows that a record lists, more or less.
+    // Typical number of rows that a record lists.
     static std::size_t typical(const Model &model, const Table<Code> &) {
         return model.groups.size() + 1;
     }
@@ -64,8 +64,8 @@ class TableLister {
         return true;
     }
 
-    // Leave out groups that are wholly missing where these records say that it pays. Products and
-    // sums are the same either way: what is missing multiplies by one.
+    // Leave out groups whose variables are all missing where these records show that it pays.
+    // Products and sums are the same either way: a missing group multiplies by one.
     void choose(std::size_t first, std::size_t last) {
         way_ = Way::SEEK;
         if (!read(first, last)) return;
@@ -79,7 +79,7 @@ class TableLister {
         return {offsets_.data(), begins_.data(), sizes_.data(), count_, model_.width};
     }
 
-    // Power of two that was taken out of the rows of record i.
+    // Exponent of the power of two that was divided out of the rows of record i.
     double exponent(std::size_t i) const {
         double sum = model_.exponents[0];
         const Code *code = codes_ + (first_ + i) * model_.n;
@@ -118,7 +118,7 @@ class TableLister {
         }
     }
 
-    // No branch depends on what is missing: half of the cells would be guessed wrong.
+    // No branch depends on missing values: half of the predictions would be wrong.
     void drop_missing(std::size_t i) {
         std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
         std::uint32_t size = 1;
@@ -159,7 +159,7 @@ class TableLister {
     std::vector<std::uint32_t> offsets_;  // (records, groups and one)
     std::vector<std::size_t> begins_;
     std::vector<std::uint32_t> sizes_;
-    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // what is done with missing groups
+    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // how missing groups are handled
 };
 
 }  // namespace rejoint

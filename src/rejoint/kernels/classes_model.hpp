@@ -1,9 +1,9 @@
 // A model of hidden classes, laid out for passes over records.
 //
-// Neighbouring variables are gathered into groups. A group has one row for each cell of its
+// Adjacent variables are joined into groups. A group has one row for each cell of its
 // variables, missing being a level (number 0) of each: the product of their factors, one number
 // per class. A record is then a product of one row per group, and of row 0, the weights. Sums over
-// records go into rows of the same layout, which are folded down to the levels in the end.
+// records go into rows of the same layout, which are summed to the levels in the end.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,15 @@
 
 namespace rejoint {
 
-constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows: they stay in an L2
-constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are gone through at once
+constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows, which fit in an L2 cache
+constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are processed at once
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
 constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
-constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go by blocks of
+constexpr std::size_t WIDE = 32;  // classes that fit in registers; more are processed in blocks of
 constexpr std::size_t BLOCK = 16;
-constexpr double FLOOR = 0x1p-1000;  // less counts as nothing in products (not in logarithms)
+constexpr double FLOOR = 0x1p-1000;  // smaller numbers are zero in products (not in logarithms)
 
-// Leaves numbers as they are: pages that are never written to are never brought in.
+// Leaves numbers uninitialized: pages that are never written to are never allocated.
 template <typename T>
 struct Unset : std::allocator<T> {
     template <typename U>
@@ -45,13 +45,13 @@ struct Unset : std::allocator<T> {
     }
 };
 
-// Doubles from the start of a cache line on, not set to anything.
+// Uninitialized doubles, aligned to a cache line.
 class Aligned {
   public:
     explicit Aligned(std::size_t size = 0) : store_(size + 8) {}
     Aligned(Aligned &&) = default;
     Aligned &operator=(Aligned &&) = default;
-    Aligned(const Aligned &other) : store_(other.store_.size()) {  // lines lie elsewhere in it
+    Aligned(const Aligned &other) : store_(other.store_.size()) {  // its alignment may differ
         std::copy(other.data(), other.data() + other.size(), data());
     }
     double *data() { return store_.data() + shift(); }
@@ -165,7 +165,7 @@ class Model {
         }
     }
 
-    // Rows that outgrow a near cache are gone through in parts that do not.
+    // Split rows that are larger than a cache into parts that are not.
     void part() {
         parts.assign(1, 0);
         for (const Group &group : groups)
@@ -191,7 +191,7 @@ class Model {
         return numbers;
     }
 
-    // Set all rows to a value, then join to each, class by class, what it is made of.
+    // Set all rows to a value, then join to each, class by class, the levels of its cell.
     template <typename Join>
     void for_cells(Join join, const std::vector<double> &numbers, Aligned &to, double value) const {
         std::fill(to.data(), to.data() + to.size(), value);

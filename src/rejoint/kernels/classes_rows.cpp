@@ -1,4 +1,4 @@
-// The loops of classes_rows.hpp, compiled for the processors there are.
+// The loops of classes_rows.hpp, compiled for several instruction sets.
 #include "classes_rows.hpp"
 
 namespace rejoint {

@@ -16,7 +16,7 @@ template <typename Code>
 using Codes = nanobind::ndarray<const Code, nanobind::ndim<2>, nanobind::c_contig,
                                 nanobind::device::cpu>;
 
-// Whether codes lie between -1 (missing) and limits less one.
+// Whether codes lie between -1 (missing) and limits minus one.
 bool in_range(const std::int8_t *codes, const std::uint8_t *limits, std::size_t n);
 bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
 bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
@@ -31,7 +31,7 @@ class Limits {
   public:
     template <typename Integer>
     Limits(const Integer *levels, std::size_t n) : n_(n), limits_(TILE * n) {
-        // All codes of the type are allowed where a variable has more levels than it can tell.
+        // All codes of the type are allowed where a variable has more levels than the type can hold.
         constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<Code>::max()) + 1u;
         for (std::size_t i = 0; i < limits_.size(); ++i)
             limits_[i] = static_cast<Limit>(

@@ -1,4 +1,4 @@
-// Counting records into many tables at once: threads, and the face towards Python.
+// Counts of records in many tables at once: threads, and the interface to Python.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
@@ -47,8 +47,8 @@ static_assert(PANEL == 8 * UNIT, "add_bytes has one case for each width");
 
 constexpr std::size_t SPARE = std::size_t{1} << 28;  // bytes that copies of all tables may take
 
-// Each thread counts some of the rows into tables of its own, which are added up in the end:
-// whole numbers, so their order does not matter.
+// Each thread counts some of the rows into its own tables, which are added in the end: they are
+// whole numbers, so the order does not matter.
 template <typename Code>
 void count_rows(const Plan &plan, const Code *codes, std::size_t m, std::uint64_t *out,
                 std::size_t cells, std::size_t threads) {
@@ -64,8 +64,8 @@ void count_rows(const Plan &plan, const Code *codes, std::size_t m, std::uint64_
         for (std::size_t i = 0; i < cells; ++i) out[i] += copy[i];
 }
 
-// Each thread counts all rows into some of the tables: the way with weights, whose sums depend on
-// the order of rows, and where copies of all tables would take too much memory.
+// Each thread counts all rows into some of the tables. This is used with weights, whose sums depend
+// on the order of rows, and where copies of all tables would take too much memory.
 template <typename Code, typename Cell>
 void count_tables(const Plan &plan, const Code *codes, std::size_t m, const double *weight,
                   Cell *out, std::size_t threads) {
@@ -81,7 +81,7 @@ using Weight = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The whole numbers that were counted into the memory of the output become floating.
+// Convert the whole numbers that were counted into the memory of the output to doubles.
 void to_double(std::uint64_t *whole, std::size_t cells) {
     for (std::size_t i = 0; i < cells; ++i) {
         const double value = static_cast<double>(whole[i]);

@@ -21,8 +21,8 @@ from rejoint.kernels.sparse_codes import SparseCodes
 
 Ints = NDArray[np.int64]
 
-BLOCK = 1 << 20  # values that the twin for SparseCodes looks at together
-DENSE = 1 << 22  # entries of the largest table in which it looks prefixes up directly
+BLOCK_VALUES = 1 << 20  # values that the twin for SparseCodes looks at together
+DIRECT_ENTRIES = 1 << 22  # entries of the largest table in which it looks prefixes up directly
 
 
 def table_sizes(levels: Sequence[int], subsets: Sequence[tuple[int, ...]]) -> Ints:
@@ -113,7 +113,7 @@ def _count_sparse(
         numpy_count_sparse(codes, weight, sizes, members, tables, out)
     else:
         shape, mine = np.asarray(levels, dtype=np.int64), (*codes.arrays, codes.variables)
-        compiled.count_cells(*mine, weight, shape, sizes, members, tables, out, threads)
+        compiled.count_sparse(*mine, weight, shape, sizes, members, tables, out, threads)
     return out
 
 
@@ -220,7 +220,7 @@ def make_prefixes(n_variables: int, sizes: Ints, members: Ints, starts: Ints) ->
         extended[number[sizes > length]] = True
         direct = None
         width = n_variables * (len(layers[-1].keys) if layers else 1)
-        if width <= DENSE:
+        if width <= DIRECT_ENTRIES:
             direct = np.full(width, -1, dtype=np.int64)
             direct[keys] = np.arange(len(keys))
         layers.append(Prefixes(keys, direct, table, extended))
@@ -259,8 +259,8 @@ def numpy_count_sparse(
     """
     layers = make_prefixes(len(codes.levels), sizes, members, starts)
     walk = _PrefixWalk(codes, weight, layers, out)
-    for start in range(0, codes.size, BLOCK):
-        at = np.arange(start, min(start + BLOCK, codes.size))
+    for start in range(0, codes.size, BLOCK_VALUES):
+        at = np.arange(start, min(start + BLOCK_VALUES, codes.size))
         walk.extend(0, np.zeros(len(at), dtype=np.int64), np.zeros(len(at), dtype=np.int64), at)
 
 
@@ -303,7 +303,7 @@ def _split(chosen: NDArray[np.intp], sizes: Ints) -> list[NDArray[np.intp]]:
     parts, start = [], 0
     while start < len(chosen):
         before = ends[start - 1] if start else 0
-        stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK, side="right")))
+        stop = max(start + 1, int(np.searchsorted(ends, before + BLOCK_VALUES, side="right")))
         parts.append(chosen[start:stop])
         start = stop
     return parts

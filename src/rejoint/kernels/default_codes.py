@@ -23,10 +23,10 @@ from rejoint.kernels.backend import Array, Codes, check_model
 from rejoint.kernels.sparse_codes import SparseCodes
 
 #: A probability of zero is replaced by this where it is a divisor.
-TINY = 1e-200
+SMALLEST_DIVISOR = 1e-200
 
 #: Nats by which numbers of one row of a model may differ without the smallest becoming zero.
-RANGE = 600.0
+RANGE_NATS = 600.0
 
 
 class FoldedModel(NamedTuple):
@@ -115,16 +115,16 @@ class DefaultCodes:
         if self.levels != tuple(levels):
             raise ValueError("The records have other numbers of levels than the model.")
         weights, factors, _ = check_model(weights, factors, levels)
-        floor = np.maximum(factors[self.first], TINY)
+        floor = np.maximum(factors[self.first], SMALLEST_DIVISOR)
         ratios = factors / np.repeat(floor, self.levels, axis=0)
         logs = np.log(floor).sum(axis=0)
         shift = float(logs.max())
         spread = logs - shift
         whole = spread + np.log(np.where(weights > 0, weights, 1.0))
-        if float(whole.min()) > -RANGE:
+        if float(whole.min()) > -RANGE_NATS:
             return FoldedModel(self.departures, weights * np.exp(spread), ratios, shift)
         # Too far apart for one number each: a product of several, as of that many more variables.
-        parts = max(1, int(np.ceil(-spread.min() / RANGE)))
+        parts = max(1, int(np.ceil(-spread.min() / RANGE_NATS)))
         more = np.tile(np.exp(spread / parts), (parts, 1))
         codes = add_constants(self.departures, parts)
         return FoldedModel(codes, weights, np.vstack([ratios, more]), shift)

@@ -15,7 +15,7 @@ from rejoint.kernels.sparse_codes import SparseCodes
 
 Places = NDArray[np.int32]
 
-BLOCK = 1 << 20  # entries of the largest array that a twin makes at once
+BLOCK_ENTRIES = 1 << 20  # entries of the largest array that a twin makes at once
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,7 @@ def numpy_build(
     array([6.])
     """
     width, total = table.shape[1], np.zeros(table.shape[1])
-    step = max(1, BLOCK // (order * width))
+    step = max(1, BLOCK_ENTRIES // (order * width))
     for row in range(0, len(weight), step):
         rows = np.arange(row, min(row + step, len(weight)))
         counts = starts[rows + 1] - starts[rows]
@@ -241,7 +241,7 @@ def numpy_without(
     from scipy.sparse import csr_array  # 0.1 s to import
 
     out = np.zeros(rows.shape)
-    step = max(1, BLOCK // (order * rows.shape[1]))
+    step = max(1, BLOCK_ENTRIES // (order * rows.shape[1]))
     for k in range(0, len(records), step):
         where, level = records[k : k + step], levels[k : k + step]
         left = np.ones((len(where), rows.shape[1]))
@@ -269,7 +269,7 @@ def numpy_replace(
     >>> state[0].T
     array([[ 7., 12.]])
     """
-    step = max(1, BLOCK // (order * rows.shape[1]))
+    step = max(1, BLOCK_ENTRIES // (order * rows.shape[1]))
     for k in range(0, len(records), step):
         where, level = records[k : k + step], levels[k : k + step]
         e, moved = state[where], rows[level] - old[level]

@@ -20,13 +20,13 @@ from rejoint.kernels.backend import (
     check_weight,
     compiled,
 )
-from rejoint.kernels.class_passes import BLOCK, AnyCodes, arrays_of, sum_records
+from rejoint.kernels.class_passes import BLOCK_ENTRIES, AnyCodes, arrays_of, sum_records
 from rejoint.kernels.default_codes import DefaultCodes, count_folded
 from rejoint.kernels.sparse_codes import SparseCodes
 
 Words = NDArray[np.uint64]
-HEAVY = 256  # more draws of one record than this many go class by class
-STEP = np.uint64(0x9E3779B97F4A7C15)
+HEAVY_DRAWS = 256  # a record with more draws than this is drawn class by class
+STREAM_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 def class_draws(
@@ -139,6 +139,8 @@ def draw_levels(
         raise ValueError(f"The number of rows of tree must be a power of two, got {rows}.")
     if not len(uniform) == len(classes) == len(out):
         raise ValueError("classes, uniform and out must be equally long.")
+    if out.dtype.kind == "i" and rows - 1 > np.iinfo(out.dtype).max:
+        raise ValueError(f"out of type {out.dtype} cannot hold levels up to {rows - 1}.")
     if len(classes) and not 0 <= classes.min() <= classes.max() < rank:
         raise ValueError(f"classes must lie between 0 and {rank - 1}.")
     if compiled is not None and out.dtype in (*CODE_TYPES, np.int64):
@@ -167,8 +169,8 @@ def uniforms(seed: int, positions: NDArray[Any], numbers: NDArray[Any]) -> Array
     array([0.736, 0.929, 0.777])
     """
     start = _mix(np.array([seed], dtype=np.uint64))
-    states = _mix(start + STEP * (positions.astype(np.uint64) + np.uint64(1)))
-    words = _mix(states + STEP * (numbers.astype(np.uint64) + np.uint64(1)))
+    states = _mix(start + STREAM_STEP * (positions.astype(np.uint64) + np.uint64(1)))
+    words = _mix(states + STREAM_STEP * (numbers.astype(np.uint64) + np.uint64(1)))
     return np.asarray((words >> np.uint64(11)).astype(np.float64) * 2.0**-53)
 
 
@@ -287,12 +289,12 @@ def draw_classes(posterior: Array, mass: Array, seed: int, first: int) -> Array:
     mass = np.where(cumulative[:, -1] > 0.0, mass, 0.0)
     last = posterior.shape[1] - 1 - (posterior[:, ::-1] > 0.0).argmax(axis=1)
     drawn = np.zeros(posterior.shape)
-    for i in np.flatnonzero(mass > HEAVY):
+    for i in np.flatnonzero(mass > HEAVY_DRAWS):
         drawn[i] = _heavy(posterior[i], float(mass[i]), UniformStream(seed, first + int(i)))
-    times = np.where(mass > HEAVY, 0, mass).astype(np.intp)
+    times = np.where(mass > HEAVY_DRAWS, 0, mass).astype(np.intp)
     rows = np.repeat(np.arange(len(mass)), times)
     numbers = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
-    size = max(1, BLOCK // posterior.shape[1])
+    size = max(1, BLOCK_ENTRIES // posterior.shape[1])
     for start in range(0, len(rows), size):
         which = rows[start : start + size]
         u = uniforms(seed, first + which, numbers[start : start + size])

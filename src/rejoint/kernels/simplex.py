@@ -120,7 +120,7 @@ def damped_inverse(gram: Array) -> tuple[Array, float]:
     """Return ``(G + rho I)^-1`` of a positive semidefinite matrix, and ``rho``.
 
     ``rho`` is the geometric mean of the extreme eigenvalues, the smallest of which counts as at
-    least 1e-10 of the largest. This is the twin of damping.hpp, which compiled sweeps use.
+    least 1e-10 of the largest. This is the twin of damped_inverse.hpp, which compiled sweeps use.
 
     Examples
     --------
