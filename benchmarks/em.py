@@ -117,6 +117,7 @@ def stepmix_fit(records: rj.Records) -> tuple[float, float]:
 
 CONTENDERS: dict[str, Callable[..., float]] = {
     "compiled": compiled,
+    "int8": compiled,
     "twin": twin,
     "stepmix": stepmix,
 }
@@ -146,7 +147,9 @@ def run_child(name: str, file: str) -> None:
 
 
 def measure(name: str, rows: int) -> tuple[float, float]:
-    table: NDArray[np.int16] | NDArray[np.float64] = make_codes(rows)
+    table: NDArray[np.int8] | NDArray[np.int16] | NDArray[np.float64] = make_codes(rows)
+    if name == "int8":
+        table = table.astype(np.int8)
     if name == "stepmix":
         table = np.where(table < 0, np.nan, table)
     with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +198,7 @@ def main(full: bool) -> int:
     )
     ours, ours_peak = measure("compiled", ROWS)
     report(f"rejoint ({kernels.backend})", ours, ours_peak, ours)
+    report(f"rejoint ({kernels.backend}), int8", *measure("int8", ROWS), ours)
     report("rejoint (NumPy twin)", *measure("twin", ROWS), ours)
     good = not ours_peak > MEMORY
     print(f"  target: at most {MEMORY:g} MB: {ours_peak:.0f}, {'met' if good else 'MISSED'}")

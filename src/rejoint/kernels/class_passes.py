@@ -227,11 +227,10 @@ class VariableGroups:
         self.tables: list[Array] = []
         with np.errstate(divide="ignore"):
             logs = np.log(factors)
+        most = min(GROUP_CELLS, rows // 8)
         for n in range(len(levels)):
             table = logs[self.starts[n] : self.starts[n + 1]]
-            self._add(
-                n, np.vstack([np.zeros(factors.shape[1]), table]), min(GROUP_CELLS, rows // 8)
-            )
+            self._add(n, np.vstack([np.zeros(factors.shape[1]), table]), most)
 
     def _add(self, n: int, table: Array, cells: int) -> None:
         if self.tables and len(self.tables[-1]) * len(table) <= cells:
