@@ -8,6 +8,7 @@ from weakref import WeakSet
 
 import numpy as np
 import pytest
+from rejoint.estimation.streamed import ScanProblem, SmoothScan
 from small_records import random_records, random_start
 
 import rejoint as rj
@@ -15,7 +16,6 @@ from rejoint.estimation import Em, estimate
 from rejoint.estimation import ordinal_smoothing as slipping
 from rejoint.estimation.data import RecordProblem, add_up, look_at
 from rejoint.estimation.ordinal_smoothing import SmoothProblem
-from rejoint.estimation.streamed import ScanProblem, SmoothScan
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)

@@ -6,6 +6,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
+from rejoint.estimation.streamed import ScanProblem, draw_over
 from small_records import random_records, random_start
 
 import rejoint as rj
@@ -16,7 +17,6 @@ from rejoint.estimation.data import RecordProblem, add_up, look_at
 from rejoint.estimation.effective_draws import effective_draws
 from rejoint.estimation.gibbs import Draw, chain
 from rejoint.estimation.priors import first_strengths
-from rejoint.estimation.streamed import ScanProblem, draw_over
 
 choices = import_module("rejoint.estimation.estimate")
 

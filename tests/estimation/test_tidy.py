@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from small_records import random_start
-
 from rejoint.estimation.fit_records import tidy
+from small_records import random_start
 
 SHAPE = (2, 3)
 
