@@ -99,12 +99,13 @@ def graph(tree: Tree, *, inner: bool) -> dict[str, set[str]]:
     """What each module imports; ``inner`` counts imports inside functions, but for listed ones."""
     found: dict[str, set[str]] = {name: set() for name in tree.files}
     for each in tree.imports():
-        if not _in_function(tree, each) or (inner and not each.is_later):
+        if not is_in_function(tree, each) or (inner and not each.is_later):
             found[each.module].add(each.target)
     return found
 
 
-def _in_function(tree: Tree, each: Import) -> bool:
+def is_in_function(tree: Tree, each: Import) -> bool:
+    """Whether an import stands in a function, and not just in the body of a class."""
     return bool(each.inside) and not _is_class(tree.modules[each.module], each.inside)
 
 
@@ -200,7 +201,7 @@ def measure(root: Path = ROOT) -> dict[str, object]:
     tree = Tree.read(root)
     _, chain = knots_and_chain(graph(tree, inner=False))
     knots, deepest = knots_and_chain(graph(tree, inner=True))
-    inside = [e for e in tree.imports() if _in_function(tree, e) and not e.is_later]
+    inside = [e for e in tree.imports() if is_in_function(tree, e) and not e.is_later]
     stems = {path.stem for path in tree.files.values()}
     files, classes = names_twice(tree)
     core = [name for name in tree.files if name.split(".")[1:2] not in ([o] for o in OUTER)]
