@@ -99,6 +99,7 @@ class SweepProblem(Protocol):
 #: rounding that they fail by.
 PATIENCE, SETTLED = 20, 1e-6
 
+
 @dataclass(frozen=True)
 class AdmmState:
     """Model, duals, and the last sweeps for the acceleration."""

@@ -376,7 +376,9 @@ def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None
                 known[n] = factor
 
 
-def solve_one(subtables: Subtables, known: Known, weights: FloatArray, n: int) -> tuple[int, FloatArray]:
+def solve_one(
+    subtables: Subtables, known: Known, weights: FloatArray, n: int
+) -> tuple[int, FloatArray]:
     """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []

@@ -175,7 +175,9 @@ def add_pairs(total: FloatArray, family: Family, grams: FloatArray) -> None:
         np.add.at(total, (b, a), rest)
 
 
-def without_each_along(families: Sequence[Family], grams: FloatArray, turns: FloatArray) -> FloatArray:
+def without_each_along(
+    families: Sequence[Family], grams: FloatArray, turns: FloatArray
+) -> FloatArray:
     """Derivative of ``without_each`` when each ``G_n`` moves along ``turns[n]``, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:

@@ -37,7 +37,9 @@ class RecordTables:
     weight: FloatArray
     order: int
     threads: int
-    kept: dict[bytes, tuple[FloatArray, FloatArray]] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[bytes, tuple[FloatArray, FloatArray]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
     scale = float("nan")  # the size of the tables is not known
     packed = None
