@@ -7,7 +7,6 @@ priors       Dirichlet priors and the strengths the data speak for
 starts       where estimation begins
 exploring    starts followed for a while, side by side
 gibbs        posterior draws (bayes: from several chains; chain_book: where they stand)
-posterior    draws and what they say
 smoothing    neighbouring levels that inform each other (slipping: how much)
 fitting      the fits behind estimate: starts, stages, and what comes out (tidy)
 surveys      one look at records that are read part by part: totals, a sample, all if they are few
@@ -21,7 +20,7 @@ estimating   estimate: all together
 from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import PLENTY, choose, estimate
 from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
+from rejoint.pmf.draws import Posterior
 
 __all__ = ["PLENTY", "Bayes", "Em", "Posterior", "Prior", "choose", "estimate"]

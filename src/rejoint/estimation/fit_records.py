@@ -19,11 +19,11 @@ from rejoint.estimation.explore import (
     side_by_side,
 )
 from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import first_strengths, make_prior
 from rejoint.estimation.starts import CAUTIOUS, Model, given_model, make_starts, widen
 from rejoint.estimation.streamed import ScanProblem
 from rejoint.estimation.variational import Variational, VariationalState
+from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run

@@ -1,8 +1,7 @@
 """A question in the terms of a domain: positions of variables, likelihoods of levels."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ class BoundQuery:
         Variables asked for, after the semicolon, and named without a value right of the bar.
     events, evidence : dict of int to ndarray
         By variable, a number for each level: conditions left and right of the bar.
-    words : dict of int to str
+    evidence_text : dict of int to str
         The evidence as it was written, by variable.
     notes : tuple of str
         How labels were understood where that is not plain.
@@ -48,30 +47,12 @@ class BoundQuery:
     by: tuple[int, ...]
     events: dict[int, FloatArray]
     evidence: dict[int, FloatArray]
-    words: dict[int, str]
+    evidence_text: dict[int, str]
     notes: tuple[str, ...]
 
     def error(self, reason: str, at: int | None = None) -> QueryError:
         """Return an error at a place of the question; at its verb or count by default."""
         return QueryError(reason, self.text, self.query.at if at is None else at)
-
-    def moved(self, places: Mapping[int, int]) -> Self:
-        """The same question to a domain in which variables stand at other places.
-
-        Examples
-        --------
-        >>> bind("P(b)", Domain.of({"a": 2, "b": 2})).moved({1: 0}).asked
-        (0,)
-        """
-        return replace(
-            self,
-            asked=tuple(places[n] for n in self.asked),
-            against=tuple(places[n] for n in self.against),
-            by=tuple(places[n] for n in self.by),
-            events={places[n]: meets for n, meets in self.events.items()},
-            evidence={places[n]: likelihood for n, likelihood in self.evidence.items()},
-            words={places[n]: words for n, words in self.words.items()},
-        )
 
 
 def bind(query: Query | str, domain: Domain) -> BoundQuery:

@@ -26,12 +26,12 @@ from rejoint.language.query import (
     VERBS,
     Among,
     Between,
-    Bound,
     Condition,
     Item,
     Label,
     Name,
     Query,
+    RangeEnd,
     Soft,
     Verb,
 )
@@ -277,7 +277,7 @@ class _Parser:
             left, sign, right = right, _MIRRORED[sign], left
         if negation is not None:
             sign = _OPPOSITE[sign]
-        bound = Bound(_label(right), sign in ("<=", ">="))
+        bound = RangeEnd(_label(right), sign in ("<=", ">="))
         low, high = (bound, None) if sign in (">", ">=") else (None, bound)
         return Between(self.name(left), low, high)
 
@@ -287,7 +287,10 @@ class _Parser:
         right = self.operand("a label")
         if sign[0] != second[0]:
             self.fail(f'Expected "{sign[0]}" or "{sign[0]}=": both must point the same way.', at)
-        ends = [Bound(_label(left), sign.endswith("=")), Bound(_label(right), second.endswith("="))]
+        ends = [
+            RangeEnd(_label(left), sign.endswith("=")),
+            RangeEnd(_label(right), second.endswith("=")),
+        ]
         low, high = ends if sign[0] == "<" else reversed(ends)
         return Between(self.name(middle), low, high, negated)
 

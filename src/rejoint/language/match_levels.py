@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
-from rejoint.language.query import Among, Between, Bound, Condition, Label, Soft
+from rejoint.language.query import Among, Between, Condition, Label, RangeEnd, Soft
 from rejoint.language.tokens import QueryError, quote
 
 FloatArray = NDArray[np.float64]
@@ -163,7 +163,7 @@ class Levels:
                 condition.name.at,
             )
 
-    def _below(self, bound: Bound, inclusive: bool) -> BoolArray:
+    def _below(self, bound: RangeEnd, inclusive: bool) -> BoolArray:
         """Which levels lie below a bound, or at it if that is inclusive."""
         number = _number(bound.label.text) if bound.label.number else None
         if number is not None and self.variable.kind == "binned":
@@ -176,7 +176,7 @@ class Levels:
         code = self.code(bound.label)
         return places <= code if inclusive else places < code
 
-    def _bins_below(self, bound: Bound, number: float, inclusive: bool) -> BoolArray:
+    def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
         bins = [level for level in self.variable.levels if isinstance(level, Bin)]
         below = np.array([_is_below(b, number, inclusive) for b in bins])
         above = np.array([_is_above(b, number, inclusive) for b in bins])

@@ -8,12 +8,12 @@ from rejoint.language.tokens import is_word, quote, reads_as_number
 __all__ = [
     "Among",
     "Between",
-    "Bound",
     "Condition",
     "Item",
     "Label",
     "Name",
     "Query",
+    "RangeEnd",
     "Soft",
     "Verb",
 ]
@@ -96,12 +96,12 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RangeEnd:
     """One end of a range of levels, and whether it belongs to the range.
 
     Examples
     --------
-    >>> Bound(Label("40", True), included=True).to_json()
+    >>> RangeEnd(Label("40", True), included=True).to_json()
     {'label': {'number': '40'}, 'included': True}
     """
 
@@ -119,14 +119,14 @@ class Between:
 
     Examples
     --------
-    >>> low, high = Bound(Label("18", True), True), Bound(Label("30", True), False)
+    >>> low, high = RangeEnd(Label("18", True), True), RangeEnd(Label("30", True), False)
     >>> print(Between(Name("age"), low, high), Between(Name("age"), low, None), sep="; ")
     18 <= age < 30; age >= 18
     """
 
     name: Name
-    low: Bound | None
-    high: Bound | None
+    low: RangeEnd | None
+    high: RangeEnd | None
     negated: bool = False
 
     def __str__(self) -> str:

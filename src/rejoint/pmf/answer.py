@@ -12,7 +12,7 @@ from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
 from rejoint.language.query import Query
 from rejoint.pmf.draws import Interval
-from rejoint.pmf.to_frame import Mode, labelled
+from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 
@@ -107,7 +107,7 @@ def _html_row(row: list[str], labels: int) -> str:
 def _remarks(answer: "Answer") -> list[str]:
     given = [f"What is given has probability {answer.evidence:.4g}."] * (answer.evidence < 1.0)
     found = answer.interval
-    bounds = [] if found is None else [f"In brackets: {found.words}."]
+    bounds = [] if found is None else [f"In brackets: {found.description}."]
     return [*bounds, *given, *answer.notes]
 
 
@@ -248,7 +248,7 @@ class Answer:
         if not isinstance(self.value, np.ndarray):
             what = "a mode, a mapping" if isinstance(self.value, Mode) else "a single number"
             raise ValueError(f"The answer to {self.query} is {what}, no table: see .value.")
-        return labelled(self.value, self.axes, backend, self.column)
+        return label_table(self.value, self.axes, backend, self.column)
 
     @property
     def column(self) -> str:

@@ -147,3 +147,25 @@ def pair_classes(
     from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
 
     return np.asarray(linear_sum_assignment(squared_distances(factors, other_factors))[1])
+
+
+def is_same_up_to_order(a: FloatArray, b: FloatArray, tol: float) -> bool:
+    """Return whether the columns can be paired so that no entry differs by more than `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_same_up_to_order(np.eye(3), np.eye(3)[:, [2, 0, 1]], 0.0)
+    True
+    """
+    a, b = a[:, np.lexsort(a)], b[:, np.lexsort(b)]
+    if bool((np.abs(a - b) <= tol).all()):
+        return True
+    if tol == 0.0:
+        return False
+    from scipy.sparse import csr_array  # slow to import, rarely needed
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    near = np.stack([(np.abs(a[:, [f]] - b) <= tol).all(axis=0) for f in range(a.shape[1])])
+    pairs = maximum_bipartite_matching(csr_array(near), perm_type="column")
+    return bool((np.asarray(pairs) >= 0).all())

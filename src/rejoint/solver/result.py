@@ -8,8 +8,8 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.solver import Record, Run
 
 if TYPE_CHECKING:
-    from rejoint.estimation.posterior import Posterior
     from rejoint.identifiability.ambiguity import Ambiguity
+    from rejoint.pmf.draws import Posterior
     from rejoint.rank.selection import Selection
 
 
