@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import queries
 from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Projectable
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries import distances
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
 
@@ -102,7 +102,7 @@ def pair_classes(truth: LowRankPMF, estimate: LowRankPMF) -> NDArray[np.intp]:
             f"Classes are paired one by one, but the truth has rank {truth.rank} and the estimate "
             f"{estimate.rank}: compare the joints by tensor_error, or reduce one of them."
         )
-    return queries.pair_classes(truth.factors, estimate.factors)
+    return distances.pair_classes(truth.factors, estimate.factors)
 
 
 def tensor_error(truth: Projectable, estimate: Projectable) -> float:
@@ -135,7 +135,7 @@ def tensor_error(truth: Projectable, estimate: Projectable) -> float:
         estimate = estimate.align(truth.domain)
         if truth == estimate:
             return 0.0
-        return queries.relative_error(
+        return distances.relative_error(
             truth.weights, truth.factors, estimate.weights, estimate.factors
         )
     a, b = _tables(truth, estimate)

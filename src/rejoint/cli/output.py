@@ -157,9 +157,9 @@ def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int
     """Write a model with its notes and draws; the number of bytes."""
     from rejoint.io.model_file import write_open
 
-    made, draws = io.BytesIO(), pmf.draws.compact().block
+    made = io.BytesIO()
     text = output.lower().endswith(".json")
-    write_open(made, pmf.weights, pmf.factors, pmf.domain, notes, draws, plain=text)
+    write_open(made, pmf.to_saved(notes), plain=text)
     with opened(output) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())

@@ -54,107 +54,62 @@ class SavedModel(NamedTuple):
     draws: Block | None = None
 
 
-def write_model(
-    path: Path,
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any] | None = None,
-    draws: Block | None = None,
-) -> None:
+def write_model(path: Path, model: SavedModel) -> None:
     """Write a model to a file, whole or not at all.
 
-    Parameters
-    ----------
-    path : path
-        A name that ends in ``.json`` is written as text, any other as an archive.
-    weights, factors, domain
-        The model.
-    notes : dict, optional
-        Further contents, which JSON must be able to hold; ``class_names``, a name for each class.
-    draws : ndarray of float32, optional
-        Posterior draws, as in `SavedModel`.
+    A name that ends in ``.json`` is written as text, any other as an archive.
 
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> model = SavedModel(np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]), {})
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "coin.rejoint")
-    ...     write_model(path, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]))
+    ...     write_model(path, model)
     ...     sorted(np.load(path).files)
     ['factors', 'meta.json', 'weights']
     """
-    model = SavedModel(weights, factors, domain, _check_notes(notes, len(weights)), draws)
+    _check_notes(model)
     with atomic_file(path) as file:
-        _write(file, model, plain=str(path).lower().endswith(".json"))
+        write_open(file, model, plain=str(path).lower().endswith(".json"))
 
 
-def write_open(
-    file: IO[bytes],
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any] | None = None,
-    draws: Block | None = None,
-    *,
-    plain: bool = False,
-) -> None:
+def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> None:
     """Write a model to an open file: as text if ``plain``, else as an archive.
 
     Examples
     --------
     >>> import io
     >>> file = io.BytesIO()
-    >>> write_open(file, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]))
+    >>> write_open(file, SavedModel(np.ones(1), [np.ones((1, 1))], Domain.of_shape([1]), {}))
     >>> _ = file.seek(0)
     >>> read_open(file, "memory").weights
     array([1.])
     """
-    checked = _check_notes(notes, len(weights))
-    _write(file, SavedModel(weights, factors, domain, checked, draws), plain)
-
-
-def _check_notes(notes: Mapping[str, Any] | None, rank: int) -> dict[str, Any]:
-    checked = dict(notes or {})
-    if checked.get("class_names") is not None:
-        names = checked["class_names"] = [str(name) for name in checked["class_names"]]
-        if len(names) != rank:
-            raise ValueError(f"{len(names)} class names for a model of {rank} classes.")
-    try:
-        _dump(checked)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
-    return checked
-
-
-def _write(file: IO[bytes], model: SavedModel, plain: bool) -> None:
-    head: dict[str, Any] = {
-        "format": _FORMAT,
-        "schema": SCHEMA,
-        "domain": model.domain.to_json(),
-    }
+    _check_notes(model)
+    head = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
     if model.notes:
         head["notes"] = model.notes
     draws = model.draws if model.draws is not None and len(model.draws) else None
     if plain:
-        file.write(_to_text(head | _to_plain(model, draws)))
+        head["weights"] = model.weights.tolist()
+        head["factors"] = [factor.tolist() for factor in model.factors]
+        if draws is not None:
+            head["draws"] = [_draw_to_plain(draw, model.domain) for draw in draws]
+        file.write(_to_text(head))
         return
-    arrays: dict[str, NDArray[Any]] = {
-        "weights": model.weights,
-        "factors": np.vstack(model.factors),
-    }
+    arrays = {"weights": model.weights, "factors": np.vstack(model.factors)}
     write_archive(file, head, arrays if draws is None else {**arrays, "draws": draws})
 
 
-def _to_plain(model: SavedModel, draws: Block | None) -> dict[str, Any]:
-    """Return weights, factors and draws as lists."""
-    plain: dict[str, Any] = {
-        "weights": model.weights.tolist(),
-        "factors": [factor.tolist() for factor in model.factors],
-    }
-    if draws is not None:
-        plain["draws"] = [_draw_to_plain(draw, model.domain) for draw in draws]
-    return plain
+def _check_notes(model: SavedModel) -> None:
+    names = model.notes.get("class_names")
+    if names is not None and len(names) != len(model.weights):
+        raise ValueError(f"{len(names)} class names for a model of {len(model.weights)} classes.")
+    try:
+        _dump(model.notes)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
 
 def _draw_to_plain(draw: Block, domain: Domain) -> dict[str, Any]:

@@ -37,8 +37,6 @@ from rejoint.language.query import (
 )
 from rejoint.language.tokens import QueryError, Token, quote, reads_as_number, tokenize
 
-__all__ = ["MAX_SAMPLE", "parse"]
-
 _ORDER = ("<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}

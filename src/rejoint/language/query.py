@@ -5,19 +5,6 @@ from typing import Any, Literal, get_args
 
 from rejoint.language.tokens import is_word, quote, reads_as_number
 
-__all__ = [
-    "Among",
-    "Between",
-    "Condition",
-    "Item",
-    "Label",
-    "Name",
-    "Query",
-    "RangeEnd",
-    "Soft",
-    "Verb",
-]
-
 Verb = Literal["P", "E", "H", "MI", "argmax", "sample"]
 VERBS: tuple[str, ...] = get_args(Verb)
 RESERVED = ("in", "not")  # as bare names: they join conditions

@@ -181,7 +181,7 @@ class Draws(Sequence["LowRankPMF"]):
         return Draws(domain, self.block[:, np.concatenate([first, *rows])], self.model)
 
     def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
-        """Keep some draws at equal distances: the one rule by which draws are thinned.
+        """Return some of the draws, spread evenly over all of them.
 
         Parameters
         ----------
@@ -222,9 +222,7 @@ class Draws(Sequence["LowRankPMF"]):
     ) -> tuple[FloatArray, dict[int, FloatArray]]:
         """Return weights (D, F) and factors (D, I_n, F) of the draws, given evidence.
 
-        Draws under which the evidence has probability zero are left out: the one rule for
-        impossible evidence. (Weights of the draws would be multiplied here by the probability of
-        the evidence.)
+        Draws under which the evidence has probability zero are left out.
 
         Parameters
         ----------

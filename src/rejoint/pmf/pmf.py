@@ -837,8 +837,22 @@ class LowRankPMF:
         ...     rj.load(path) == rj.datasets.asia()
         True
         """
+        write_model(path, self.to_saved(notes, draws=draws))
+
+    def to_saved(self, notes: Mapping[str, Any] | None = None, *, draws: bool = True) -> SavedModel:
+        """Return what :meth:`save` writes to a file.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().to_saved({"source": "textbook"}).notes
+        {'source': 'textbook'}
+        """
+        kept = dict(notes or {})
+        if kept.get("class_names") is not None:
+            kept["class_names"] = [str(name) for name in kept["class_names"]]
         block = self.draws.compact().block if draws else None
-        write_model(path, self.weights, self.factors, self.domain, notes, block)
+        return SavedModel(self.weights, self.factors, self.domain, kept, block)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -846,11 +860,9 @@ class LowRankPMF:
 
         Examples
         --------
-        >>> import rejoint as rj, io
-        >>> file, asia = io.BytesIO(), rj.datasets.asia()
-        >>> rj.io.write_open(file, asia.weights, asia.factors, asia.domain)
-        >>> _ = file.seek(0)
-        >>> rj.LowRankPMF.of_saved(rj.io.read_open(file, "memory")) == asia
+        >>> import rejoint as rj
+        >>> asia = rj.datasets.asia()
+        >>> rj.LowRankPMF.of_saved(asia.to_saved()) == asia
         True
         """
         if saved.draws is None:

@@ -8,14 +8,6 @@ from numpy.typing import NDArray
 
 from rejoint.queries.tables import joint_table
 
-__all__ = [
-    "difference_and_norm",
-    "pair_classes",
-    "relative_error",
-    "squared_distances",
-    "triangular_root",
-]
-
 FloatArray = NDArray[np.float64]
 
 _DENSE_CELLS = 2**16  # joints up to this size are compared cell by cell

@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 
 from rejoint.queries.evidence import log_sum
 
-__all__ = ["Found", "most_probable", "single_modes"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 

@@ -8,8 +8,6 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 
-__all__ = ["draw_codes", "draw_levels"]
-
 _ROWS = 2**16  # rows per block: what is in flight stays in the cache
 
 

@@ -6,8 +6,6 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_CELLS", "blocks", "joint_table"]
-
 FloatArray = NDArray[np.float64]
 
 MAX_CELLS = 2**27
