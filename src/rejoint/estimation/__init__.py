@@ -21,6 +21,5 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import PLENTY, choose, estimate
 from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.priors import Prior
-from rejoint.pmf.draws import Posterior
 
-__all__ = ["PLENTY", "Bayes", "Em", "Posterior", "Prior", "choose", "estimate"]
+__all__ = ["PLENTY", "Bayes", "Em", "Prior", "choose", "estimate"]

@@ -106,7 +106,7 @@ class _Search:
                 return best
             best = self._better(best, self.tables(), rank, start)
         if best.error > self.tol and prod(joined.domain.shape) <= _WHOLE:
-            # Small enough for the whole joint to be the table: then the error itself is minimised.
+            # Small enough for the whole joint to be the table: then the error itself is minimized.
             whole = Marginals.from_pmf(joined, subsets=[joined.domain.names])
             best = self._better(best, whole, rank, best.pmf)
         return best

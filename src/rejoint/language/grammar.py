@@ -1,4 +1,4 @@
-"""From tokens to a question, by recursive descent without recursion: nothing in it nests.
+"""Parser of questions, by recursive descent without recursion: nothing in the grammar nests.
 
 ::
 
@@ -16,7 +16,7 @@
     order      = "<" | "<=" | ">" | ">="
     name, label = word | quoted
 
-What a verb asks for are names, except that P takes conditions, too.
+A verb asks for names; P takes conditions, too.
 """
 
 from typing import NoReturn, cast
@@ -43,7 +43,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MAX_DIGITS = 9
 
 MAX_SAMPLE = 100_000
-"""Most records that a question draws: an answer is read or sent whole."""
+"""Largest number of records that a question draws."""
 
 
 def parse(text: str) -> Query:
@@ -61,7 +61,7 @@ def parse(text: str) -> Query:
     Raises
     ------
     QueryError
-        For anything that is no question; it says where and what was expected.
+        For any other text; it says where and what was expected.
 
     Examples
     --------

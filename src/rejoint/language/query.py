@@ -1,4 +1,4 @@
-"""A question as an object: what is asked, what is given; as text and as JSON."""
+"""Query, a question as an object, with its text and JSON."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -164,10 +164,10 @@ Item = Name | Condition
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: the verb, what is asked, and what is given right of the bar.
+    """A question: the verb, the variables asked for, and the evidence right of the bar.
 
-    ``str()`` writes it in one way only, and that text reads back as an equal question (unless it
-    is longer than a question may be: spaces and escapes are added).
+    ``str()`` returns its canonical text, which is parsed to an equal question (unless added spaces
+    and escapes make it longer than a question may be).
 
     Attributes
     ----------
@@ -176,9 +176,9 @@ class Query:
         Conditions only after P.
     given : tuple of Name or condition
     against : tuple of Name
-        What stands after the semicolon of MI.
+        Variables after the semicolon of MI.
     count : int or None
-        How many records to sample.
+        Number of records to sample.
 
     Examples
     --------
@@ -195,7 +195,7 @@ class Query:
     given: tuple[Item, ...] = ()
     against: tuple[Name, ...] = ()
     count: int | None = None
-    at: int = field(default=0, compare=False, repr=False)  # of the count, else of the verb
+    at: int = field(default=0, compare=False, repr=False)  # place of the count, else of the verb
 
     def __str__(self) -> str:
         asked = ", ".join(map(str, self.asked))

@@ -1,4 +1,4 @@
-"""Norms of differences of mixtures of products without a dense tensor; pairing of classes."""
+"""Distances between mixtures of products without a dense tensor; pairs of their classes."""
 
 from collections.abc import Sequence
 from math import prod
@@ -119,7 +119,7 @@ def squared_distances(
     total = np.zeros((factors[0].shape[1], other_factors[0].shape[1]))
     for a, b in zip(factors, other_factors, strict=True):
         scale = float((a * a).sum())
-        # Differences first: the expanded square would lose what tells near classes apart.
+        # Differences first: the expanded square would lose the digits that separate near classes.
         for row, other in zip(a, b, strict=True):
             total += (row[:, None] - other[None, :]) ** 2 / scale
     return total
@@ -128,7 +128,7 @@ def squared_distances(
 def pair_classes(
     factors: Sequence[FloatArray], other_factors: Sequence[FloatArray]
 ) -> NDArray[np.intp]:
-    """For each class of one model, the class of the other that stands for it.
+    """Return for each class of one model the class of the other that matches it.
 
     Examples
     --------
