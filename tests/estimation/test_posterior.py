@@ -5,7 +5,7 @@ import pytest
 from small_records import random_pmf
 
 import rejoint as rj
-from rejoint.estimation import Posterior
+from rejoint.pmf import Posterior
 
 SHAPE = (2, 3)
 DOMAIN = rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"]})

@@ -229,14 +229,15 @@ def command(
         pmf = LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
     click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
     room = write_saved(output, pmf, notes)
+    kept = len(pmf.draws.compact())
     if as_json:
-        found = {"rank": pmf.rank, "parameters": _size(pmf), "draws": len(pmf.draws)}
+        found = {"rank": pmf.rank, "parameters": _size(pmf), "draws": kept}
         echo_json({"model": output, "bytes": room, **found, **notes})
     if notes.get("interrupted"):
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
         raise click.exceptions.Exit(ENDED)
     place = "to stdout" if output == "-" else output
-    drawn = f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
+    drawn = f", {plural(kept, 'posterior draw')}" if kept else ""
     click.echo(f"Written: {place} ({classes(pmf.rank)}{drawn}; {size(room)}).", err=True)
 
 

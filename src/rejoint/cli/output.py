@@ -134,23 +134,23 @@ _BLOCK = 10_000  # rows written at once
 @contextmanager
 def opened(output: str | None) -> Iterator[IO[bytes]]:
     """Where to write: stdout (None or ``-``), or a file, which appears when all of it is there."""
-    from rejoint.io.atomic import whole_file
+    from rejoint.io.atomic import atomic_file
 
     if output is None or output == "-":
         stream = sys.stdout.buffer
         yield stream
         stream.flush()
         return
-    with whole_file(output) as file:
+    with atomic_file(output) as file:
         yield file
 
 
 def check_place(output: str) -> None:
     """An error now, and not after a long fit, where a file cannot be written."""
-    from rejoint.io.atomic import place_of
+    from rejoint.io.atomic import resolve_target
 
     if output != "-":
-        place_of(output)
+        resolve_target(output)
 
 
 def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int:
@@ -159,7 +159,7 @@ def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int
 
     made = io.BytesIO()
     text = output.lower().endswith(".json")
-    write_open(made, pmf.weights, pmf.factors, pmf.domain, notes, pmf.draws.block, plain=text)
+    write_open(made, pmf.to_saved(notes), plain=text)
     with opened(output) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())

@@ -3,12 +3,13 @@
 import hashlib
 import http.client
 import os
-import secrets
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
+
+from rejoint.io.atomic import atomic_file
 
 _TIMEOUT = 30.0  # seconds without a byte
 _LARGEST = 64 * 2**20  # bytes; none of the files has a tenth of it
@@ -151,12 +152,8 @@ def advice(instead: Sequence[str]) -> str:
 def store(path: Path, content: bytes) -> None:
     """Write a file beside its place, then move it there: a crash leaves no half file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        aside.write_bytes(content)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    with atomic_file(path) as file:
+        file.write(content)
 
 
 def digest(content: bytes) -> str:

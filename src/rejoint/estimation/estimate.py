@@ -20,7 +20,6 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
 from rejoint.estimation.survey import packed, survey_of
@@ -28,6 +27,7 @@ from rejoint.estimation.variational import Variational
 from rejoint.identifiability.concern import Concern, of_any
 from rejoint.messages import remark
 from rejoint.model import FloatArray, Model
+from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import AnyRecords, read_any
@@ -198,7 +198,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth)
     choose_solver(data, 1, request)  # what is not possible is refused before the long part
     said: list[str] = []
-    selection: "Selection | None" = None
+    selection: Selection | None = None
     if request.rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank

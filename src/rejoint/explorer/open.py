@@ -147,7 +147,7 @@ def fit_data(
     >>> data = rj.datasets.asia().sample(300, random_state=0)
     >>> opened = fit_data(data, rank=2, random_state=0)
     >>> opened.pmf.rank, len(opened.pmf.draws)
-    (2, 40)
+    (2, 120)
     """
     from rejoint.estimation import estimate
 

@@ -11,7 +11,7 @@ from importlib.resources import files
 from os import PathLike
 from typing import Any
 
-from rejoint.io.atomic import whole_file
+from rejoint.io.atomic import atomic_file
 
 __all__ = ["assets", "bundle", "page", "write_page"]
 
@@ -128,7 +128,7 @@ def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(page(document).encode())
 
 

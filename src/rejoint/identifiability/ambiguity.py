@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import positions
 from rejoint.identifiability.layout import Layout, Subsets, layout
-from rejoint.pmf.mixture import Given, likelihoods
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.evidence import Given, read_evidence
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], float]
@@ -338,7 +338,7 @@ def ambiguity(
     asked = tuple(pmf.domain.names[n] for n in positions(pmf.domain, names))
     tables = layout(order=order, subsets=subsets, domain=pmf.domain)
     first = pmf.marginal(asked, given)
-    told = likelihoods(pmf.domain, given)
+    told = read_evidence(pmf.domain, given)
     places = positions(pmf.domain, names)
     if in_a_table(tables, {*places, *told}):
         return Ambiguity(asked, given, (pmf, pmf), (first, first), 0.0)

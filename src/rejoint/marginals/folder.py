@@ -9,8 +9,6 @@ import csv
 import json
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.io.atomic import atomic_folder
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.store import TableStore
 from rejoint.marginals.suppression import UnknownCells
@@ -58,30 +57,8 @@ def write_tables(store: TableStore, folder: str | os.PathLike[str]) -> None:
             raise ValueError(
                 f"Variable {variable.name!r} has levels that look the same as text: rename them."
             )
-    mark = secrets.token_hex(4)
-    aside = target.with_name(f".{target.name}.{mark}.tmp")
-    try:
-        aside.mkdir()
+    with atomic_folder(target) as aside:
         _write(store, aside)
-        _put(aside, target, mark)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
-
-
-def _put(aside: Path, target: Path, mark: str) -> None:
-    """Move a folder into place; what was there before comes back if that fails."""
-    if not target.exists():
-        os.rename(aside, target)
-        return
-    old = target.with_name(f".{target.name}.{mark}.old")
-    os.rename(target, old)
-    try:
-        os.rename(aside, target)
-    except BaseException:
-        os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
 
 
 def _write(store: TableStore, folder: Path) -> None:

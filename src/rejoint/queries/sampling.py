@@ -1,4 +1,4 @@
-"""Exact sampling from a mixture of products: the class first, then every variable by itself."""
+"""Exact sampling from a mixture of products: first the class, then each variable."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 
-__all__ = ["draw_codes", "draw_levels"]
-
-_ROWS = 2**16  # rows per block: what is in flight stays in the cache
+_ROWS = 2**16  # rows per block, which fits into the cache
 
 
 def draw_codes(
@@ -62,7 +60,7 @@ def _search_tree(columns: NDArray[np.float64]) -> NDArray[np.float64]:
 def draw_levels(
     tree: NDArray[np.float64], chosen: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """One level for each chosen column, by inversion: a binary search on all rows at once.
+    """Draw a level for each chosen column by inversion: a binary search on all rows at once.
 
     Examples
     --------

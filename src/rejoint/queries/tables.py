@@ -1,4 +1,4 @@
-"""Dense tables of a mixture of products, and the blocks in which long work is done."""
+"""Dense tables of a mixture of products."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -6,18 +6,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_CELLS", "blocks", "joint_table"]
-
 FloatArray = NDArray[np.float64]
 
 MAX_CELLS = 2**27
-"""Largest table that is formed: 134 million cells, 1 GiB."""
+"""Cells of the largest table that is formed: 134 million, 1 GiB."""
 
-_BLOCK = 2**20  # numbers in flight per block of records or classes: 8 MiB, near the cache
+_BLOCK = 2**20  # numbers per block of records or classes: 8 MiB, near the cache
 
 
 def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
-    """Dense table ``sum_f w_f prod_n A_n[x_n, f]`` of the factors given, axes in their order.
+    """Return the dense table ``sum_f w_f prod_n A_n[x_n, f]``, axes in the order of the factors.
 
     Two Khatri-Rao products joined by one matrix product, in blocks of classes.
 
@@ -58,7 +56,7 @@ def _khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:
-    """Cut `count` things of `width` numbers each into slices of bounded size.
+    """Split `count` items of `width` numbers each into slices of bounded size.
 
     Examples
     --------

@@ -6,7 +6,6 @@ written last, the domain and the number of rows.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import duration, plural
+from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
 
 T = TypeVar("T")
@@ -203,9 +203,8 @@ def pack(
         (place / "weight.bin").unlink()
     head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
     text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
-    aside = place / f".{META}"
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, place / META)
+    with atomic_file(place / META) as file:
+        file.write(text.encode())
     return open_pack(place, longest)
 
 

@@ -12,7 +12,6 @@ from rejoint.solver.solver import Record, Run, Stop
 
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
-    from rejoint.estimation.posterior import Posterior
     from rejoint.identifiability.ambiguity import Ambiguity
     from rejoint.rank.selection import Selection
 
