@@ -28,7 +28,7 @@ from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.ordinal_smoothing import SmoothProblem, best_time, wished_variables
 from rejoint.estimation.starts import Model
 from rejoint.estimation.streamed import ScanProblem, SmoothScan
-from rejoint.identifiability.concern import of_any
+from rejoint.identifiability.fit_warning import assess_records
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.scan import Scan
@@ -289,10 +289,10 @@ def estimate(
     journal, rng = open_journal(checkpoint, random_state, mark, **asked)
     with kept(journal):
         result = estimate_records(records, request, journal, rng)
-    concern = of_any(records, result.pmf.rank if rank == "auto" else int(rank))
-    if concern.serious:
-        remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+    warning = assess_records(records, result.pmf.rank if rank == "auto" else int(rank))
+    if warning.serious:
+        remark(warning.text)
+    return replace(result, choice=f"{result.choice} {warning.text}".strip())
 
 
 def estimate_quietly(
