@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.population.anneal import TableTargets, exchange_values
+from rejoint.population.anneal import exchange_values
 from rejoint.population.synthesize import round_systematically, round_to_sum
+from rejoint.population.targets import TableTargets
 
 
 @given(

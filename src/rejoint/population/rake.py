@@ -184,9 +184,8 @@ class _Target(NamedTuple):
 
 def _make_targets(codes: NDArray[np.signedinteger], tables: Marginals) -> list[_Target]:
     targets = []
-    for i, cells in enumerate(
-        TableCells(tables.domain.shape, tables.index_subsets).find_all(codes)
-    ):
+    found = TableCells(tables.domain.shape, tables.index_subsets).find_all(codes)
+    for i, cells in enumerate(found):
         rows = np.flatnonzero(cells >= 0)
         shares = tables.shares(i).ravel()
         targets.append(_Target(rows, cells[rows], shares, known_cells(tables, i)))

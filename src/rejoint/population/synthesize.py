@@ -9,11 +9,12 @@ from rejoint.check import whole
 from rejoint.domain.labels import plural
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.population.anneal import TableTargets, exchange_values, swap_rows
+from rejoint.population.anneal import exchange_values, swap_rows
 from rejoint.population.rake import rake
 from rejoint.population.targets import (
     Counts,
     TableCells,
+    TableTargets,
     describe_disagreement,
     known_cells,
     population_size,
@@ -149,9 +150,8 @@ def draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generat
     >>> int(draw_pool(p, 10, tables, np.random.default_rng(0)).codes[:, 0].max())
     1
     """
-    drawn = pmf.sample(
-        max(min(POOL_ROWS_PER_RECORD * n, MOST_POOL_ROWS), LEAST_POOL_ROWS), random_state=rng
-    )
+    size = int(np.clip(POOL_ROWS_PER_RECORD * n, LEAST_POOL_ROWS, MOST_POOL_ROWS))
+    drawn = pmf.sample(size, random_state=rng)
     codes, weight = [drawn.codes], [np.ones(len(drawn))]
     for i, subset in enumerate(tables.index_subsets):
         names = [tables.domain.names[m] for m in subset]
@@ -228,7 +228,7 @@ def round_systematically(values: Array, rng: np.random.Generator) -> NDArray[np.
 
 
 def _adjust_sum(counts: Counts, weights: Array, n: int) -> Counts:
-    """Counts that add up to ``n``: one more, or one less, where rounding lost or gained the most."""
+    """Counts that add up to ``n``, changed by one where rounding lost or gained the most."""
     gap = n - int(counts.sum())
     order = np.argsort(-(weights - counts) * np.sign(gap or 1), kind="stable")
     adjusted = counts.copy()
@@ -269,7 +269,7 @@ def _describe(records: Records, tables: Marginals, targets: TableTargets) -> Syn
     cells = TableCells(tables.domain.shape, tables.index_subsets)
     found = cells.find_all(records.project(tables.domain.names).codes) + cells.offsets[:-1, None]
     wrong = np.add.reduceat(np.abs(targets.excess(found.ravel())), cells.offsets[:-1])
-    # Records in excess elsewhere may belong into unknown cells: half of an odd number is rounded up.
+    # Records in excess may belong into unknown cells: half of an odd number is rounded up.
     misplaced = {names: -(-int(w) // 2) for names, w in zip(tables.subsets, wrong, strict=True)}
     ranked = dict(sorted(misplaced.items(), key=lambda item: -item[1]))
     worst, off = next(iter(ranked.items()))
@@ -282,5 +282,5 @@ def _describe(records: Records, tables: Marginals, targets: TableTargets) -> Syn
         f"{plural(off, 'record')} would have to change cell ({off / len(records):.2%})."
     )
     # A disagreement by less than one record does no harm.
-    stop += describe_disagreement(tables, 1.0 / len(records), "no population meets")
+    stop += describe_disagreement(tables, (1.0 - 1e-9) / len(records), "no population meets")
     return Synthesis(records, stop, ranked)
