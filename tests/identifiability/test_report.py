@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.identifiability import bounds
 from rejoint.identifiability import layout as layouts
-from rejoint.identifiability.fit_warning import assess_tables
+from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import elementary_symmetric, read_layout
 from rejoint.identifiability.theorems import Splits, split_evenly

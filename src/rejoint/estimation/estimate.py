@@ -28,7 +28,7 @@ from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.ordinal_smoothing import SmoothProblem, best_time, wished_variables
 from rejoint.estimation.starts import Model
 from rejoint.estimation.streamed import ScanProblem, SmoothScan
-from rejoint.identifiability.fit_warning import assess_records
+from rejoint.identifiability.assessment import assess_records
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.scan import Scan
@@ -289,10 +289,10 @@ def estimate(
     journal, rng = open_journal(checkpoint, random_state, mark, **asked)
     with kept(journal):
         result = estimate_records(records, request, journal, rng)
-    warning = assess_records(records, result.pmf.rank if rank == "auto" else int(rank))
-    if warning.serious:
-        remark(warning.text)
-    return replace(result, choice=f"{result.choice} {warning.text}".strip())
+    assessment = assess_records(records, result.pmf.rank if rank == "auto" else int(rank))
+    if assessment.serious:
+        remark(assessment.text)
+    return replace(result, choice=f"{result.choice} {assessment.text}".strip())
 
 
 def estimate_quietly(

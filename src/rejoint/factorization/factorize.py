@@ -15,7 +15,7 @@ from rejoint.factorization.intervals import briefly, fit_filled
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import Array, Problem, make_problem
-from rejoint.identifiability.fit_warning import assess_tables
+from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
@@ -129,10 +129,10 @@ def factorize(
     )
     if selection is not None:
         result = replace(result, choice=selection.words, selection=selection)
-    warning = assess_tables(marginals, result.pmf.rank)
-    if warning.serious:
-        remark(warning.text)
-    return replace(result, stop=f"{result.stop} {warning.text}") if warning else result
+    assessment = assess_tables(marginals, result.pmf.rank)
+    if assessment.serious:
+        remark(assessment.text)
+    return replace(result, stop=f"{result.stop} {assessment.text}") if assessment else result
 
 
 def smoothly(

@@ -4,14 +4,14 @@ layout               TableLayout: which variables and tables there are
 bounds               RankBound, and the lemmas of the paper as formulas
 theorems             the bounds that hold, over all groups of variables
 theorems_as_printed  the theorems of the paper as printed
-report               report: every bound on the rank, which are proved, the best
+rank_report          report: every bound on the rank, which are proved, the best
 jacobian             jacobian: whether classes and joint are locally unique
 jacobian_rank        ranks and singular values of the Jacobian, from its Gram matrix
 certificate          certify: whether one model is the only one with its tables
 plan                 plan: few tables that suffice for a rank
 ambiguity            ambiguity: two models with the same tables and different answers
 from_pairs           from_1d, from_pairs: joints that follow under an assumption
-fit_warning          what a fit says about its own tables or records
+assessment           what a fit says about its own tables or records
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
 the bounds of the theorems, the corrected lemmas (Kruskal, 2, 3) and counting for the same tables.
@@ -67,7 +67,7 @@ from rejoint.identifiability.from_pairs import from_1d, from_pairs
 from rejoint.identifiability.jacobian import LocalIdentifiability, jacobian
 from rejoint.identifiability.layout import TableLayout
 from rejoint.identifiability.plan import Plan, plan
-from rejoint.identifiability.report import Report, report
+from rejoint.identifiability.rank_report import Report, report
 
 __all__ = [
     "Ambiguity",

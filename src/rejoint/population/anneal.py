@@ -43,7 +43,7 @@ PAIRS = 256
 WARM_VALUES = 1.5
 
 
-class _Search(Protocol):
+class _AnnealState(Protocol):
     """A state that moves: ``step`` tries a move at a temperature and says whether it was made."""
 
     excess: Counts
@@ -53,16 +53,16 @@ class _Search(Protocol):
     def solution(self) -> Counts: ...
 
 
-def _anneal(search: _Search, warm: float, rounds: int) -> Counts:
+def _anneal(state: _AnnealState, warm: float, rounds: int) -> Counts:
     """Cool down from ``warm`` to zero, and return the best solution on the way."""
-    best, lowest = search.solution(), int(search.excess @ search.excess)
+    best, lowest = state.solution(), int(state.excess @ state.excess)
     for turn in range(rounds):
         if lowest == 0:
             break
-        if search.step(warm * (1.0 - turn / rounds), turn):
-            distance = int(search.excess @ search.excess)
+        if state.step(warm * (1.0 - turn / rounds), turn):
+            distance = int(state.excess @ state.excess)
             if distance < lowest:
-                best, lowest = search.solution(), distance
+                best, lowest = state.solution(), distance
     return best
 
 
@@ -92,9 +92,9 @@ def swap_rows(
     >>> int(found.sum()), int(found[0] + found[2]), int(found[0] + found[1])
     (4, 2, 2)
     """
-    search = _RowSwaps(counts.copy(), cells, targets, rng)
-    search.swap_many()
-    return _anneal(search, WARM_ROWS, rounds)
+    swaps = _RowSwaps(counts.copy(), cells, targets, rng)
+    swaps.swap_many()
+    return _anneal(swaps, WARM_ROWS, rounds)
 
 
 class _RowSwaps:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.identifiability.fit_warning import assess_records, assess_tables, find_patterns
+from rejoint.identifiability.assessment import assess_records, assess_tables, find_patterns
 
 
 def random_pmf(levels, rank, seed=0):

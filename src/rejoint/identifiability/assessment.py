@@ -1,4 +1,4 @@
-"""Fit warnings: what the tables or records of a fit leave undetermined, found in milliseconds."""
+"""Assessments: what the tables or records of a fit leave undetermined, found in milliseconds."""
 
 from dataclasses import dataclass
 from math import prod
@@ -49,7 +49,7 @@ BLOCK_RECORDS = 65536
 
 
 @dataclass(frozen=True)
-class FitWarning:
+class Assessment:
     """What data leave undetermined at a rank; serious if the joint itself is undetermined."""
 
     text: str = ""
@@ -59,7 +59,7 @@ class FitWarning:
         return bool(self.text)
 
 
-def assess_tables(marginals: Marginals, rank: int) -> FitWarning:
+def assess_tables(marginals: Marginals, rank: int) -> Assessment:
     """Say what these tables leave undetermined at this rank.
 
     Moments of three variables and more are assumed to determine the rest.
@@ -71,22 +71,22 @@ def assess_tables(marginals: Marginals, rank: int) -> FitWarning:
     True
     """
     if max((len(m.variables) for m in marginals.moments), default=0) > 2:
-        return FitWarning()
+        return Assessment()
     subsets = [*informative_subsets(marginals), *(m.variables for m in marginals.moments)]
     if len(subsets) > MOST_LISTED_TABLES and len({len(s) for s in subsets}) > 1:
-        return FitWarning()
+        return Assessment()
     tables = TableLayout.from_subsets(marginals.domain, subsets)
     if rank == 1 or len(tables.domain) < 3 or tables.uncovered:
-        return FitWarning()
+        return Assessment()
     few = tables.n_tables <= MOST_LISTED_TABLES
     small = tables.largest_order <= MOST_TABLE_VARIABLES and tables.is_countable
     if tables.order is None and not (few and small):
-        return FitWarning()
-    warning = _assess_layout(tables, rank, "tables")
-    return FitWarning(_join(warning.text, tables.apart_text if few else ""), warning.serious)
+        return Assessment()
+    found = _assess_layout(tables, rank, "tables")
+    return Assessment(_join(found.text, tables.apart_text if few else ""), found.serious)
 
 
-def assess_records(records: AnyRecords, rank: int) -> FitWarning:
+def assess_records(records: AnyRecords, rank: int) -> Assessment:
     """Say what records leave undetermined: the sets of variables observed together are its tables.
 
     Examples
@@ -98,7 +98,7 @@ def assess_records(records: AnyRecords, rank: int) -> FitWarning:
     """
     if isinstance(records, SparseRecords):
         if len(records) * len(records.domain) > MOST_DENSE_CELLS:
-            return FitWarning()
+            return Assessment()
         records = records.to_records()
     observed = np.asarray(records.codes >= 0)
     if observed.all(axis=1).any():
@@ -107,50 +107,50 @@ def assess_records(records: AnyRecords, rank: int) -> FitWarning:
     absent = [records.names[n] for n in np.flatnonzero(~observed.any(axis=0))]
     if absent:
         unknown = f"No record holds {show(absent)}: nothing is known of it."
-        return FitWarning(_join(apart, unknown), bool(apart))
+        return Assessment(_join(apart, unknown), bool(apart))
     if rank == 1:
-        return FitWarning(apart, bool(apart))
-    warning, at_most = _assess_patterns(records, observed, rank), ""
-    if warning.serious:
+        return Assessment(apart, bool(apart))
+    found, at_most = _assess_patterns(records, observed, rank), ""
+    if found.serious:
         most = int(observed.sum(axis=1).max(initial=0))
         at_most = f"No record holds more than {plural(most, 'variable')}."
-    return FitWarning(_join(apart, at_most, warning.text), warning.serious or bool(apart))
+    return Assessment(_join(apart, at_most, found.text), found.serious or bool(apart))
 
 
 def _join(*sentences: str) -> str:
     return " ".join(filter(None, sentences))
 
 
-def _assess_layout(tables: TableLayout, rank: int, more: str) -> FitWarning:
+def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
     """Say what the tables leave undetermined, and what to add: ``more``."""
     columns = tables.columns(rank)
     too_few = tables.equations + 1 < columns
     if not too_few and _is_proved_by_kruskal(tables, rank):
-        return FitWarning()
+        return Assessment()
     exact = None if columns > MOST_EXACT_COLUMNS else generic_ranks(tables, rank)
     if exact is None:
         if not too_few and tables.largest_order > 2:
-            return FitWarning()  # nothing is known against it
+            return Assessment()  # nothing is known against it
     elif exact.free == 0:
-        return FitWarning()
+        return Assessment()
     if tables.has_joint:
-        return FitWarning(
+        return Assessment(
             f"The joint is in a table, but its classes are not unique: {_reason(tables, rank)}."
         )
     if exact is not None and exact.open == 0:
-        return FitWarning(
+        return Assessment(
             f"The joint is locally unique, but its classes are not: {_reason(tables, rank)}."
         )
     if tables.largest_order <= 2:
         directions = exact.open if exact else rank * (rank - 1) // 2
-        return FitWarning(
+        return Assessment(
             f"Tables of two variables leave at least {plural(directions, 'direction')} of a rank "
             f"{rank} joint open: many other joints meet them as well, this is one. Add {more} of "
             "three variables (identifiability.plan says which).",
             serious=True,
         )
     directions_text = f" ({plural(exact.open, 'open direction')})" if exact else ""
-    return FitWarning(
+    return Assessment(
         f"These tables do not determine a joint of rank {rank}{directions_text}: "
         f"{_reason(tables, rank)}. Many joints meet them equally well, this is one. Lower the "
         f"rank, or add {more} of other sets of variables (identifiability.plan says which).",
@@ -176,18 +176,18 @@ def _is_proved_by_kruskal(tables: TableLayout, rank: int) -> bool:
     return rank <= int(kruskal(*tables.sides(split_evenly(tables.free, 3))))
 
 
-def _assess_complete_records(domain: Domain, rank: int) -> FitWarning:
+def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     """Complete records determine the joint, but not more classes than it has numbers for."""
     cells = prod(domain.shape)
     size = TableLayout(domain, len(domain)).parameters(rank)
     if size <= cells - 1:
-        return FitWarning()
-    return FitWarning(
+        return Assessment()
+    return Assessment(
         f"The classes are not unique: {size:,} parameters, but the joint has {cells:,} cells."
     )
 
 
-def _assess_patterns(records: Records, observed: Mask, rank: int) -> FitWarning:
+def _assess_patterns(records: Records, observed: Mask, rank: int) -> Assessment:
     """Say what the sets of variables that records hold leave undetermined."""
     subsets = find_patterns(observed)
     if subsets is not None:
@@ -195,8 +195,8 @@ def _assess_patterns(records: Records, observed: Mask, rank: int) -> FitWarning:
         return _assess_layout(tables, rank, "records")
     # All tables of the largest order leave no more undetermined than those that are there.
     most = int(observed.sum(axis=1).max(initial=0))
-    warning = _assess_layout(TableLayout(records.domain, most), rank, "records")
-    return warning if warning.serious else FitWarning()
+    found = _assess_layout(TableLayout(records.domain, most), rank, "records")
+    return found if found.serious else Assessment()
 
 
 def find_patterns(observed: Mask) -> set[Subset] | None:
