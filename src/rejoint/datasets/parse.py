@@ -51,12 +51,12 @@ def read_adult(train: bytes, test: bytes, header: Sequence[str]) -> Columns:
     return _to_columns(header, rows)
 
 
-def parse_cells(cells: Iterable[str]) -> list[Any]:
+def _parse_cells(cells: Iterable[str]) -> list[Any]:
     """Cells as integers if all are, as numbers if all are, else as text; empty is None.
 
     Examples
     --------
-    >>> parse_cells(["1", "", "3"]), parse_cells(["1", "2.5"]), parse_cells(["1", "more"])
+    >>> _parse_cells(["1", "", "3"]), _parse_cells(["1", "2.5"]), _parse_cells(["1", "more"])
     ([1, None, 3], [1.0, 2.5], ['1', 'more'])
     """
     cells = list(cells)
@@ -105,4 +105,4 @@ def _split_lines(content: bytes, separator: str | None) -> Rows:
 
 
 def _to_columns(header: Sequence[str], rows: Rows) -> Columns:
-    return dict(zip(header, map(parse_cells, zip(*rows, strict=True)), strict=True))
+    return dict(zip(header, map(_parse_cells, zip(*rows, strict=True)), strict=True))

@@ -287,7 +287,7 @@ def _prove_by_compound(
     """Lemma 4 on three stacked factors, each as the third in turn."""
     best: float | None = None
     for a, b, third in ((1, 2, 0), (0, 2, 1), (0, 1, 2)):
-        if column_rank(stacked.sides[third]) < rank:
+        if _column_rank(stacked.sides[third]) < rank:
             continue
         strength = compound_strength(stacked.sides[a], stacked.sides[b])
         if strength is None:
@@ -355,7 +355,7 @@ def _is_solvable(tables: TableLayout, pmf: LowRankPMF, known: set[int]) -> bool:
         solved: set[int] = set()
         for m in sorted(waiting):
             rows = _known_rows(tables, pmf, m, known | solved)
-            if rows is not None and column_rank(rows) == pmf.rank:
+            if rows is not None and _column_rank(rows) == pmf.rank:
                 solved.add(m)
         if not solved:
             return False
@@ -383,12 +383,12 @@ def unit_columns(matrix: Array) -> Array:
     return matrix / np.where(lengths > 0, lengths, 1.0)
 
 
-def column_rank(matrix: Array) -> int:
+def _column_rank(matrix: Array) -> int:
     """Rank, columns scaled to length one.
 
     Examples
     --------
-    >>> column_rank(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
+    >>> _column_rank(np.array([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]]))
     2
     """
     values = np.linalg.svd(unit_columns(matrix), compute_uv=False)
@@ -409,7 +409,7 @@ def kruskal_rank(matrix: Array) -> tuple[int, int]:
     (2, 2)
     """
     columns = unit_columns(matrix)
-    size, rank = columns.shape[1], column_rank(matrix)
+    size, rank = columns.shape[1], _column_rank(matrix)
     if rank == size:
         return size, size
     tested = 0

@@ -206,7 +206,7 @@ def split_evenly(values: Sequence[int], groups: int) -> Groups:
     return tuple(tuple(sorted(group)) for group in found)
 
 
-def proved_bound(
+def _proved_bound(
     tables: TableLayout,
     name: str,
     origin: Literal["printed", "corrected", "literature"],
@@ -256,7 +256,7 @@ def _best_split(tables: TableLayout, splits: Splits, lemma: Lemma, taken: int) -
     free = [tables.free[n] for n in groups[2]]
     sides = (*tables.sides(groups[:2]), sum(elementary_symmetric(free, taken)))
     several = f", the third taken {taken} at a time" if taken > 1 else ""
-    return proved_bound(
+    return _proved_bound(
         tables,
         lemma.name,
         "corrected",
@@ -293,7 +293,7 @@ def _kruskal_on_runs(tables: TableLayout, lemma: Lemma) -> RankBound:
     rank, (a, b), take, sides = best
     # The other variables join the last group: they only add to its side.
     groups = [sorted(group) for group in (chosen[:a], chosen[a:b], tables.largest_first[b:])]
-    return proved_bound(
+    return _proved_bound(
         tables,
         lemma.name,
         "corrected",
@@ -352,7 +352,7 @@ def expected_rank_bounds(tables: TableLayout) -> list[RankBound]:
 
 
 def _expected_rank_bound(tables: TableLayout, rank: int, groups: Groups) -> RankBound:
-    return proved_bound(
+    return _proved_bound(
         tables,
         EXPECTED,
         "literature",
@@ -370,14 +370,14 @@ def single_table_bounds(tables: TableLayout) -> list[RankBound]:
         subsets = [sorted(tables.largest_first[: tables.order])]
     best: tuple[int, Groups] = (0, ())
     for subset in subsets:
-        rank, groups = kruskal_of_table(tables, subset)
+        rank, groups = _kruskal_of_table(tables, subset)
         if rank > best[0]:
             best = max(best, (solvable_rank(tables, subset, rank), groups))
     if not best[0]:
         return []
     in_paper = tables.largest_order == 3
     return [
-        proved_bound(
+        _proved_bound(
             tables,
             "One table (Kruskal)" if in_paper else "Allman-Matias-Rhodes 2009, one table",
             "printed" if in_paper else "literature",
@@ -388,7 +388,7 @@ def single_table_bounds(tables: TableLayout) -> list[RankBound]:
     ]
 
 
-def kruskal_of_table(tables: TableLayout, subset: Iterable[int]) -> tuple[int, Groups]:
+def _kruskal_of_table(tables: TableLayout, subset: Iterable[int]) -> tuple[int, Groups]:
     """Kruskal's bound on one table of three variables or more, and the groups that attain it.
 
     The rows of a group are products over its variables (Allman, Matias, Rhodes 2009).
@@ -396,9 +396,9 @@ def kruskal_of_table(tables: TableLayout, subset: Iterable[int]) -> tuple[int, G
     Examples
     --------
     >>> from rejoint.identifiability.layout import read_layout
-    >>> kruskal_of_table(read_layout([2] * 5, order=5), range(5))
+    >>> _kruskal_of_table(read_layout([2] * 5, order=5), range(5))
     (4, ((0, 1), (2, 3), (4,)))
-    >>> kruskal_of_table(read_layout([2] * 21, order=21), range(21))[0]  # 2, 2^10 and 2^10
+    >>> _kruskal_of_table(read_layout([2] * 21, order=21), range(21))[0]  # 2, 2^10 and 2^10
     1024
     """
     subset = [n for n in subset if tables.levels[n] > 1]
@@ -457,7 +457,7 @@ def listed_tables_bounds(tables: TableLayout) -> list[RankBound]:
             if min(rank, limit) > found.get(name, (0,))[0]:
                 found[name] = min(rank, limit), groups
     bounds = [
-        proved_bound(
+        _proved_bound(
             tables,
             lemma.name,
             "corrected",

@@ -43,7 +43,7 @@ def printed_bound(
 def _theorems_1_and_2(tables: TableLayout) -> list[RankBound]:
     """Theorems 1 and 2, and the formula behind the paper's tables."""
     size, levels = len(tables.domain), tables.levels[0]
-    first = theorem_1(size, levels)
+    first = _theorem_1(size, levels)
     side = round((first**0.5 + 1) / levels) if size > levels else 1
     third = size // 3 * levels
     closed = (third + 1) ** 2 / 16
@@ -67,12 +67,12 @@ def _theorems_1_and_2(tables: TableLayout) -> list[RankBound]:
     ]
 
 
-def theorem_1(size: int, levels: int) -> int:
+def _theorem_1(size: int, levels: int) -> int:
     """``I (N - 2)`` for ``N <= I``, else ``(floor(sqrt(N I - 1)/I) I - 1)^2``.
 
     Examples
     --------
-    >>> theorem_1(6, 6), theorem_1(20, 3)
+    >>> _theorem_1(6, 6), _theorem_1(20, 3)
     (24, 25)
     """
     if size <= levels:

@@ -104,7 +104,7 @@ def rake(
     array([20., 12., 20., 48.])
     """
     survey = Records.of(records)
-    base = align_records(survey, tables)
+    base = _align_records(survey, tables)
     start = np.ones(len(base)) if survey.sample_weight is None else np.array(survey.sample_weight)
     low, high = _check_bounds(bounds)
     rows, group = np.unique(base.codes, axis=0, return_inverse=True)
@@ -137,13 +137,13 @@ def rake(
     )
 
 
-def align_records(records: Records, tables: Marginals) -> Records:
+def _align_records(records: Records, tables: Marginals) -> Records:
     """The variables of the tables, in their order and with their levels.
 
     Examples
     --------
     >>> tables = Marginals.from_tables({"a": {"y": 1, "x": 3}})
-    >>> align_records(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
+    >>> _align_records(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
     array([[1, 0]], dtype=int16)
     """
     held = dict.fromkeys(name for names in tables.subsets for name in names)

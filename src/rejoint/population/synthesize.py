@@ -106,12 +106,12 @@ def synthesize(
         sample = pmf.sample(n, random_state=rng)
         return Synthesis(sample, f"A sample of {plural(n, 'record')}: no tables were given.", {})
     filled = _fill_from_model(pmf, tables)
-    pool = draw_pool(pmf, n, filled, rng)
+    pool = _draw_pool(pmf, n, filled, rng)
     chosen = [pmf.domain.index(name) for name in filled.domain.names]
     part = Records(filled.domain, pool.codes[:, chosen], pool.sample_weight)
     weights = rake(part, filled, total=float(n), tolerance=1e-4, max_sweeps=200).weights
     counts = _adjust_sum(round_systematically(weights, rng), weights, n)
-    targets = make_targets(filled, n)
+    targets = _make_targets(filled, n)
     cells = TableCells(filled.domain.shape, filled.index_subsets)
     laid_out = cells.find_all(part.codes) + cells.offsets[:-1, None]
     counts = swap_rows(counts, laid_out, targets, rng, rounds // 4)
@@ -140,14 +140,14 @@ def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
     return tables.filled(pmf)
 
 
-def draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generator) -> Records:
+def _draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generator) -> Records:
     """Draw distinct rows with weights; draws from the model itself weigh the most.
 
     Examples
     --------
     >>> p = LowRankPMF([1.0], [[[1.0], [0.0]], [[0.5], [0.5]]])
     >>> tables = Marginals.from_tables({("x0",): [9, 1]}, domain=p.domain.project(["x0"]))
-    >>> int(draw_pool(p, 10, tables, np.random.default_rng(0)).codes[:, 0].max())
+    >>> int(_draw_pool(p, 10, tables, np.random.default_rng(0)).codes[:, 0].max())
     1
     """
     size = int(np.clip(POOL_ROWS_PER_RECORD * n, LEAST_POOL_ROWS, MOST_POOL_ROWS))
@@ -156,13 +156,13 @@ def draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generat
     for i, subset in enumerate(tables.index_subsets):
         names = [tables.domain.names[m] for m in subset]
         cells = np.repeat(np.argwhere(tables.counts_of(i) > 0), POOL_ROWS_PER_CELL, axis=0)
-        rows = draw_rows_of_cells(pmf, pmf.domain.indices(names), cells, rng)
+        rows = _draw_rows_of_cells(pmf, pmf.domain.indices(names), cells, rng)
         codes.append(rows.astype(drawn.codes.dtype))
         weight.append(np.full(len(rows), 1e-3))
     return Records(pmf.domain, np.concatenate(codes), np.concatenate(weight)).merged()
 
 
-def draw_rows_of_cells(
+def _draw_rows_of_cells(
     pmf: LowRankPMF, variables: tuple[int, ...], cells: NDArray[np.intp], rng: np.random.Generator
 ) -> NDArray[np.intp]:
     """Draw a row for each cell, from its posterior; from all classes if none has the cell.
@@ -170,7 +170,7 @@ def draw_rows_of_cells(
     Examples
     --------
     >>> p = LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)])
-    >>> draw_rows_of_cells(p, (0,), np.array([[0], [1]]), np.random.default_rng(0))
+    >>> _draw_rows_of_cells(p, (0,), np.array([[0], [1]]), np.random.default_rng(0))
     array([[0, 0],
            [1, 1]])
     """
@@ -236,7 +236,7 @@ def _adjust_sum(counts: Counts, weights: Array, n: int) -> Counts:
     return adjusted
 
 
-def make_targets(tables: Marginals, n: int) -> TableTargets:
+def _make_targets(tables: Marginals, n: int) -> TableTargets:
     """The tables of ``n`` records in integers.
 
     Counts of a table with unknown cells are shares of the number of records behind the tables:
@@ -245,7 +245,7 @@ def make_targets(tables: Marginals, n: int) -> TableTargets:
     Examples
     --------
     >>> tables = Marginals.from_tables({"a": {"x": 5, "y": 3, "z": 2}})
-    >>> make_targets(tables, 100)
+    >>> _make_targets(tables, 100)
     TableTargets(counts=array([50, 30, 20]), known=array([1, 1, 1]))
     """
     total = population_size(tables) or 1.0
