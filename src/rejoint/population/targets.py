@@ -46,10 +46,12 @@ class TableCells:
 
     def find(self, codes: NDArray[np.signedinteger], table: int) -> Counts:
         """Cell of each record in one table; -1 if a value of the record is missing."""
-        subset = list(self.subsets[table])
-        part = codes[:, subset].astype(np.int64)
-        found: Counts = np.maximum(part, 0) @ self.strides[table, subset]
-        found[(part < 0).any(axis=1)] = -1
+        found: Counts = np.zeros(len(codes), dtype=np.int64)
+        missing = np.zeros(len(codes), dtype=bool)
+        for n in self.subsets[table]:
+            found += codes[:, n] * self.strides[table, n]
+            missing |= codes[:, n] < 0
+        found[missing] = -1
         return found
 
     def find_all(self, codes: NDArray[np.signedinteger]) -> Counts:
