@@ -24,7 +24,7 @@ from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
 from rejoint.estimation.survey import packed, survey_of
 from rejoint.estimation.variational import Variational
-from rejoint.identifiability.concern import Concern, of_any
+from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.draws import Posterior
@@ -165,10 +165,10 @@ def _estimate(source: Scan | AnyRecords, request: Request, session: Session) -> 
     with open_data(source, session, request.policy) as (data, observed):
         result = fit_data(data, request, session)
     rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
-    concern = Concern() if observed is None else of_any(observed, rank)
-    if concern.serious:
-        remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+    found = Assessment() if observed is None else assess_records(observed, rank)
+    if found.serious:
+        remark(found.text)
+    return replace(result, choice=f"{result.choice} {found.text}".strip())
 
 
 @contextmanager

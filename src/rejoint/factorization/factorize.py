@@ -12,7 +12,7 @@ from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.loss import Loss
-from rejoint.identifiability.concern import of_tables
+from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
@@ -141,17 +141,17 @@ def _fit_identified(
         rank = selection.rank
     rank, options["n_init"] = whole("rank", rank), whole("n_init", options["n_init"])
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
-    finish = partial(_say_concern, marginals, chosen)
+    finish = partial(_add_assessment, marginals, chosen)
     with session.convert(finish):
         result = fit_tables(marginals, rank, solver, session, **options)
     return finish(result)
 
 
-def _say_concern(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
+def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
     """Add how the rank was chosen and what the tables leave open, and warn of the latter."""
-    concern = of_tables(marginals, result.pmf.rank)
-    if concern.serious:
-        remark(concern.words)
-    if concern:
-        chosen = {**chosen, "stop": f"{result.stop} {concern.words}"}
+    found = assess_tables(marginals, result.pmf.rank)
+    if found.serious:
+        remark(found.text)
+    if found:
+        chosen = {**chosen, "stop": f"{result.stop} {found.text}"}
     return replace(result, **chosen)

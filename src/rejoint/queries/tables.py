@@ -40,15 +40,14 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
     left, right = prod(shape[:cut]), prod(shape[cut:])
     table = np.zeros((left, right))
     for block in blocks(len(weights), left + right):
-        a = _khatri_rao([factor[:, block] for factor in factors[:cut]], weights[block])
-        b = _khatri_rao(
-            [factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block])
-        )
+        a = khatri_rao([factor[:, block] for factor in factors[:cut]], weights[block])
+        b = khatri_rao([factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block]))
         table += a @ b.T
     return table.reshape(shape)
 
 
-def _khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
+def khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
+    """Products of the rows of matrices, times a first row: (cells, F), the last varies fastest."""
     rows = start[None, :]
     for factor in factors:
         rows = (rows[:, None, :] * factor[None, :, :]).reshape(-1, len(start))

@@ -13,6 +13,7 @@ from rejoint.solver.solver import Record, Run, Stop
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
     from rejoint.identifiability.ambiguity import Ambiguity
+    from rejoint.pmf.draws import Posterior
     from rejoint.rank.selection import Selection
 
 
