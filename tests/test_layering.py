@@ -12,6 +12,8 @@ import rejoint
 LAYERS = [
     *(
         "check",
+        "text",
+        "arrays",
         "messages",
         "kernels",
         "domain",

@@ -5,7 +5,7 @@ from typing import Any
 
 from rejoint.datasets.catalogue import MOVIELENS, load
 from rejoint.datasets.parse import Form, frame
-from rejoint.domain.labels import nearest
+from rejoint.text import nearest
 
 
 def movielens(

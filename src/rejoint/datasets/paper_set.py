@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rejoint.datasets.catalogue import load
 from rejoint.datasets.parse import Columns, Form, frame
-from rejoint.domain.labels import nearest
+from rejoint.text import nearest
 
 
 class _Recipe(NamedTuple):

@@ -18,11 +18,10 @@ from rejoint.domain.labels import (
     is_number,
     label_array,
     native,
-    nearest,
     place_among,
-    show,
 )
 from rejoint.messages import remark
+from rejoint.text import nearest, show
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rejoint.domain.labels import plural
 from rejoint.estimation.data import Array, RecordProblem
 from rejoint.estimation.effective_draws import worth
 from rejoint.estimation.em import Em
@@ -28,6 +27,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits, Run
+from rejoint.text import plural
 
 #: A class lighter than this is dead; columns closer than SAME belong to one class.
 DEAD, SAME = 1e-9, 1e-6

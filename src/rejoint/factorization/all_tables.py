@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import REASONS, Auto, Report
 from rejoint.factorization.problem import Array
@@ -17,6 +16,7 @@ from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits, Run
+from rejoint.text import plural, show
 
 __all__ = ["AllTables", "fit_all_tables"]
 

@@ -13,12 +13,12 @@ from math import prod
 
 import numpy as np
 
-from rejoint.domain.labels import plural
 from rejoint.factorization.kl import Kl
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.solver import Limits
+from rejoint.text import plural
 
 #: Classes of each member: on Adult more are no better, and fewer are (80: by a twentieth).
 CLASSES = 320

@@ -10,11 +10,11 @@ from dataclasses import fields, is_dataclass, replace
 
 import numpy as np
 
-from rejoint.domain.labels import plural
 from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
+from rejoint.text import plural
 
 #: Rounds at the most, and the share of a table's mass below which a round moves nothing.
 ROUNDS, STILL = 200, 3e-5

@@ -5,7 +5,6 @@ from html import escape
 from math import prod
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.bounds import Bound
 from rejoint.identifiability.layout import Layout, Levels, Subsets, layout, whole_rank
 from rejoint.identifiability.theorems import (
@@ -16,6 +15,7 @@ from rejoint.identifiability.theorems import (
     single_table,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
+from rejoint.text import plural, show
 
 #: Where the rest is: it would not fit into a line of the table.
 BASIS = "What a result rests on: print(report[name])."

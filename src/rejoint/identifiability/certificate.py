@@ -8,7 +8,6 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.bounds_report import apart_words
 from rejoint.identifiability.jacobian import Local, alike_classes, jacobian
 from rejoint.identifiability.jacobian_rank import RESOLVED, scaled
@@ -16,6 +15,7 @@ from rejoint.identifiability.layout import Layout, Subsets, layout
 from rejoint.identifiability.theorems import Splits, balanced, groupings
 from rejoint.identifiability.theorems_as_printed import named
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.bounds import kruskal
 from rejoint.identifiability.bounds_report import apart_words
 from rejoint.identifiability.jacobian import generic_ranks
@@ -17,6 +16,7 @@ from rejoint.identifiability.theorems import balanced
 from rejoint.marginals.marginals import Marginals
 from rejoint.records.records import Records
 from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.text import plural, show
 
 #: Parameters up to which exact ranks are computed on the way: some tens of milliseconds.
 QUICK = 250

@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.jacobian_rank import (
     PRIMES,
     RESOLVED,
@@ -29,6 +28,7 @@ from rejoint.identifiability.jacobian_rank import (
 from rejoint.identifiability.layout import Layout, Levels, Subsets, layout, whole_rank
 from rejoint.marginals.subsets import in_words
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import plural, show
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ from math import ceil, comb, prod
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.identifiability.jacobian import EXACT, Local, generic_ranks, jacobian
 from rejoint.identifiability.layout import (
     Layout,
@@ -21,6 +20,7 @@ from rejoint.identifiability.layout import (
 )
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order, random_cover
+from rejoint.text import plural
 
 #: Sets that are tried of one size, and among how many that do the best is taken.
 TRIES, KEPT = 40, 6

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.domain.labels import plural
 from rejoint.io.model_file import MOST_FACTORS
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from rejoint import queries
 from rejoint.domain.domain import Domain, positions
-from rejoint.domain.labels import plural, show
 from rejoint.domain.variable import Variable
 from rejoint.kernels import Cells
 from rejoint.messages import remark
@@ -20,6 +19,7 @@ from rejoint.queries.sampling import draw_codes
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import read_any
+from rejoint.text import plural, show
 
 FloatArray = NDArray[np.float64]
 

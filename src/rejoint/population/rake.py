@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import plural, show
 from rejoint.marginals.marginals import Marginals
 from rejoint.records.records import Records
+from rejoint.text import plural, show
 
 Places = NDArray[np.int64]
 

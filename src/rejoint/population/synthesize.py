@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.check import whole
-from rejoint.domain.labels import plural
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.population.rake import places, rake
 from rejoint.population.swap import exchange_values, swap_rows
 from rejoint.records.records import Records
+from rejoint.text import plural
 
 #: Rows that the pool is drawn from, for each record wanted; at least, and at the most.
 DRAWS, LEAST, MOST = 20, 20_000, 1_000_000

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level, show
+from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
 from rejoint.messages import remark
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST
+from rejoint.text import show
 
 _GZIP = b"\x1f\x8b"
 

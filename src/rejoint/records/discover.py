@@ -9,7 +9,6 @@ import numpy as np
 
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import nearest, show
 from rejoint.records.delimited import (
     Source,
     TextColumn,
@@ -25,6 +24,7 @@ from rejoint.records.frames import Frame, take_apart
 from rejoint.records.infer import MOST, Sightings, Wishes, read_wishes
 from rejoint.records.records import Records
 from rejoint.records.scan import rows_of_part
+from rejoint.text import nearest, show
 
 #: Texts that are taken for a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")

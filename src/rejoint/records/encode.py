@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain.columns import Coded, Codes, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
-from rejoint.domain.labels import nearest, show
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
@@ -23,6 +22,7 @@ from rejoint.domain.variable import (
 from rejoint.messages import remark
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MANY, Wishes, infer_variable
+from rejoint.text import nearest, show
 
 #: Cells that are looked at together: few enough for the cache.
 BLOCK = 1 << 17

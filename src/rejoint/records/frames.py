@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
+from rejoint.text import plural
 
 _TAKEN = (
     "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a 2-D NumPy array, "

@@ -14,9 +14,9 @@ from rejoint.domain.labels import (
     natural_order,
     quantile_edges,
     representatives,
-    show,
 )
 from rejoint.domain.variable import Kind, Variable
+from rejoint.text import show
 
 
 class Wish(NamedTuple):

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Coded, Codes
 from rejoint.domain.domain import Domain, positions
-from rejoint.domain.labels import Level, nearest, show
+from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
 from rejoint.records.encode import extremes, read_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import read_wishes
+from rejoint.text import nearest, show
 
 
 def take_weight(frame: Frame, sample_weight: Any) -> tuple[Frame, NDArray[np.float64] | None]:

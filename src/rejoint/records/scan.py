@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import duration, plural
 from rejoint.records.records import Records
+from rejoint.text import duration, plural
 
 T = TypeVar("T")
 Report = Callable[[str], None]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain, positions, refuse_duplicates
-from rejoint.domain.labels import Level, is_missing, native, natural_order, nearest, show
+from rejoint.domain.labels import Level, is_missing, native, natural_order
 from rejoint.domain.variable import (
     HandleUnknown,
     Kind,
@@ -23,6 +23,7 @@ from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import Wishes, infer_variable, read_wishes
 from rejoint.records.records import Records, checked_weight
+from rejoint.text import nearest, show
 
 Ints = NDArray[np.intp]
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.domain.labels import duration
 from rejoint.solver.checkpoint import Bookmark, finished_run
 from rejoint.solver.solver import Array, Limits, Record, Run, Sized, Solver
+from rejoint.text import duration
 
 
 class Stalled(Exception):

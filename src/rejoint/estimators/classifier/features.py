@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from rejoint.domain.columns import Coded, Codes, Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import nearest, plural, quantile_edges, show
+from rejoint.domain.labels import quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import (
     by_name,
@@ -22,6 +22,7 @@ from rejoint.estimators.sklearn_input import (
 )
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records, checked_weight
+from rejoint.text import nearest, plural, show
 
 #: Different numbers above which a column is cut, and the least and largest number of bins.
 FEW, LEAST, MOST = 15, 4, 20

@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.domain.labels import plural
 from rejoint.estimation.estimate import estimate
 from rejoint.estimators.imputer.fill import (
     Cells,
@@ -28,6 +27,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.frames import refuse_sparse, take_apart
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
+from rejoint.text import plural
 
 Method = Literal["mode", "draw", "expect"]
 

@@ -8,7 +8,6 @@ from scipy import sparse
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
 from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import estimate_quietly
@@ -21,6 +20,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
 from rejoint.solver.result import FitResult
 from rejoint.solver.solver import Record
+from rejoint.text import plural
 
 Array = NDArray[np.float64]
 
