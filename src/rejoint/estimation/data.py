@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.kernels import Cells, Departures
-from rejoint.records.records import Records, merge_rows
+from rejoint.records.merge import merge_rows
+from rejoint.records.records import BaseRecords, Records, has_value
 from rejoint.records.scan import Report, Scan
-from rejoint.records.sparse import AnyRecords
 from rejoint.solver.checkpoint import Journal, digest
 
 Array = NDArray[np.float64]
@@ -50,7 +50,7 @@ class RecordProblem:
     scale = float("nan")
 
     @classmethod
-    def of(cls, records: AnyRecords, threads: int | None = None) -> "RecordProblem":
+    def of(cls, records: BaseRecords, threads: int | None = None) -> "RecordProblem":
         """Merge identical records and drop the empty ones, which say nothing."""
         merged = records.merged()
         weight = merged.sample_weight
@@ -167,7 +167,7 @@ def any_cell(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[n
         return np.asarray(codes.counts > 0)
     if isinstance(codes, Departures):
         return np.ones(len(codes), dtype=bool)
-    return np.asarray((codes >= 0).any(axis=1))
+    return has_value(codes)
 
 
 def normalise(problem: RecordProblem, factors: Array) -> Array:

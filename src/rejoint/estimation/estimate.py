@@ -31,8 +31,9 @@ from rejoint.estimation.streamed import ScanProblem, SmoothScan
 from rejoint.identifiability.concern import of_any
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import AnyRecords, read_any
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import Journal, digest
 from rejoint.solver.progress import Progress
 from rejoint.solver.result import FitResult
@@ -284,7 +285,7 @@ def estimate(
         journal, rng = open_journal(checkpoint, random_state, mark, **asked)
         with kept(journal):
             return estimate_scan(data, request, journal, rng)
-    records = read_any(data, domain=domain, sample_weight=sample_weight)
+    records = as_records(data, domain=domain, sample_weight=sample_weight)
     mark = "" if checkpoint is None else RecordProblem.of(records).fingerprint
     journal, rng = open_journal(checkpoint, random_state, mark, **asked)
     with kept(journal):
@@ -296,7 +297,7 @@ def estimate(
 
 
 def estimate_quietly(
-    records: AnyRecords,
+    records: BaseRecords,
     rank: int | Literal["auto"],
     solver: str | Em | Bayes,
     n_init: int | None,
@@ -322,7 +323,7 @@ class Request:
 
 
 def chosen_rank(
-    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
+    records: BaseRecords, request: Request, journal: Journal | None, rng: np.random.Generator
 ) -> tuple[int, "Selection | None"]:
     """The rank that was given, or the one that the records speak for, and how that came."""
     if request.rank != "auto":
@@ -340,7 +341,7 @@ def chosen_rank(
 
 
 def estimate_records(
-    records: AnyRecords, request: Request, journal: Journal | None, rng: np.random.Generator
+    records: BaseRecords, request: Request, journal: Journal | None, rng: np.random.Generator
 ) -> FitResult:
     """Estimate from records that are in memory."""
     problem = replace(RecordProblem.of(records), journal=journal)

@@ -12,7 +12,8 @@ from rejoint.factorization.problem import Array
 from rejoint.factorization.random_start import spread_model
 from rejoint.factorization.record_tables import RecordTables
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
+from rejoint.records.records import BaseRecords
+from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits, Run
@@ -57,7 +58,7 @@ class AllTables:
     order: int = 3
 
     def __post_init__(self) -> None:
-        records = read_any(self.data)
+        records = as_records(self.data)
         object.__setattr__(self, "data", records)
         size = len(records.domain)
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
@@ -69,7 +70,7 @@ class AllTables:
             )
 
     @property
-    def records(self) -> AnyRecords:
+    def records(self) -> BaseRecords:
         """The records.
 
         Examples
@@ -77,7 +78,7 @@ class AllTables:
         >>> len(AllTables([[0, 1], [1, 0]], order=2).records)
         2
         """
-        records: AnyRecords = self.data
+        records: BaseRecords = self.data
         return records
 
     @property

@@ -15,7 +15,7 @@ from rejoint.identifiability.layout import Layout, filled, of_positions
 from rejoint.identifiability.theorems import balanced
 from rejoint.marginals.marginals import Marginals
 from rejoint.records.records import Records
-from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show
 
 #: Parameters up to which exact ranks are computed on the way: some tens of milliseconds.
@@ -129,7 +129,7 @@ def proved_at_once(tables: Layout, rank: int) -> bool:
     return rank <= int(kruskal(*(1 + sum(tables.free[n] for n in group) for group in groups)))
 
 
-def of_any(records: AnyRecords, rank: int) -> Concern:
+def of_any(records: Records | SparseRecords, rank: int) -> Concern:
     """The same of sparse records, where not too many cells would have to be written out."""
     if isinstance(records, SparseRecords):
         if len(records) * len(records.domain) > DENSE:

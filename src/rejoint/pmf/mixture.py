@@ -18,7 +18,7 @@ from rejoint.queries.modes import most_probable, single_modes
 from rejoint.queries.sampling import draw_codes
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
 from rejoint.text import plural, show
 
 FloatArray = NDArray[np.float64]
@@ -713,4 +713,4 @@ class RecordAnswers(Mixture):
         return Records(self.domain, codes)
 
     def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | Cells:
-        return read_any(data, domain=self.domain).codes
+        return as_records(data, domain=self.domain).codes

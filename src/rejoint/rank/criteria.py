@@ -16,7 +16,7 @@ from rejoint.estimation.starts import CAUTIOUS, FAITHFUL, Model, grown_model, ra
 from rejoint.estimation.variational import Variational
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import Fold
-from rejoint.records.sparse import AnyRecords
+from rejoint.records.records import BaseRecords
 from rejoint.solver.checkpoint import Bookmark, Journal, finished_run
 from rejoint.solver.run import run
 from rejoint.solver.search import spread
@@ -184,7 +184,7 @@ class Chain:
     @classmethod
     def of(
         cls,
-        records: AnyRecords,
+        records: BaseRecords,
         solver: Any,
         n_init: int,
         rng: np.random.Generator,
@@ -215,7 +215,7 @@ class Chain:
         parts = [factors[self.problem.rows(n)] for n in range(len(self.problem.levels))]
         return LowRankPMF(weights, parts, self.problem.domain).sorted()
 
-    def log_prob(self, rank: int, records: AnyRecords) -> Array:
+    def log_prob(self, rank: int, records: BaseRecords) -> Array:
         """Log-probability of each of other records, under a rank that was fitted."""
         weights, factors = self.models[rank]
         levels, threads = self.problem.levels, self.problem.threads

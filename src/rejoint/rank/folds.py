@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Generic, cast
+from typing import Generic
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.records.sparse import AnyRecords, R, some
+from rejoint.records.records import BaseRecords, R
 
 Array = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ def part(records: R, folds: int, rng: np.random.Generator) -> Iterator[Fold[R]]:
     weight = records.sample_weight
     counts = copies(records) is not None
     if counts:
-        records = cast(R, records.merged())
+        records = records.merged()
         assert records.sample_weight is not None
         shares = deal(records.sample_weight, folds, rng)
     else:
@@ -69,7 +69,7 @@ def part(records: R, folds: int, rng: np.random.Generator) -> Iterator[Fold[R]]:
         yield Fold(take(records, total - held), judge, mass, mass if counts else mass**2)
 
 
-def copies(records: AnyRecords) -> int | None:
+def copies(records: BaseRecords) -> int | None:
     """How many records there are in all, where weights count copies; None where they do not.
 
     Examples
@@ -88,7 +88,7 @@ def copies(records: AnyRecords) -> int | None:
 def take(records: R, weight: Array) -> R:
     """The records of positive weight, with that weight."""
     rows = np.flatnonzero(weight > 0)
-    return some(records, rows, weight[rows])
+    return records.take(rows, weight[rows])
 
 
 def deal(copies: Array, folds: int, rng: np.random.Generator) -> Array:

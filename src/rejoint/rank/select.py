@@ -16,7 +16,8 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.criteria import Bic, Chain, Criterion, Evidence, HeldOut, Report, vanish
 from rejoint.rank.folds import copies, part
 from rejoint.rank.selection import Selection, make_words
-from rejoint.records.sparse import AnyRecords, R, read_any, some
+from rejoint.records.records import BaseRecords, R
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import Journal
 from rejoint.solver.progress import Progress
 
@@ -177,7 +178,7 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = read_any(data, domain=domain, sample_weight=sample_weight)
+    records = as_records(data, domain=domain, sample_weight=sample_weight)
     journal: Journal | None
     if isinstance(checkpoint, Journal):
         journal, rng = checkpoint, np.random.default_rng(random_state)
@@ -207,8 +208,7 @@ def select(
 def drawn(records: R, rng: np.random.Generator) -> R:
     """As many rows as the search looks at, at random."""
     rows = np.sort(rng.choice(len(records), size=MANY, replace=False))
-    weight = records.sample_weight
-    return some(records, rows, None if weight is None else weight[rows])
+    return records.take(rows)
 
 
 class Means(NamedTuple):
@@ -221,7 +221,7 @@ class Means(NamedTuple):
 
 
 def make_criterion(
-    records: AnyRecords,
+    records: BaseRecords,
     criterion: str,
     solver: Any,
     folds: int,
@@ -251,7 +251,7 @@ def make_criterion(
 
 
 def left_over(
-    records: AnyRecords,
+    records: BaseRecords,
     ranks: Sequence[int] | None,
     cap: int,
     n_init: int,
@@ -337,7 +337,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def largest_rank(records: AnyRecords) -> int:
+def largest_rank(records: BaseRecords) -> int:
     """No rank beyond is of use: the joint needs no more, or each record has its own class."""
     shape = sorted(records.domain.shape)
     cells = 1
@@ -346,13 +346,13 @@ def largest_rank(records: AnyRecords) -> int:
     return max(cells, 1)
 
 
-def size_of(records: AnyRecords) -> int:
+def size_of(records: BaseRecords) -> int:
     """Number of records; of copies, where weights count them."""
     counted = copies(records)
     return len(records) if counted is None else counted
 
 
-def only_one(records: AnyRecords, criterion: str) -> Selection:
+def only_one(records: BaseRecords, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "one record" if size_of(records) == 1 else "no more than one variable that varies"
     words = f"Rank 1: there is {why}, so that there is nothing for hidden classes to explain."

@@ -21,7 +21,7 @@ from rejoint.estimators.sklearn_input import (
     take_rows,
 )
 from rejoint.records.frames import take_apart
-from rejoint.records.records import Records, checked_weight
+from rejoint.records.records import Records, as_weight
 from rejoint.text import nearest, plural, show
 
 #: Different numbers above which a column is cut, and the least and largest number of bins.
@@ -101,10 +101,7 @@ def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
     """The weight of each row, one by default."""
     if sample_weight is None:
         return np.ones(rows)
-    weight = checked_weight(sample_weight, rows)
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
-    return weight
+    return as_weight(sample_weight, rows)
 
 
 class Targets(NamedTuple):
