@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import narrowest_dtype
 from rejoint.estimation.data import RecordProblem
-from rejoint.records.delimited import Source
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
@@ -33,6 +32,7 @@ from rejoint.records.discover import (
     summarize_file,
     summarize_frames,
 )
+from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import take_apart
 from rejoint.records.read import files_of

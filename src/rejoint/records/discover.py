@@ -11,7 +11,6 @@ from rejoint.arrays import FloatArray
 from rejoint.domain.columns import Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.records.delimited import (
-    Source,
     TextColumn,
     check_names,
     find_dialect,
@@ -20,6 +19,7 @@ from rejoint.records.delimited import (
     typed_columns,
 )
 from rejoint.records.encode import report_inferred
+from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, split_column, take_apart
 from rejoint.records.infer import MOST, ColumnSummary, Declarations, read_declarations

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rejoint.domain.domain import Domain
-from rejoint.records.delimited import Source
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
@@ -19,6 +18,7 @@ from rejoint.records.discover import (
     records_of,
     split_options,
 )
+from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records
