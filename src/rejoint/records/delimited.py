@@ -15,7 +15,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
 from rejoint.messages import remark
-from rejoint.records.fast_csv import CodedTexts, Layout, UnusualText, read_coded_texts
+from rejoint.records.fast_csv import CodedTexts, RowLayout, UnusualText, read_coded_texts
 from rejoint.records.files import Source
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST
@@ -249,7 +249,7 @@ def read_blocks(
     names, wide, where = _names(source, first, header)
     picked = wanted(names)
     columns = [TextColumn(missing) for _ in picked]
-    layout = Layout(dialect.delimiter, wide, picked)
+    layout = RowLayout(dialect.delimiter, wide, picked)
     if header is not True:
         rows = chain([first], rows)
     skip = first[0] if header is True else 0
@@ -290,7 +290,7 @@ def read_blocks(
 
 
 def _read_fast(
-    source: Source, dialect: Dialect, layout: Layout, skip: int, size: int | None
+    source: Source, dialect: Dialect, layout: RowLayout, skip: int, size: int | None
 ) -> Iterator[list[CodedTexts]]:
     """Read what can be read by a faster parser than the standard library's."""
     if dialect.comment or (size is not None and size < FEWEST_ROWS):

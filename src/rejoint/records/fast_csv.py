@@ -38,7 +38,7 @@ class CodedTexts(NamedTuple):
     codes: NDArray[np.int32]
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """How the rows of a file are written, and which of their cells are wanted."""
 
     delimiter: str
@@ -58,7 +58,7 @@ def find_engine() -> str | None:
 
 
 def read_coded_texts(
-    file: BinaryIO, encoding: str, layout: Layout, *, skip: int, size: int | None
+    file: BinaryIO, encoding: str, layout: RowLayout, *, skip: int, size: int | None
 ) -> Iterator[list[CodedTexts]]:
     r"""Read the wanted columns, some rows at a time, or raise `UnusualText`.
 
@@ -68,7 +68,7 @@ def read_coded_texts(
         Open at its beginning.
     encoding : str
         Of the text.
-    layout : Layout
+    layout : RowLayout
         Of the rows.
     skip : int
         Lines before the first row.
@@ -80,7 +80,7 @@ def read_coded_texts(
     >>> import io
     >>> text = "a,b\n" + "x,1\ny,2\nx,3\n" * 100_000
     >>> parts = read_coded_texts(
-    ...     io.BytesIO(text.encode()), "utf-8", Layout(",", 2, [0]), skip=1, size=None
+    ...     io.BytesIO(text.encode()), "utf-8", RowLayout(",", 2, [0]), skip=1, size=None
     ... )
     >>> next(parts)[0].texts
     ['x', 'y']
@@ -106,7 +106,7 @@ def read_coded_texts(
 
 
 def _read_pieces(
-    file: BinaryIO, encoding: str, layout: Layout, skip: int
+    file: BinaryIO, encoding: str, layout: RowLayout, skip: int
 ) -> Iterator[tuple[bytes, IntArray, bool]]:
     """Read rows in UTF-8 without blank lines, where each ends, and whether any is quoted."""
     decoder = codecs.getincrementaldecoder(encoding)()
@@ -150,7 +150,7 @@ def _without_lines(data: bytes, lines: int) -> bytes:
     return data[at:]
 
 
-def _cut(data: bytes, layout: Layout) -> tuple[tuple[bytes, IntArray, bool], bytes]:
+def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], bytes]:
     """Return the whole rows of a piece as `_read_pieces` does, checked, and what is left of it."""
     letters = np.frombuffer(data, dtype=np.uint8)
     newline, quotes, outside = letters == _NEWLINE, letters == _QUOTE, None
@@ -213,7 +213,7 @@ def _both(one: BoolArray, other: BoolArray | None) -> BoolArray:
     return one if other is None else one & other
 
 
-def _parse_by_pyarrow(data: bytes, layout: Layout, rows: int, quoted: bool) -> list[CodedTexts]:
+def _parse_by_pyarrow(data: bytes, layout: RowLayout, rows: int, quoted: bool) -> list[CodedTexts]:
     import pyarrow as pa
     from pyarrow import csv as arrow_csv
 
@@ -242,7 +242,7 @@ def _parse_by_pyarrow(data: bytes, layout: Layout, rows: int, quoted: bool) -> l
     return found
 
 
-def _parse_by_polars(data: bytes, layout: Layout, rows: int, quoted: bool) -> list[CodedTexts]:
+def _parse_by_polars(data: bytes, layout: RowLayout, rows: int, quoted: bool) -> list[CodedTexts]:
     import polars as pl
 
     try:
