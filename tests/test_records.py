@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint import Bin, Domain, Records, Remark, SparseRecords
-from rejoint.kernels import Cells, Departures
+from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import has_value
 from rejoint.records.sparse import DefaultCodedRecords
 
 D = Domain.of({"a": ["x", "y"], "b": 3, "c": [True, False]})
@@ -98,12 +97,12 @@ class TestMerged:
         for few, kept in ((items, rows), (40, None)):
             cells = rng.integers(0, few // 2, (rows, 2)) + np.array([0, few // 2])
             starts = np.arange(0, 2 * rows + 1, 2)
-            r = SparseRecords(domain, Cells(starts, cells.ravel(), domain.shape))
+            r = SparseRecords(domain, SparseCodes(starts, cells.ravel(), domain.shape))
             merged = r.merged()
             assert merged.sample_weight.sum() == rows
             assert len(merged) == (kept or 20 * 20)
             zeros = Domain.of({name: 2 for name in names})
-            bought = Departures(Cells(starts, 2 * cells.ravel() + 1, zeros.shape))
+            bought = DefaultCodes(SparseCodes(starts, 2 * cells.ravel() + 1, zeros.shape))
             assert len(DefaultCodedRecords(zeros, bought).merged()) == len(merged)
 
 
@@ -133,13 +132,6 @@ class TestTrusted:
         assert r.take([1], [7]).sample_weight.tolist() == [7]
         with pytest.raises(ValueError, match="one number for each of the 1 rows"):
             r.take([1], [7, 8])
-
-
-@given(records(weighted=False))
-def test_has_value(r):
-    expected = (r.codes >= 0).any(axis=1)
-    for dtype in (np.int8, np.int16, np.int32):
-        assert np.array_equal(has_value(r.codes.astype(dtype)), expected)
 
 
 class TestMarginal:

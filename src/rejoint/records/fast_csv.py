@@ -238,7 +238,11 @@ def _parse_by_pyarrow(data: bytes, layout: RowLayout, rows: int, quoted: bool) -
     found = []
     for name in kept:
         column = table[name].combine_chunks().dictionary_encode()
-        found.append(CodedTexts(column.dictionary.to_pylist(), np.from_dlpack(column.indices)))
+        found.append(
+            CodedTexts(
+                column.dictionary.to_pylist(), np.from_dlpack(column.indices).astype(np.int32)
+            )
+        )
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
@@ -89,30 +89,6 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
     own: Codes = codes.astype(dtype, order="C", copy=codes.flags.writeable)
     own.setflags(write=False)
     return own
-
-
-def has_value(codes: Codes) -> BoolArray:
-    """Return whether anything is observed of each row.
-
-    Examples
-    --------
-    >>> has_value(np.array([[0, -1], [-1, -1]]))
-    array([ True, False])
-    """
-    codes = np.ascontiguousarray(codes)
-    size = codes.shape[1] * codes.itemsize
-    if not size:
-        return np.zeros(len(codes), dtype=bool)
-    # Missing values are -1, so that several of them are one wider -1.
-    wide = codes.view(f"i{next(width for width in (8, 4, 2, 1) if size % width == 0)}")
-    empty = np.flatnonzero(wide[:, 0] == -1)
-    if 2 * len(empty) > len(codes):
-        return np.asarray((wide != -1).any(axis=1))
-    for n in range(1, wide.shape[1]):
-        empty = empty[wide[empty, n] == -1]
-    found = np.ones(len(codes), dtype=bool)
-    found[empty] = False
-    return found
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:

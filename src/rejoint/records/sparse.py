@@ -21,7 +21,7 @@ from rejoint.domain.variable import (
     check_handle_unknown,
     encode_column,
 )
-from rejoint.kernels import Cells, Departures
+from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import Declarations, infer_variable, read_declarations
@@ -82,7 +82,7 @@ class ColumnCells:
 
 def cells_of(
     made: ColumnCells, rows: int, columns: Iterable[ObservedColumn]
-) -> tuple[Domain, Cells]:
+) -> tuple[Domain, SparseCodes]:
     """Read all columns, and put what is observed together record by record.
 
     Examples
@@ -109,7 +109,7 @@ def cells_of(
     )
     order = np.argsort(row, kind="stable")  # keeps the order of the variables
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
-    return domain, Cells(starts, cell[order], domain.shape)
+    return domain, SparseCodes(starts, cell[order], domain.shape)
 
 
 def columns_of_matrix(
@@ -231,7 +231,7 @@ class SparseRecords(BaseRecords):
     ----------
     domain : Domain
         The variables.
-    codes : Cells
+    codes : SparseCodes
         The observed cells, record after record.
     sample_weight : array of float, shape (rows,), optional
         How many times each record counts.
@@ -248,7 +248,7 @@ class SparseRecords(BaseRecords):
     -     4
     """
 
-    codes: Cells
+    codes: SparseCodes
 
     def __post_init__(self) -> None:
         if self.codes.levels != self.domain.shape:
@@ -294,7 +294,7 @@ class SparseRecords(BaseRecords):
         (1, 2)
         """
         if isinstance(data, Records):
-            cells = Cells.of_codes(data.codes, data.domain.shape)
+            cells = SparseCodes.of_codes(data.codes, data.domain.shape)
             data = cls._trusted(data.domain, cells, data.sample_weight)
         if isinstance(data, SparseRecords):
             found = data if domain is None or domain == data.domain else _recode(data, domain)
@@ -389,7 +389,7 @@ class SparseRecords(BaseRecords):
         few = self.project(names).to_records()
         return few.marginal(few.names)
 
-    def _merge(self) -> tuple[Cells, FloatArray]:
+    def _merge(self) -> tuple[SparseCodes, FloatArray]:
         """Merge records of few cells: longer ones are hardly ever alike."""
         mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
         counts, starts = self.codes.counts, self.codes.starts[:-1]
@@ -418,15 +418,15 @@ class DefaultCodedRecords(SparseRecords):
 
     Examples
     --------
-    >>> cells = Cells(np.array([0, 1, 1]), np.array([3]), (2, 2))
-    >>> DefaultCodedRecords(Domain.of_shape([2, 2]), Departures(cells)).to_records().codes
+    >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
+    >>> DefaultCodedRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
     array([[0, 1],
            [0, 0]], dtype=int16)
     """
 
-    codes: Departures  # type: ignore[assignment]
+    codes: DefaultCodes  # type: ignore[assignment]
 
-    def _merge(self) -> tuple[Departures, FloatArray]:  # type: ignore[override]
+    def _merge(self) -> tuple[DefaultCodes, FloatArray]:  # type: ignore[override]
         keys = self.codes.keys()
         row = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first one
         place = {key: n for n, key in enumerate(sorted(row))}
