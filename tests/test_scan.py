@@ -169,13 +169,13 @@ def test_packs_of_many_levels(tmp_path):
 
 def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     # Bins of a sample of 2,000 of 20,000 numbers: shares off by sqrt(.1 * .9 / 2000) = .007.
-    for module in (sightings, rj.records.delimited, rj.records.finding):
+    for module in (sightings, rj.records.delimited, rj.records.discover):
         monkeypatch.setattr(module, "MOST", 2000)
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000)
     (tmp_path / "a.csv").write_text("a\n" + "\n".join(map(repr, values.tolist())) + "\n")
     pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
-    monkeypatch.setattr(rj.records.finding, "CHUNK", 5000)
+    monkeypatch.setattr(rj.records.discover, "CHUNK", 5000)
     for name in ("a.csv", "a.parquet"):
         with pytest.warns(rj.Remark, match="binned by quantiles"):
             scan = rj.scan(tmp_path / name, size=5000)

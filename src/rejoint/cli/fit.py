@@ -193,8 +193,8 @@ def command(
     "duckdb:SELECT ..."; a folder or "a/*.parquet" is all of its files. Ctrl-C ends the fit and
     keeps the best model so far (exit code 3).
     """
-    from rejoint.domain.labels import plural
     from rejoint.pmf.pmf import LowRankPMF
+    from rejoint.text import plural
 
     if as_json and output == "-":
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
@@ -316,7 +316,7 @@ def _notes(
 
 def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> None:
     from rejoint.cli.forecast import forecast
-    from rejoint.domain.labels import duration
+    from rejoint.text import duration
 
     found = forecast(records, rank, solver)
     if as_json:

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from rejoint.cli.group import in_options
 from rejoint.cli.output import classes, clean
-from rejoint.domain.labels import plural
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
+from rejoint.text import plural
 
 STYLE = """
 :root{color-scheme:light dark;--ink:#1f2933;--soft:#5f6b76;--faint:#8a95a0;--paper:#fff;

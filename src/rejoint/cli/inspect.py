@@ -110,7 +110,7 @@ def _plain(
 
 
 def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
-    from rejoint.domain.labels import plural
+    from rejoint.text import plural
 
     behind = origin(notes)
     click.echo(

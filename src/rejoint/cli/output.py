@@ -79,7 +79,7 @@ def show_table(
 
 def show_columns(records: "Records", source: str) -> None:
     """Print what was made of the columns, before anything long begins."""
-    from rejoint.domain.labels import plural
+    from rejoint.text import plural
 
     share = float((records.codes < 0).mean()) if records.codes.size else 0.0
     weight = records.sample_weight

@@ -5,7 +5,7 @@ from typing import Any
 
 from rejoint.datasets.catalog import MOVIELENS, load_columns
 from rejoint.datasets.parse import Backend, as_frame
-from rejoint.domain.labels import nearest
+from rejoint.text import nearest
 
 
 def movielens(

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from rejoint.datasets.catalog import load_columns
 from rejoint.datasets.parse import Backend, Columns, as_frame
-from rejoint.domain.labels import nearest
+from rejoint.text import nearest
 
 
 class _Recipe(NamedTuple):

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Bin, Level, nearest, show
+from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
+from rejoint.text import nearest, show
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,10 @@ from rejoint.domain.labels import (
     is_number,
     label_array,
     native,
-    nearest,
     place_among,
-    show,
 )
 from rejoint.messages import remark
+from rejoint.text import nearest, show
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -42,7 +41,7 @@ class Unknown(NamedTuple):
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest of int16 and int32 that counts the levels.
+    """Return the type of the codes of records in memory: int16, or int32 for many levels.
 
     Examples
     --------
@@ -50,6 +49,17 @@ def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
     ('int16', 'int32')
     """
     return np.int16 if most_levels <= np.iinfo(np.int16).max else np.int32
+
+
+def narrowest_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
+    """Return the narrowest type of so many codes, in which records are stored and sent.
+
+    Examples
+    --------
+    >>> narrowest_dtype(5).__name__, narrowest_dtype(1000).__name__
+    ('int8', 'int16')
+    """
+    return np.int8 if most_levels <= np.iinfo(np.int8).max else code_dtype(most_levels)
 
 
 def unknown_error(name: str, levels: tuple[Level, ...], unknown: Unknown) -> ValueError:

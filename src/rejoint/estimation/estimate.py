@@ -13,7 +13,6 @@ import numpy as np
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.effective_draws import describe_effective_draws
 from rejoint.estimation.em import Em
@@ -29,14 +28,16 @@ from rejoint.messages import remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import AnyRecords, read_any
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
 from rejoint.solver.session import Progress, Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.rank.selection import Selection
@@ -128,13 +129,13 @@ def estimate(
     True
     """
     request = Request(rank, solver, smooth, start, n_init, policy)
-    source: Scan | AnyRecords
+    source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = read_any(data, domain=domain, sample_weight=sample_weight)
+        source = as_records(data, domain=domain, sample_weight=sample_weight)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     kept, rng = open_checkpoint(checkpoint, random_state, partial(fingerprint, source), **asked)
     with Progress(progress) as report:
@@ -154,14 +155,14 @@ class Request:
     policy: Policy = DEFAULT
 
 
-def fingerprint(source: Scan | AnyRecords) -> str:
+def fingerprint(source: Scan | BaseRecords) -> str:
     """What tells the data of a checkpoint from others."""
     if isinstance(source, Scan):
         return digest(source.stamp, source.names, source.domain.shape)
     return InMemory.of(source).fingerprint
 
 
-def _estimate(source: Scan | AnyRecords, request: Request, session: Session) -> FitResult:
+def _estimate(source: Scan | BaseRecords, request: Request, session: Session) -> FitResult:
     with open_data(source, session, request.policy) as (data, observed):
         result = fit_data(data, request, session)
     rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
@@ -173,8 +174,8 @@ def _estimate(source: Scan | AnyRecords, request: Request, session: Session) -> 
 
 @contextmanager
 def open_data(
-    source: Scan | AnyRecords, session: Session, policy: Policy
-) -> Iterator[tuple[Data, AnyRecords | None]]:
+    source: Scan | BaseRecords, session: Session, policy: Policy
+) -> Iterator[tuple[Data, BaseRecords | None]]:
     """Data of any source, and records that show which values are observed together."""
     if not isinstance(source, Scan):
         yield InMemory.of(source), source

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.model import FloatArray
-from rejoint.records.records import Records, merge_rows
+from rejoint.records.merge import merge_rows
+from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -93,7 +94,7 @@ class Survey:
     @property
     def sample(self) -> Records:
         """The records of the sample."""
-        return Records(self.domain, self.codes, self.weight)
+        return Records._trusted(self.domain, self.codes, self.weight)
 
     @property
     def records(self) -> Records | None:
@@ -101,7 +102,7 @@ class Survey:
         if self.held is None:
             return None
         codes, weight = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
-        return Records(self.domain, codes, weight)
+        return Records._trusted(self.domain, codes, weight)
 
     @property
     def observed(self) -> Records | None:

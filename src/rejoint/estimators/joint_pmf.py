@@ -24,8 +24,8 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.frames import Backend, choose_backend
-from rejoint.records.records import Records
-from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.records.records import BaseRecords, Records
+from rejoint.records.sparse import SparseRecords
 from rejoint.solver.result import FitResult
 
 
@@ -224,7 +224,7 @@ class Judgements:
         return float(price(mass) * free - 2.0 * fitted)
 
 
-def mean(values: Array, records: AnyRecords) -> float:
+def mean(values: Array, records: BaseRecords) -> float:
     """Weighted mean over records; those without weight do not count, even at -inf."""
     weight = weights_of(records)
     used = weight > 0
@@ -236,7 +236,7 @@ FILLED = 5.0
 
 
 def fit_tables(
-    records: AnyRecords,
+    records: BaseRecords,
     rank: int | Literal["auto"],
     solver: Any,
     order: int | Literal["auto"],
@@ -256,7 +256,7 @@ def fit_tables(
     return replace(result, choice=" ".join(said), log_likelihood=log_likelihood(records, result))
 
 
-def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
+def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     """Three variables a table, four where the rank needs it and the tables would be filled.
 
     Pairs never determine the hidden classes; larger tables say more of them but hold fewer
@@ -290,20 +290,20 @@ def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
     )
 
 
-def observed_share(records: AnyRecords) -> float:
+def observed_share(records: BaseRecords) -> float:
     """Cells that are observed, out of all."""
     if isinstance(records, SparseRecords):
         return records.codes.size / max(len(records) * len(records.domain), 1)
     return float((records.codes >= 0).mean())
 
 
-def mean_weight(records: AnyRecords) -> float:
+def mean_weight(records: BaseRecords) -> float:
     """Average weight of a record."""
     weight = records.sample_weight
     return 1.0 if weight is None else float(weight.mean())
 
 
-def count_filled(records: AnyRecords, order: int) -> Marginals:
+def count_filled(records: BaseRecords, order: int) -> Marginals:
     """All tables of an order, but for those that no record fills; these are said."""
     tables = Marginals.count(records, order=order)
     there = np.asarray(tables.totals) > 0
@@ -317,7 +317,7 @@ def count_filled(records: AnyRecords, order: int) -> Marginals:
     return Marginals.count(records, subsets=kept)
 
 
-def log_likelihood(records: AnyRecords, result: FitResult) -> float:
+def log_likelihood(records: BaseRecords, result: FitResult) -> float:
     """Log-likelihood of the records under the model found."""
     logs = result.pmf.log_prob(records)
     weight = records.sample_weight
@@ -511,7 +511,7 @@ class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  
         self._stream = stream
         return self
 
-    def _fit_records(self, records: AnyRecords) -> FitResult:
+    def _fit_records(self, records: BaseRecords) -> FitResult:
         rng = generator(self.random_state)
         if from_records(self.solver):
             return estimate(

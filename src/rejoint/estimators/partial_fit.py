@@ -19,8 +19,7 @@ from rejoint.estimation.data import Array, RecordProblem, normalise
 from rejoint.estimation.em import Em, rescale
 from rejoint.estimation.priors import first_strengths
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.records import Records
-from rejoint.records.sparse import AnyRecords
+from rejoint.records.records import BaseRecords, Records
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits, Record
 
@@ -191,7 +190,7 @@ def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF
     return LowRankPMF(weights, parts, problem.domain)
 
 
-def weights_of(records: AnyRecords) -> Array:
+def weights_of(records: BaseRecords) -> Array:
     """The weight of each record."""
     weight = records.sample_weight
     return np.ones(len(records)) if weight is None else weight

@@ -9,12 +9,14 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from rejoint.domain.domain import Domain
-from rejoint.records.frames import refuse_sparse, take_apart
-from rejoint.records.records import Records, checked_weight
-from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
+from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.records import Records, as_part_weight
+from rejoint.records.sparse import SparseRecords, as_records
 
 
-def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> AnyRecords:
+def read(
+    estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool
+) -> Records | SparseRecords:
     """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``.
 
     Columns of arrays and frames are checked against the fit by scikit-learn's rules. Records,
@@ -22,7 +24,7 @@ def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> A
     """
     domain = None if reset else estimator.pmf_.domain
     if isinstance(X, SparseRecords) or by_name(X):
-        records = read_any(X, domain=domain, sample_weight=sample_weight)
+        records = as_records(X, domain=domain, sample_weight=sample_weight)
         if reset:
             estimator.n_features_in_ = len(records.names)
             estimator.feature_names_in_ = np.array(records.names, dtype=object)
@@ -51,7 +53,7 @@ def is_frame(X: Any) -> bool:
 
 def checked_array(X: Any) -> Any:
     """An array as it is; refused in scikit-learn's words if it cannot be one of records."""
-    refuse_sparse(X)
+    refuse_non_table(X)
     array = check_array(X, dtype=None, ensure_all_finite=False)
     # A list of rows keeps its own cells: as an array, numbers among text would become text.
     return X if isinstance(X, list | tuple) else array
@@ -68,7 +70,7 @@ def without_idle(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Without the rows of weight zero, so that levels which only they have are none."""
     if sample_weight is None:
         return X, sample_weight
-    weight = checked_weight(sample_weight, len(X))
+    weight = as_part_weight(sample_weight, len(X))
     rows = np.flatnonzero(weight)
     if len(rows) in (0, len(weight)):  # none at all is refused later on
         return X, weight

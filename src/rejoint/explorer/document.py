@@ -15,7 +15,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
 
 FloatArray = NDArray[np.float64]
 
@@ -51,7 +51,7 @@ def pair_fit(
     >>> fit["checked"], fit["tables"][0]["distance"] < 0.05
     (28, True)
     """
-    records = data if isinstance(data, Scan) else read_any(data, domain=pmf.domain)
+    records = data if isinstance(data, Scan) else as_records(data, domain=pmf.domain)
     pairs = list(combinations(range(len(pmf.domain)), 2))
     if not pairs:
         return None

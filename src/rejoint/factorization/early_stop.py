@@ -14,7 +14,6 @@ from math import prod
 
 import numpy as np
 
-from rejoint.domain.labels import plural
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -28,6 +27,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Record, Run, Stop
+from rejoint.text import plural
 
 #: Classes of each member: on Adult more are no better, and fewer are (80: by a twentieth).
 CLASSES = 320

@@ -7,7 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.bounds import kruskal
 from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import (
@@ -18,8 +17,9 @@ from rejoint.identifiability.layout import (
 from rejoint.identifiability.theorems import split_evenly
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
-from rejoint.records.records import Records
-from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.records.records import BaseRecords, Records
+from rejoint.records.sparse import SparseRecords
+from rejoint.text import plural, show
 
 Mask = NDArray[np.bool_]
 
@@ -86,7 +86,7 @@ def assess_tables(marginals: Marginals, rank: int) -> Assessment:
     return Assessment(_join(found.text, tables.apart_text if few else ""), found.serious)
 
 
-def assess_records(records: AnyRecords, rank: int) -> Assessment:
+def assess_records(records: BaseRecords, rank: int) -> Assessment:
     """Say what records leave undetermined: the sets of variables observed together are its tables.
 
     Examples
@@ -100,6 +100,8 @@ def assess_records(records: AnyRecords, rank: int) -> Assessment:
         if len(records) * len(records.domain) > MOST_DENSE_CELLS:
             return Assessment()
         records = records.to_records()
+    if not isinstance(records, Records):  # default-coded records are complete
+        return _assess_complete_records(records.domain, rank)
     observed = np.asarray(records.codes >= 0)
     if observed.all(axis=1).any():
         return _assess_complete_records(records.domain, rank)

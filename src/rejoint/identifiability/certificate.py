@@ -8,13 +8,13 @@ from math import comb
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.jacobian import LocalIdentifiability, alike_classes, jacobian
 from rejoint.identifiability.jacobian_rank import RESOLVED_SHARE, scale_columns
 from rejoint.identifiability.layout import Groups, Subsets, TableLayout, read_layout
 from rejoint.identifiability.theorems import Splits, find_groupings, split_evenly
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.tables import khatri_rao
+from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import show
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import show
 
 Array = NDArray[np.float64]
 

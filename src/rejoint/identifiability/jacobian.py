@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.jacobian_rank import (
     PRIMES,
     RESOLVED_SHARE,
@@ -30,6 +29,7 @@ from rejoint.identifiability.jacobian_rank import (
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.marginals.subsets import in_words
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
 Verdict = tuple[bool | None, bool | None]  # on the parameters, and on the joint

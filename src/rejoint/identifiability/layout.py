@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
+from rejoint.text import plural, show
 
 Levels = Sequence[int] | Domain | Marginals
 Subsets = Sequence[Sequence[Any] | str]

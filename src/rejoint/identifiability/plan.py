@@ -9,11 +9,11 @@ import numpy as np
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.identifiability.jacobian import LocalIdentifiability, generic_ranks, jacobian
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order, random_cover
+from rejoint.text import plural
 
 #: Sets of tables of one size that are tried.
 MOST_TRIES = 40

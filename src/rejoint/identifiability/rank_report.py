@@ -6,7 +6,6 @@ from math import prod
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.identifiability.bounds import RankBound
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.identifiability.theorems import (
@@ -17,6 +16,7 @@ from rejoint.identifiability.theorems import (
     single_table_bounds,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
+from rejoint.text import plural, show
 
 _BASIS = "What a result rests on: print(report[name])."
 

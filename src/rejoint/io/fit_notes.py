@@ -75,12 +75,11 @@ def fit_notes(
             for names, total in zip(tables.subsets, totals, strict=True)
         ]
     if result is not None:
-        ended = any(run.reason == "interrupted" for run in result.starts)
         value = result.log_likelihood
         notes |= {
             "choice": result.choice or None,
             "stop": result.stop,
-            "interrupted": ended or None,
+            "interrupted": result.interrupted or None,
             "log_likelihood": value if isfinite(value) else None,
             "rank_curve": _curve(result),
         }

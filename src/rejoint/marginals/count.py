@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.records.records import Records, merge_rows
+from rejoint.records.merge import merge_rows
+from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
+from rejoint.records.sparse import SparseRecords, as_records
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -27,7 +28,7 @@ MERGE = 4
 FULL = 16
 
 
-def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[AnyRecords]:
+def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[BaseRecords]:
     """Give the data as Records (or SparseRecords), one after another, all over the same domain.
 
     An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
@@ -40,7 +41,7 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     [2]
     """
     if not isinstance(data, Iterator):
-        yield read_any(data, domain=domain, sample_weight=sample_weight)
+        yield as_records(data, domain=domain, sample_weight=sample_weight)
         return
     if sample_weight is not None:
         raise ValueError(
@@ -57,11 +58,11 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
         )
     domain = first.domain if domain is None else domain
     for chunk in chain([first], data):
-        yield read_any(chunk, domain=domain)
+        yield as_records(chunk, domain=domain)
 
 
 def count_all(
-    chunks: Iterable[AnyRecords], subsets: tuple[Subset, ...], threads: int | None
+    chunks: Iterable[BaseRecords], subsets: tuple[Subset, ...], threads: int | None
 ) -> Array:
     """Add up the tables of all chunks (at least one), flat.
 
@@ -107,7 +108,7 @@ def count_scan(
     return total
 
 
-def _count_one(records: AnyRecords, subsets: tuple[Subset, ...], threads: int) -> Array:
+def _count_one(records: BaseRecords, subsets: tuple[Subset, ...], threads: int) -> Array:
     levels, size = records.domain.shape, len(records)
     alike = len(subsets) > len(levels) and MERGE * prod(n + 1 for n in levels) <= size
     if isinstance(records, SparseRecords):

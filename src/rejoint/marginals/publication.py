@@ -28,9 +28,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level, natural_order, nearest, show
+from rejoint.domain.labels import Level, natural_order
 from rejoint.marginals.labelled_table import TOTALS, VALUE_NAMES, LabelledTable, split_totals
-from rejoint.records.delimited import Dialect, Source, find_dialect, read_rows
+from rejoint.records.delimited import Dialect, find_dialect, read_rows
+from rejoint.records.files import Source
+from rejoint.text import nearest, show
 
 #: What offices write in place of a number that they keep to themselves.
 SUPPRESSED = frozenset(

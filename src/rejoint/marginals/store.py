@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.kernels import table_sizes
 from rejoint.marginals.labelled_table import names_of
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_table
+from rejoint.text import plural
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]

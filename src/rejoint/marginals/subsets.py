@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
+from rejoint.text import plural
 
 Subset = tuple[int, ...]
 

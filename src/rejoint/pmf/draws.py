@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.domain.labels import plural, show
 from rejoint.io.model_file import MOST_FACTORS
 from rejoint.queries.evidence import (
     Given,
@@ -20,6 +19,7 @@ from rejoint.queries.evidence import (
     read_evidence,
 )
 from rejoint.queries.tables import joint_table
+from rejoint.text import plural, show
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.domain.labels import plural, show
 from rejoint.io.model_file import SavedModel, read_saved, write_model
 from rejoint.language.query import Query
 from rejoint.messages import remark
@@ -25,7 +24,8 @@ from rejoint.queries.sampling import draw_codes
 from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
+from rejoint.text import plural, show
 
 if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
@@ -537,7 +537,9 @@ class LowRankPMF:
         >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
         array([0.0005, 0.0104])
         """
-        return record_log_prob(self.weights, self.factors, read_any(data, domain=self.domain).codes)
+        return record_log_prob(
+            self.weights, self.factors, as_records(data, domain=self.domain).codes
+        )
 
     def classes(self, data: Any) -> FloatArray:
         """Return the posterior of the hidden class of each record; missing values are summed out.
@@ -564,7 +566,7 @@ class LowRankPMF:
         array([[0.9, 0.1],
                [0.5, 0.5]])
         """
-        codes = read_any(data, domain=self.domain).codes
+        codes = as_records(data, domain=self.domain).codes
         out = np.empty((len(codes), self.rank))
         impossible: list[int] = []
         for rows, logs, out[rows] in posteriors(self.weights, self.factors, codes):

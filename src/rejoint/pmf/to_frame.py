@@ -6,10 +6,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Bin, Level, show
+from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
 from rejoint.queries.modes import Found
 from rejoint.records.frames import Backend, choose_backend
+from rejoint.text import show
 
 FloatArray = NDArray[np.float64]
 

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import plural, show
 from rejoint.marginals.marginals import Marginals
 from rejoint.population.targets import (
     Counts,
@@ -16,6 +15,7 @@ from rejoint.population.targets import (
     population_size,
 )
 from rejoint.records.records import Records
+from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
 

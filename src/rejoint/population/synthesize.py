@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.check import whole
-from rejoint.domain.labels import plural
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.population.anneal import exchange_values, swap_rows
@@ -20,6 +19,7 @@ from rejoint.population.targets import (
     population_size,
 )
 from rejoint.records.records import Records
+from rejoint.text import plural
 
 Array = NDArray[np.float64]
 

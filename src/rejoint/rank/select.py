@@ -27,7 +27,7 @@ from rejoint.rank.selection import (
     search_ranks,
     smallest_best,
 )
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Progress, Session
@@ -114,7 +114,7 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = InMemory.of(read_any(data, domain=domain, sample_weight=sample_weight))
+    records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
     asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint, random_state, lambda: records.fingerprint, n_init=n_init, **asked

@@ -2,7 +2,7 @@
 
 records    Records: codes, domain, weights
 frames     any frame, array, list or dict taken apart into named columns
-wishes     what the user said about columns
+declarations     what the user said about columns
 inference  the variable behind a column, where nobody declared it
 matrices   arrays of numbers read all at once
 reading    all together: every column read, its variable found, its cells encoded

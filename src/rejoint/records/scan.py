@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import duration, plural
+from rejoint.domain.variable import narrowest_dtype
 from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
+from rejoint.text import duration, plural
 
 T = TypeVar("T")
 Report = Callable[[str], None]
@@ -97,6 +98,12 @@ class Scan:
     def __repr__(self) -> str:
         size = "" if self.rows is None else f"{plural(self.rows, 'row')}, "
         return f"Scan of {self.source}: {size}{plural(len(self.domain), 'variable')}"
+
+    def _why_no_table(self) -> str:
+        return (
+            f"{self!r} is read part by part, which Marginals.count and estimate can do with; all "
+            "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+        )
 
     def __iter__(self) -> Iterator[Records]:
         """Iterate over the parts, from the beginning."""
@@ -184,7 +191,7 @@ def pack(
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
-    kind = narrowest(max(scan.domain.shape, default=1))
+    kind = narrowest_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = False
     with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
@@ -260,18 +267,7 @@ def _parts(
                 mass: NDArray[Any] | None = None
                 if weights is not None:
                     mass = np.fromfile(weights, np.float64, count)
-                yield Records(domain, cells, mass)
+                yield Records._trusted(domain, cells, mass)
         finally:
             if weights is not None:
                 weights.close()
-
-
-def narrowest(levels: int) -> type[np.signedinteger[Any]]:
-    """The narrowest type of codes of so many levels.
-
-    Examples
-    --------
-    >>> narrowest(5).__name__, narrowest(1000).__name__
-    ('int8', 'int16')
-    """
-    return np.int8 if levels <= 127 else np.int16 if levels <= 32_767 else np.int32

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from rejoint.domain.labels import plural
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy

@@ -11,7 +11,7 @@ from sklearn.utils.validation import validate_data
 
 from rejoint.domain.columns import Coded, Codes, Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import nearest, plural, quantile_edges, show
+from rejoint.domain.labels import quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import (
     by_name,
@@ -21,7 +21,8 @@ from rejoint.estimators.sklearn_input import (
     take_rows,
 )
 from rejoint.records.frames import take_apart
-from rejoint.records.records import Records, checked_weight
+from rejoint.records.records import Records, as_weight
+from rejoint.text import nearest, plural, show
 
 #: Different numbers above which a column is cut, and the least and largest number of bins.
 FEW, LEAST, MOST = 15, 4, 20
@@ -100,10 +101,7 @@ def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
     """The weight of each row, one by default."""
     if sample_weight is None:
         return np.ones(rows)
-    weight = checked_weight(sample_weight, rows)
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
-    return weight
+    return as_weight(sample_weight, rows)
 
 
 class Targets(NamedTuple):

@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.check import whole
-from rejoint.domain.labels import plural
 from rejoint.estimation.data import Array
 from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import estimate
@@ -24,6 +23,7 @@ from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.solver import Run
+from rejoint.text import plural
 
 #: Parts that records are held out in, and cells learnt from, of different records, that are enough:
 #: of large tables, fewer parts have to do.

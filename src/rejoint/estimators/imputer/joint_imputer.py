@@ -7,7 +7,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.domain.labels import plural
 from rejoint.estimation.estimate import estimate
 from rejoint.estimators.imputer.fill import (
     Cells,
@@ -25,9 +24,10 @@ from rejoint.estimators.predictive import predictive, spread
 from rejoint.estimators.sklearn_input import generator, read
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.frames import refuse_sparse, take_apart
+from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
+from rejoint.text import plural
 
 Method = Literal["mode", "draw", "expect"]
 
@@ -139,7 +139,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         array(['a', 0], dtype=object)
         """
         self._checked_method()
-        refuse_sparse(X)  # every cell is to be filled
+        refuse_non_table(X)  # every cell is to be filled
         records = read(self, X, sample_weight, reset=True)
         assert isinstance(records, Records)
         rng = generator(self.random_state)

@@ -8,7 +8,6 @@ from scipy import sparse
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
 from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import estimate_quietly
@@ -18,9 +17,11 @@ from rejoint.estimators.recommender.ratings import Cells, RatingLevels
 from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
+from rejoint.records.records import BaseRecords
+from rejoint.records.sparse import DefaultCodedRecords, SparseRecords
 from rejoint.solver.result import FitResult
 from rejoint.solver.solver import Record
+from rejoint.text import plural
 
 Array = NDArray[np.float64]
 
@@ -109,7 +110,7 @@ def predictive(result: FitResult) -> LowRankPMF:
     return LowRankPMF.average(draws[::step])
 
 
-def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
+def records_of(evidence: Evidence, domain: Domain) -> BaseRecords:
     """Evidence as records: by what is observed, or by what is done where all else is not."""
     cells = sparse.csr_array(evidence.cells)
     cells.sum_duplicates()  # in order
@@ -118,6 +119,6 @@ def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
         return SparseRecords(domain, kernels.SparseCodes(cells.indptr, cells.indices, domain.shape))
     done = sparse.csr_array(cells > 0)  # and not what is undone by it
     done.sort_indices()
-    return DepartingRecords(
+    return DefaultCodedRecords(
         domain, kernels.DefaultCodes(kernels.SparseCodes(done.indptr, done.indices, domain.shape))
     )

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoint.domain.labels import native, nearest, show
+from rejoint.domain.labels import native
 from rejoint.messages import remark
 from rejoint.records.sparse import SparseRecords
+from rejoint.text import nearest, show
 
 Array = NDArray[np.float64]
 
