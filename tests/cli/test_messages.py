@@ -1,12 +1,17 @@
-"""Messages that name an argument or a call of Python: the command line says them in its own terms."""
+"""Messages that name an argument or a function: the command line names its own options."""
 
+import copy
 import json
+import pickle
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import rejoint as rj
+from rejoint.cli.group import in_options
+from rejoint.messages import join_messages
 
 FILES = {
     "ages.csv": "age,sex\n" + "".join(f"{a},f\n" for a in range(60)),
@@ -64,7 +69,7 @@ SAID = [
     ),
     (
         ["fit-tables", "one.csv", "other.csv", "-o", "x", "--rank", "1"],
-        "That is the worst of them; rejoint inspect shows more. A fit finds a compromise.",
+        "That is the worst of them; rejoint fit-tables --json lists all. A fit finds a compromise.",
     ),
     (
         ["identify", "--levels", "3,3,3,3,3,3,3,3,3,3", "--rank", "30"],
@@ -116,3 +121,24 @@ def test_notes_of_a_fit_are_in_the_terms_of_the_command(spoilt, run):
     run("report", "notes.rejoint", "-o", "notes.html")
     assert "--solver ml was asked for." in (spoilt / "notes.html").read_text()
     assert json.loads(result.stdout)["choice"]
+
+
+def test_the_text_for_python_stays(spoilt):
+    with pytest.raises(ValueError, match=r"or say delimiter=\.$") as caught:
+        rj.read(spoilt / "ragged.csv")
+    assert caught.value.args[0].fields["line"] == 3
+    with pytest.raises(KeyError, match="kinds, levels or bins speak of 'agee', but the columns"):
+        rj.read(spoilt / "ages.csv", kinds={"agee": "ordinal"})
+    bins = "Say bins={'age': 5} for another number of bins, bins={'age': [...]} for edges of your "
+    with pytest.warns(rj.Remark, match=re.escape(bins + "own, bins={'age': None} to keep")):
+        rj.read(spoilt / "ages.csv")
+
+
+def test_messages_survive_pickling_and_joining():
+    said = rj.identifiability.report([3] * 10, order=3, rank=30).verdict
+    again = pickle.loads(pickle.dumps(join_messages(["First.", said, "{last}"])))
+    assert again == f"First. {said} {{last}}"
+    assert "identifiability.jacobian decides it locally" in again
+    assert "rejoint identify --local decides it locally. {last}" in in_options(again)
+    assert in_options("<" + said + ">").endswith("rejoint identify --local decides it locally.>")
+    assert copy.deepcopy(said) == said

@@ -28,6 +28,7 @@ from rejoint.cli.output import (
     size,
     write_saved,
 )
+from rejoint.messages import join_messages
 
 if TYPE_CHECKING:
     from rejoint.records.records import Records
@@ -227,7 +228,7 @@ def command(
         pmf = predictive(result)
     if not draws:
         pmf = LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
-    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
+    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     room = write_saved(output, pmf, notes)
     if as_json:
         found = {"rank": pmf.rank, "parameters": _size(pmf), "draws": len(pmf.draws)}

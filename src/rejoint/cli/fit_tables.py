@@ -8,7 +8,7 @@ import click
 from rejoint.cli.group import ENDED, FAR, in_options
 from rejoint.cli.options import as_json, output_option, seed_option
 from rejoint.cli.output import check_place, clean, echo_json, show_table, write_saved
-from rejoint.messages import Remark
+from rejoint.messages import Remark, join_messages
 
 if TYPE_CHECKING:
     from rejoint.marginals.compare import Fits
@@ -126,7 +126,7 @@ def command(
         seed=seed,
         fit=fit_note(marginals, fits),
     )
-    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
+    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     write_saved(output, result.pmf, notes)
     _say(marginals, fits, output, notes, as_json)
     if notes.get("interrupted"):

@@ -1,7 +1,6 @@
 """Commands that are imported when they are asked for; errors and remarks in words."""
 
 import os
-import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,45 +10,48 @@ from typing import Any
 
 import click
 
-from rejoint.messages import Remark
+from rejoint.messages import Message, Name, PythonOnly, Remark, Term
 
-_SWAPS = [
-    (r"bins=\{'([^']*)': (\d+)\}", r"--bins '\1=\2'"),
-    (r"bins=\{'([^']*)': \[\.\.\.\]\}", r"--bins '\1=0,10,20'"),
-    (r"bins=\{'([^']*)': None\}", r"--bins '\1=none'"),
-    (r"\bheader=\[\.\.\.\]", "--names"),
-    (r"\bkinds, levels or bins speak\b", "--ordinal, --levels or --bins speak"),
-    (
-        r"\b(delimiter|encoding|format|missing|rank|order|subsets|sample|solver)=(?=[ ),.;?]|$)",
-        r"--\1",
-    ),
-    (r"\bsolver='(\w+)' was asked for", r"--solver \1 was asked for"),
-    (r"\bm\.disagreements\(\) lists all\. ", "rejoint inspect shows more. "),
-    (
-        r"\bidentifiability\.jacobian decides it locally",
-        "rejoint identify --local decides it locally",
-    ),
-    (r"\(identifiability\.plan says which\)", "(rejoint identify --plan says which)"),
-    (r"; pmf\.reduce\(\)", ""),
-    (r" Models are written by LowRankPMF\.save\.", " Models are written by rejoint fit."),
-    (r"; give a domain to encode an empty table", ""),
-    (r"; align the model with pmf\.align\([^)]*\)", ""),
-]
+#: What the command line offers in place of names in Python.
+_IN_PLACE_OF = {
+    "bins": "--bins",
+    "header": "--names",
+    "identifiability.jacobian": "rejoint identify --local",
+    "identifiability.plan": "rejoint identify --plan",
+    "kinds": "--ordinal",
+    "levels": "--levels",
+    "LowRankPMF.save": "rejoint fit",
+    "m.disagreements()": "rejoint fit-tables --json",
+    "subsets": "--subset",
+}
 
 
 def in_options(text: str) -> str:
-    """The same in the terms of the command line.
+    """Return a message in the terms of the command line.
 
     Examples
     --------
-    >>> in_options("Say bins={'age': 5} for another number of bins.")
-    "Say --bins 'age=5' for another number of bins."
-    >>> in_options("or say delimiter=.")
+    >>> in_options(Message("Say {bins}.", bins=Argument("bins", {"age": 5})))
+    "Say --bins 'age=5'."
+    >>> in_options(Message("or say {delimiter}.", delimiter=Argument("delimiter")))
     'or say --delimiter.'
     """
-    for pattern, words in _SWAPS:
-        text = re.sub(pattern, words, text)
-    return text
+    return text.render(_option) if isinstance(text, Message) else str(text)
+
+
+def _option(term: Term) -> str:
+    if isinstance(term, PythonOnly):
+        return ""
+    if isinstance(term, Name):
+        return _IN_PLACE_OF.get(term.text, term.text)
+    option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+    if isinstance(term.value, str):
+        return f"{option} {term.value}"
+    if isinstance(term.value, dict):
+        ((name, value),) = term.value.items()
+        shown = "0,10,20" if value == [...] else str(value).lower()
+        return f"{option} '{name}={shown}'"
+    return option
 
 
 #: Exit codes beside 0 (done), 1 (failed) and 2 (not understood).
@@ -113,7 +115,8 @@ class LazyGroup(click.Group):
 def _remarks_on_stderr() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, Remark):
-            click.echo(f"Remark: {in_options(str(message))}", err=True)
+            text = message.args[0] if isinstance(message, Warning) else message
+            click.echo(f"Remark: {in_options(text)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Remark)
@@ -143,5 +146,4 @@ def _words(error: Exception) -> str:
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    text = str(error.args[0]) if error.args else type(error).__name__
-    return in_options(text)
+    return in_options(error.args[0] if error.args else type(error).__name__)

@@ -15,6 +15,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 import click
 
+from rejoint.cli.group import in_options
+
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
     from rejoint.records.records import Records
@@ -159,6 +161,9 @@ def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int
 
     made = io.BytesIO()
     text = output.lower().endswith(".json")
+    notes = {
+        key: in_options(note) if isinstance(note, str) else note for key, note in notes.items()
+    }
     write_open(made, pmf.weights, pmf.factors, pmf.domain, notes, pmf.draws.block, plain=text)
     with opened(output) as file:
         file.write(made.getbuffer())

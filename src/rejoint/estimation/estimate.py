@@ -29,7 +29,7 @@ from rejoint.estimation.ordinal_smoothing import SmoothProblem, best_time, wishe
 from rejoint.estimation.starts import Model
 from rejoint.estimation.streamed import ScanProblem, SmoothScan
 from rejoint.identifiability.concern import of_any
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import AnyRecords, read_any
@@ -145,9 +145,9 @@ def choose(
     if isinstance(solver, Em | Bayes):
         return solver, f"{type(solver).__name__} was asked for."
     if solver in ("ml", "map"):
-        return solver, f"solver={solver!r} was asked for."
+        return solver, Message("{solver} was asked for.", solver=Argument("solver", solver))
     if solver == "bayes":
-        return Bayes(), "solver='bayes' was asked for."
+        return Bayes(), Message("{solver} was asked for.", solver=Argument("solver", solver))
     if solver != "auto":
         raise ValueError(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
@@ -292,7 +292,7 @@ def estimate(
     concern = of_any(records, result.pmf.rank if rank == "auto" else int(rank))
     if concern.serious:
         remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+    return replace(result, choice=join_messages([result.choice, concern.words]))
 
 
 def estimate_quietly(
@@ -364,7 +364,7 @@ def estimate_records(
         if wished:
             time, ended = best_time(problem, rank, wished, rng, report)
             if ended is not None:
-                return replace(interrupted_result(problem, *ended), choice=" ".join(said))
+                return replace(interrupted_result(problem, *ended), choice=join_messages(said))
             problem = SmoothProblem.over(problem, wished, time)
             said.append(smooth_words(time))
         given = given_start(request.start, problem, rank)
@@ -380,7 +380,7 @@ def estimate_records(
         else:
             em = chosen if isinstance(chosen, Em) else Em()
             result = fit_ml(problem, rank, em, search)
-    return replace(result, choice=" ".join(said), selection=selection)
+    return replace(result, choice=join_messages(said), selection=selection)
 
 
 def estimate_scan(
@@ -420,7 +420,7 @@ def estimate_by_passes(
         time, found = best_time(sample, rank, wished, rng, report)
         if found is not None:
             ended = of_sample(interrupted_result(sample, *found), problem)
-            return replace(ended, choice=" ".join(said), selection=selection)
+            return replace(ended, choice=join_messages(said), selection=selection)
         sample = SmoothProblem.over(sample, wished, time)
         problem = SmoothScan.over(problem, wished, time)
         said.append(smooth_words(time))
@@ -434,4 +434,4 @@ def estimate_by_passes(
     given = given_start(request.start, problem, rank)
     search = Search(rng, report, count, given, known, request.executor)
     result = fit_scan(problem, sample, rank, chosen, search, spare)
-    return replace(result, choice=" ".join(said), selection=selection)
+    return replace(result, choice=join_messages(said), selection=selection)

@@ -17,7 +17,7 @@ from rejoint.factorization.newton import Newton
 from rejoint.factorization.problem import Array, Problem, make_problem
 from rejoint.identifiability.concern import of_tables
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.progress import Progress
 from rejoint.solver.result import FitResult
@@ -132,7 +132,7 @@ def factorize(
     concern = of_tables(marginals, result.pmf.rank)
     if concern.serious:
         remark(concern.words)
-    return replace(result, stop=f"{result.stop} {concern.words}") if concern else result
+    return replace(result, stop=join_messages([result.stop, concern.words])) if concern else result
 
 
 def smoothly(

@@ -28,7 +28,7 @@ from rejoint.factorization import grams
 from rejoint.factorization.grams import Family
 from rejoint.factorization.unfolding import Columns, Slabs, Unfolding
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, remark
 
 Array = NDArray[np.float64]
 Rows = NDArray[np.intp]
@@ -285,8 +285,13 @@ def check_tables(marginals: Marginals) -> None:
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
         raise ValueError(
-            f"Table {empty[0]} is empty ({len(empty)} such): no record holds all of its variables "
-            "at once. Leave it out with subsets=, or count tables of fewer variables."
+            Message(
+                "Table {table} is empty ({number} such): no record holds all of its variables at "
+                "once. Leave it out with {subsets}, or count tables of fewer variables.",
+                table=empty[0],
+                number=len(empty),
+                subsets=Argument("subsets"),
+            )
         )
 
 

@@ -16,6 +16,7 @@ from rejoint.identifiability.theorems import (
     single_table,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
+from rejoint.messages import Message, Name
 
 #: Where the rest is: it would not fit into a line of the table.
 BASIS = "What a result rests on: print(report[name])."
@@ -234,9 +235,13 @@ def open_words(said: Report) -> str:
     best, counting = said.best, said.counting
     if best.rank >= counting:
         return f"Proved up to rank {best.rank} ({best.name}), which is all that counting allows."
-    return (
-        f"Proved up to rank {best.rank} ({best.name}), excluded from rank {counting + 1} on; "
-        "between them identifiability.jacobian decides it locally."
+    return Message(
+        "Proved up to rank {rank} ({name}), excluded from rank {beyond} on; between them "
+        "{jacobian} decides it locally.",
+        rank=best.rank,
+        name=best.name,
+        beyond=counting + 1,
+        jacobian=Name("identifiability.jacobian"),
     )
 
 
@@ -263,10 +268,16 @@ def rank_words(said: Report, rank: int) -> str:
             f"tables hold only {tables.equations:,} independent numbers, enough for rank "
             f"{said.counting}.{given}"
         )
-    return (
-        f"Rank {rank} is above {best.rank}, the largest rank proved ({best.name}), and within "
-        f"{said.counting}, which counting leaves possible: neither proved nor excluded. "
-        f"identifiability.jacobian decides it locally.{given}"
+    return Message(
+        "Rank {rank} is above {proved}, the largest rank proved ({name}), and within {counting}, "
+        "which counting leaves possible: neither proved nor excluded. {jacobian} decides it "
+        "locally.{given}",
+        rank=rank,
+        proved=best.rank,
+        name=best.name,
+        counting=said.counting,
+        jacobian=Name("identifiability.jacobian"),
+        given=given,
     )
 
 

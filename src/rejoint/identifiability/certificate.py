@@ -15,6 +15,7 @@ from rejoint.identifiability.jacobian_rank import RESOLVED, scaled
 from rejoint.identifiability.layout import Layout, Subsets, layout
 from rejoint.identifiability.theorems import Splits, balanced, groupings
 from rejoint.identifiability.theorems_as_printed import named
+from rejoint.messages import Message, PythonOnly, join_messages
 from rejoint.pmf.pmf import LowRankPMF
 
 Array = NDArray[np.float64]
@@ -358,7 +359,8 @@ class Certificate:
             lines.append(collinear_words(self))
         if self.apart:
             lines.append(apart_words(self.layout))
-        return "\n".join([*lines, f"Condition number {self.condition:.2g}. {self.local.weakest}"])
+        lines.append(f"Condition number {self.condition:.2g}. {self.local.weakest}")
+        return join_messages(lines, "\n")
 
 
 def certify(
@@ -498,4 +500,9 @@ def reducible_words(found: Certificate) -> str:
         parts.append(f"classes {f} and {g} {only}")
     if not parts:
         return ""
-    return f"Not unique as a model of rank {found.rank}: {', and '.join(parts)}; pmf.reduce()."
+    return Message(
+        "Not unique as a model of rank {rank}: {parts}{advice}.",
+        rank=found.rank,
+        parts=", and ".join(parts),
+        advice=PythonOnly("; pmf.reduce()"),
+    )

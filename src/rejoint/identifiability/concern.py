@@ -15,6 +15,7 @@ from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import Layout, filled, of_positions
 from rejoint.identifiability.theorems import balanced
 from rejoint.marginals.marginals import Marginals
+from rejoint.messages import Message, Name, join_messages
 from rejoint.records.records import Records
 from rejoint.records.sparse import AnyRecords, SparseRecords
 
@@ -70,7 +71,7 @@ def of_layout(tables: Layout, rank: int) -> Concern:
         return Concern()
     open_words, serious = open_part(tables, rank)
     apart = apart_words(tables) if 0 < tables.number <= LISTED and tables.apart else ""
-    return Concern(" ".join(filter(None, [open_words, apart])), serious)
+    return Concern(join_messages([open_words, apart]), serious)
 
 
 def open_part(tables: Layout, rank: int, add: str = "tables") -> tuple[str, bool]:
@@ -94,9 +95,16 @@ def open_part(tables: Layout, rank: int, add: str = "tables") -> tuple[str, bool
         return pair_words(rank, exact.open if exact else rank * (rank - 1) // 2, add), True
     free = f" ({plural(exact.open, 'open direction')})" if exact else ""
     return (
-        f"These tables do not determine a joint of rank {rank}{free}: {why(tables, rank)}. Many "
-        f"joints meet them equally well, this is one. Lower the rank, or add {add} of other "
-        "sets of variables (identifiability.plan says which).",
+        Message(
+            "These tables do not determine a joint of rank {rank}{free}: {why}. Many joints meet "
+            "them equally well, this is one. Lower the rank, or add {add} of other sets of "
+            "variables ({plan} says which).",
+            rank=rank,
+            free=free,
+            why=why(tables, rank),
+            add=add,
+            plan=Name("identifiability.plan"),
+        ),
         True,
     )
 
@@ -114,10 +122,13 @@ def why(tables: Layout, rank: int) -> str:
 
 def pair_words(rank: int, free: int, add: str) -> str:
     """What tables of pairs leave open."""
-    return (
-        f"Tables of two variables leave at least {plural(free, 'direction')} of a rank {rank} "
-        f"joint open: many other joints meet them as well, this is one. Add {add} of three "
-        "variables (identifiability.plan says which)."
+    return Message(
+        "Tables of two variables leave at least {free} of a rank {rank} joint open: many other "
+        "joints meet them as well, this is one. Add {add} of three variables ({plan} says which).",
+        free=plural(free, "direction"),
+        rank=rank,
+        add=add,
+        plan=Name("identifiability.plan"),
     )
 
 
@@ -172,7 +183,7 @@ def of_records(records: Records, rank: int) -> Concern:
     if subsets is None and not serious:
         words = ""
     at_most = f"No record holds more than {plural(most, 'variable')}." if serious else ""
-    said = " ".join(filter(None, [together, at_most, words]))
+    said = join_messages([together, at_most, words])
     return Concern(said, serious or bool(together))
 
 

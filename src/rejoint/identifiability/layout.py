@@ -14,6 +14,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural, show
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
+from rejoint.messages import Argument, Message
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -109,8 +110,13 @@ class Layout:
         """All subsets of the subsets, of some sizes: what the tables know of so many variables."""
         if self.parts_of(sizes) > LISTED:
             raise ValueError(
-                f"{plural(self.number, 'table')} of up to {self.largest} variables hold too many "
-                "smaller ones to be listed: ask about fewer, or about all of an order (order=)."
+                Message(
+                    "{number} of up to {largest} variables hold too many smaller ones to be "
+                    "listed: ask about fewer, or about all of an order ({order}).",
+                    number=plural(self.number, "table"),
+                    largest=self.largest,
+                    order=Argument("order"),
+                )
             )
         return {
             part
@@ -229,7 +235,8 @@ def layout(
     if not len(variables):
         raise ValueError("There are no variables: give the number of levels of each.")
     if subsets is not None and order is not None:
-        raise ValueError("Give subsets=[...] or order=, not both.")
+        ways = {"subsets": Argument("subsets", [...]), "order": Argument("order")}
+        raise ValueError(Message("Give {subsets} or {order}, not both.", **ways))
     if subsets is None:
         if order is None and default is None:
             raise ValueError("Say which tables there are: subsets=[...] or order=3.")

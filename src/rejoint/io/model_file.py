@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.io.atomic import whole_file
+from rejoint.messages import Message, Name
 
 SCHEMA = 1
 """Version of the file format; readers accept this one and earlier ones."""
@@ -100,8 +101,12 @@ def spoilt(path: Path, detail: str) -> ValueError:
 def no_model(path: Path) -> ValueError:
     """The error for a file of another kind."""
     return ValueError(
-        f"'{path}' is not a rejoint model: it does not start like one. Models are written by "
-        "LowRankPMF.save."
+        Message(
+            "'{path}' is not a rejoint model: it does not start like one. Models are written by "
+            "{save}.",
+            path=path,
+            save=Name("LowRankPMF.save"),
+        )
     )
 
 

@@ -243,12 +243,7 @@ def _conclude(source: str, seen: Seen, wishes: Mapping[str, Any]) -> Domain:
     if not seen:
         raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
     wished: Wishes = read_wishes(*(wishes.get(key) for key in ("kinds", "levels", "bins")))
-    for name in wished.by_name:
-        if name not in seen:
-            raise KeyError(
-                f"kinds, levels or bins speak of {name!r}, but the columns are {show(list(seen))}."
-                + nearest(name, list(seen))
-            )
+    wished.check(list(seen))
     variables = {name: mine.variable(wished.of(name)) for name, mine in seen.items()}
     report_inferred(variables, wished)
     return Domain(tuple(variables.values()))

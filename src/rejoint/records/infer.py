@@ -12,11 +12,13 @@ from rejoint.domain.labels import (
     bins_of_edges,
     checked_levels,
     natural_order,
+    nearest,
     quantile_edges,
     representatives,
     show,
 )
 from rejoint.domain.variable import Kind, Variable
+from rejoint.messages import Argument, Message, Name
 
 
 class Wish(NamedTuple):
@@ -55,6 +57,23 @@ class Wishes(NamedTuple):
     def of(self, name: str) -> Wish:
         """Return what was said about a column."""
         return self.by_name.get(name, self.others)
+
+    def check(self, known: Sequence[str], what: str = "columns") -> None:
+        """Raise KeyError where something was said about a column that is not there."""
+        for name in self.by_name:
+            if name not in known:
+                terms = {term: Name(term) for term in ("kinds", "levels", "bins")}
+                raise KeyError(
+                    Message(
+                        "{kinds}, {levels} or {bins} speak of {name!r}, but the {what} are {known}."
+                        "{nearest}",
+                        name=name,
+                        what=what,
+                        known=show(known),
+                        nearest=nearest(name, known),
+                        **terms,
+                    )
+                )
 
 
 def read_wishes(
@@ -360,8 +379,13 @@ class Sightings:
         assert self.sampled is not None
         if self.labels or wish.kind not in (None, "binned") or wish.bins is False:
             raise ValueError(
-                f"Variable {self.name!r} has more than {MOST:,} different numbers, which can only "
-                f"be binned: say bins={{{self.name!r}: 10}}, or leave the column out."
+                Message(
+                    "Variable {name!r} has more than {most:,} different numbers, which can only be "
+                    "binned: say {bins}, or leave the column out.",
+                    name=self.name,
+                    most=MOST,
+                    bins=Argument("bins", {self.name: 10}),
+                )
             )
         values, share = self.sampled.all()
         return infer_variable(self.name, Numbers(values), wish, share)
