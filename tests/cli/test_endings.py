@@ -122,7 +122,7 @@ def test_ctrl_c_keeps_the_best_so_far(run, world, monkeypatch):
     data = rj.read(world / "patients.csv")
     done = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
     ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.estimation.estimate", lambda *args, **more: ended)
+    monkeypatch.setattr("rejoint.cli.fit.estimate", lambda *args, **more: ended)
     result = run("fit", "patients.csv", "-o", "ended.rejoint")
     assert result.exit_code == 3
     assert "Ended by Ctrl-C: the best model so far is in ended.rejoint." in result.stderr
@@ -134,7 +134,7 @@ def test_ctrl_c_before_there_is_anything(run, world, monkeypatch):
     def at_once(*args, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rejoint.estimation.estimate", at_once)
+    monkeypatch.setattr("rejoint.cli.fit.estimate", at_once)
     result = run("fit", "patients.csv", "-o", "nothing.rejoint")
     assert result.exit_code == 130
     assert "nothing is written" in result.stderr

@@ -1,22 +1,22 @@
 """``rejoint demo``: a known network, records with holes, and how much of it comes back."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
+from rejoint import datasets, metrics, plots
 from rejoint.cli.options import as_json
 from rejoint.cli.output import echo_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import Console
-    from rich.table import Table
-
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
+from rejoint.factorization import factorize
+from rejoint.marginals.marginals import Marginals
+from rejoint.plots import describe
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
 
 RECORDS = 5_000
 MISSING = 0.3
@@ -54,10 +54,6 @@ def command(seed: int, output: Path, as_json: bool) -> None:
     Samples records of eight variables from a network whose joint is known, removes cells, and
     recovers the joint from tables of three variables, without knowing the graph.
     """
-    from rich.console import Console
-
-    from rejoint import datasets
-
     out, err = Console(), Console(stderr=True)
     truth = datasets.asia()
     complete = truth.sample(RECORDS, random_state=seed)
@@ -76,10 +72,7 @@ def command(seed: int, output: Path, as_json: bool) -> None:
         out.print(f"Plot: {picture}", highlight=False)
 
 
-def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
-    from rejoint.factorization import factorize
-    from rejoint.marginals.marginals import Marginals
-
+def _recover(records: Records, seed: int, err: Console) -> LowRankPMF:
     start = perf_counter()
     marginals = Marginals.count(records, order=ORDER)
     result = factorize(marginals, rank=RANK, random_state=seed)
@@ -93,14 +86,12 @@ def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
 
 
 def _write_json(
-    truth: "LowRankPMF",
-    estimate: "LowRankPMF",
-    records: "Records",
-    complete: "Records",
+    truth: LowRankPMF,
+    estimate: LowRankPMF,
+    records: Records,
+    complete: Records,
     picture: Path | None,
 ) -> None:
-    from rejoint.plots import describe
-
     answers = {
         describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
         for event, given in QUESTIONS
@@ -115,10 +106,8 @@ def _write_json(
     )
 
 
-def _answers(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") -> "Table":
+def _answers(truth: LowRankPMF, estimate: LowRankPMF, records: Records) -> Table:
     """Posteriors of the network beside the recovered ones."""
-    from rejoint.plots import describe
-
     table = _table("Questions across variables", "true", "recovered", "seen")
     table.caption = "seen: records that show the evidence"
     for event, given in QUESTIONS:
@@ -130,9 +119,7 @@ def _answers(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") ->
     return table
 
 
-def _errors(
-    truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
-) -> "Table":
+def _errors(truth: LowRankPMF, estimate: LowRankPMF, records: Records, complete: Records) -> Table:
     """Distance from the true joint, with simpler ways to put it in proportion."""
     table = _table("Error of the joint (256 cells)", "total variation", "relative")
     for name, distances in _distances(truth, estimate, records, complete):
@@ -141,12 +128,9 @@ def _errors(
 
 
 def _distances(
-    truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
-) -> "Iterator[tuple[str, tuple[float, float]]]":
+    truth: LowRankPMF, estimate: LowRankPMF, records: Records, complete: Records
+) -> Iterator[tuple[str, tuple[float, float]]]:
     """Total variation and relative error of each way."""
-    from rejoint import metrics
-    from rejoint.records.records import Records
-
     whole = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
     for name, pmf in {
         "rejoint": estimate,
@@ -157,25 +141,19 @@ def _distances(
         yield name, (metrics.total_variation(truth, pmf), metrics.tensor_error(truth, pmf))
 
 
-def _counted(records: "Records") -> "LowRankPMF":
+def _counted(records: Records) -> LowRankPMF:
     """Shares of records without holes, as they are."""
-    from rejoint.pmf.pmf import LowRankPMF
-
     return LowRankPMF.from_dense(records.marginal(records.names), domain=records.domain)
 
 
-def _independent(records: "Records") -> "LowRankPMF":
+def _independent(records: Records) -> LowRankPMF:
     """Product of the shares of each variable: rank one."""
-    from rejoint.pmf.pmf import LowRankPMF
-
     factors = [records.marginal([name])[:, None] for name in records.names]
     return LowRankPMF([1.0], factors, records.domain)
 
 
-def _draw(truth: "LowRankPMF", estimate: "LowRankPMF", folder: Path) -> Path | None:
+def _draw(truth: LowRankPMF, estimate: LowRankPMF, folder: Path) -> Path | None:
     """Write the picture; None where matplotlib is missing."""
-    from rejoint import plots
-
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -192,10 +170,7 @@ def _draw(truth: "LowRankPMF", estimate: "LowRankPMF", folder: Path) -> Path | N
     return path
 
 
-def _table(title: str, *columns: str) -> "Table":
-    from rich import box
-    from rich.table import Table
-
+def _table(title: str, *columns: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", title=title)
     table.caption_justify, table.caption_style = "left", "dim"
     table.add_column("")

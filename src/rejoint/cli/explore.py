@@ -3,14 +3,13 @@
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from rejoint.cli.group import until_ctrl_c
 from rejoint.cli.options import DataReader, data_options, seed_option
-
-if TYPE_CHECKING:
-    from rejoint.explorer.open import Opened
+from rejoint.explorer.open import Opened, fit_data, is_model, open_demo, open_model
+from rejoint.explorer.server import serve
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +19,7 @@ Examples:
   rejoint explore patients.csv -o asia.rejoint"""
 
 
-@click.command("explore", epilog=EXAMPLES, short_help="Open a model in the browser.")
+@click.command("explore", epilog=EXAMPLES)
 @click.argument("source", metavar="MODEL|DATA", required=False)
 @click.option("--demo", is_flag=True, help="A model of the Asia network, without any file.")
 @click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
@@ -46,8 +45,6 @@ def command(
     DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
     only, at an address that holds a secret; Ctrl-C ends it.
     """
-    from rejoint.explorer.server import serve
-
     opened = _opened(source, demo, data, rank, seed, output, reader)
 
     def ready(address: str) -> None:
@@ -56,10 +53,8 @@ def command(
             webbrowser.open(address)
 
     keep = None if opened.path is None else opened.keep_names
-    try:
+    with until_ctrl_c():
         serve(opened.document(), port=port, keep=keep, ready=ready)
-    except KeyboardInterrupt:
-        click.echo("Ended.", err=True)
 
 
 def _opened(
@@ -70,10 +65,8 @@ def _opened(
     seed: int,
     output: str | None,
     reader: DataReader,
-) -> "Opened":
+) -> Opened:
     """What the page shall show."""
-    from rejoint.explorer.open import is_model, open_demo
-
     if demo:
         if source is not None or data is not None:
             raise click.UsageError("--demo goes without a MODEL and without DATA.")
@@ -87,19 +80,15 @@ def _opened(
     return _fitted(source, rank, seed, output, reader)
 
 
-def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":
+def opened_model(path: str, data: str | None, reader: DataReader) -> Opened:
     """A model, and the records to show with it if a file of them is named."""
-    from rejoint.explorer.open import open_model
-
     opened = open_model(path)
     return opened if data is None else replace(opened, records=reader.read(data, opened.pmf.domain))
 
 
 def _fitted(
     source: str, rank: int | None, seed: int, output: str | None, reader: DataReader
-) -> "Opened":
-    from rejoint.explorer.open import fit_data
-
+) -> Opened:
     click.echo(f"Fitting {source} ...", err=True)
     return fit_data(
         reader.read(source),

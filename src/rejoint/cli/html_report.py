@@ -1,5 +1,6 @@
 """What the report says: data, rank, identifiability, fit, classes, dependence."""
 
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from itertools import combinations
@@ -9,9 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint import identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.output import classes, clean
+from rejoint.cli.output import clean_label, format_classes
 from rejoint.domain.labels import plural
+from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -293,7 +296,7 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> str:
     key = '<p class="note"><span class="key"></span>model'
     key += ' <span class="key m"></span>records</p>' if records is not None else "</p>"
     rows = [
-        [escape(clean(v.name, 40)), v.kind, str(len(v)), _levels(pmf, n, records)]
+        [escape(clean_label(v.name, 40)), v.kind, str(len(v)), _levels(pmf, n, records)]
         for n, v in enumerate(pmf.domain)
     ]
     return paragraph(" ".join(said)) + key + table(["variable", "kind", "levels", ""], rows, [2])
@@ -313,7 +316,7 @@ def _levels(pmf: LowRankPMF, n: int, records: Records | None) -> str:
     if records is not None and (records.codes[:, n] >= 0).any():
         seen = records.marginal([variable.name])
     lines = [
-        f"<tr><td>{escape(clean(variable.levels[i], 32))}</td><td>{bar(shares[i], 120, seen[i])}"
+        f"<tr><td>{escape(clean_label(variable.levels[i], 32))}</td><td>{bar(shares[i], 120, seen[i])}"
         f"</td><td class='n'>{shares[i]:.1%}</td></tr>"
         for i in _shown_levels(pmf, n)
     ]
@@ -346,7 +349,7 @@ def _empty(pmf: LowRankPMF, notes: Notes, records: Records | None) -> str:
         kinds = len(np.unique(records.codes < 0, axis=0))
         said += f" {whole:.1%} of the records are complete; {plural(kinds, 'pattern')} of holes."
     worst = sorted(gone.items(), key=lambda item: -item[1])[:VARIABLES]
-    rows = [[escape(clean(name, 40)), bar(share), f"{share:.1%}"] for name, share in worst]
+    rows = [[escape(clean_label(name, 40)), bar(share), f"{share:.1%}"] for name, share in worst]
     right = (
         "A fit to records is right if cells are missing at random: whether one is empty may "
         "depend on what is seen, not on what it would hold."
@@ -355,7 +358,7 @@ def _empty(pmf: LowRankPMF, notes: Notes, records: Records | None) -> str:
 
 
 def _rank(pmf: LowRankPMF, notes: Notes) -> str:
-    said = paragraph(f"The model has {classes(pmf.rank)}.")
+    said = paragraph(f"The model has {format_classes(pmf.rank)}.")
     for key in ("choice", "stop"):
         if notes.get(key):
             said += paragraph(in_options(str(notes[key])))
@@ -371,8 +374,6 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> str:
 
 def _identifiability(pmf: LowRankPMF, notes: Notes) -> str:
     """Whether tables pin the model down: those it was fitted to, or all of three variables."""
-    from rejoint import identifiability
-
     if len(pmf.domain) < 3 or pmf.rank * sum(pmf.domain.shape) > 3_000:
         return ""
     asked: dict[str, Any] = {"order": 3}
@@ -410,7 +411,7 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> str:
     names = notes.get("class_names")
     titles = [str(f + 1) for f in range(len(order))]
     rows = [
-        [title, escape(clean(names[f], 30)) if names else "", bar(float(pmf.weights[f])),
+        [title, escape(clean_label(names[f], 30)) if names else "", bar(float(pmf.weights[f])),
          f"{pmf.weights[f]:.1%}", _typical(pmf, int(f))]
         for title, f in zip(titles, order, strict=True)
     ]  # fmt: skip
@@ -423,8 +424,8 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> str:
     for n in shown:
         breaks.append(len(labels))
         for i in _shown_levels(pmf, n):
-            level = clean(pmf.domain[n].levels[i], 20)
-            labels.append(f"{clean(pmf.domain.names[n], 20)} = {level}")
+            level = clean_label(pmf.domain[n].levels[i], 20)
+            labels.append(f"{clean_label(pmf.domain.names[n], 20)} = {level}")
             cells.append([float(pmf.factors[n][i, f]) for f in order])
     body += paragraph("Percent of each class that has a level:", "note")
     label = "Class profiles"
@@ -441,7 +442,7 @@ def _typical(pmf: LowRankPMF, f: int) -> str:
     for n, variable in enumerate(pmf.domain):
         apart = pmf.factors[n][:, f] - pmf.factors[n] @ pmf.weights
         i = int(np.argmax(apart))
-        text = f"{clean(variable.name, 24)} = {clean(variable.levels[i], 24)}"
+        text = f"{clean_label(variable.name, 24)} = {clean_label(variable.levels[i], 24)}"
         found.append((float(apart[i]), f"{text} ({pmf.factors[n][i, f]:.0%})"))
     best = sorted(found, reverse=True)[:3]
     return escape("; ".join(text for gap, text in best if gap > 0.02)) or "like the whole"
@@ -451,7 +452,7 @@ def _dependence(pmf: LowRankPMF) -> str:
     """How much one variable says about another, as a share of what there is to say."""
     if len(pmf.domain) < 2 or len(pmf.domain) > VARIABLES or pmf.rank > 2_000:
         return ""
-    names = [clean(name, 30) for name in pmf.domain.names]
+    names = [clean_label(name, 30) for name in pmf.domain.names]
     shares = _shared(pmf)
     numbers = [str(k + 1) for k in range(len(names))]
     rows = [f"{name}  {k}" for name, k in zip(names, numbers, strict=True)]
@@ -485,8 +486,6 @@ def _strongest(names: list[str], shares: NDArray[np.float64]) -> Iterator[str]:
 
 
 def _ask(pmf: LowRankPMF, file: str) -> str:
-    from rejoint.language.query import Label, Name
-
     varied = [v for v in pmf.domain if len(v) > 1] or list(pmf.domain)
     first, last = varied[0], varied[-1]
     level = first.levels[0]
@@ -500,6 +499,4 @@ def _ask(pmf: LowRankPMF, file: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    import shlex
-
     return shlex.quote(text)

@@ -1,24 +1,24 @@
 """``rejoint impute``: empty cells filled; all others stay as they are written."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
 from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
     load,
-    output_option,
     predictive,
+    rows_option,
     seed_option,
 )
 from rejoint.cli.output import write_rows
-
-if TYPE_CHECKING:
-    from rejoint.cli.raw_table import RawTable
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.cli.raw_table import RawTable, read_raw
+from rejoint.domain.labels import is_number
+from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -28,7 +28,7 @@ Examples:
   rejoint impute patients.rejoint patients.csv -o five.csv --draws 5"""
 
 
-@click.command("impute", epilog=EXAMPLES, short_help="Fill empty cells.")
+@click.command("impute", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option(
@@ -47,7 +47,7 @@ Examples:
 @click.option(
     "--probabilities", metavar="FILE", help="How probable each filled value is; 1 elsewhere."
 )
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @seed_option
 @as_json
 @domain_options
@@ -68,8 +68,6 @@ def command(
     are written as they are. A bin is filled by the number that stands for it. Where the model has
     posterior draws (fits by Bayes do), it is their mean that fills.
     """
-    from rejoint.cli.raw_table import read_raw
-
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
     pmf = load(model)
@@ -100,14 +98,12 @@ def unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _known(pmf: "LowRankPMF", raw: "RawTable") -> list[str]:
+def _known(pmf: LowRankPMF, raw: RawTable) -> list[str]:
     return [name for name in raw.names if name in pmf.domain]
 
 
-def _gone(pmf: "LowRankPMF", raw: "RawTable") -> Any:
+def _gone(pmf: LowRankPMF, raw: RawTable) -> Any:
     """Which cells are empty, by the places of the model's variables."""
-    import numpy as np
-
     assert raw.records is not None
     gone = np.zeros(raw.records.codes.shape, dtype=bool)
     for name in _known(pmf, raw):
@@ -116,15 +112,13 @@ def _gone(pmf: "LowRankPMF", raw: "RawTable") -> Any:
 
 
 def _fill_once(
-    pmf: "LowRankPMF",
-    raw: "RawTable",
+    pmf: LowRankPMF,
+    raw: RawTable,
     gone: Any,
     method: str,
     probabilities: str | None,
     seed: int,
 ) -> None:
-    import numpy as np
-
     from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
@@ -148,11 +142,9 @@ def _fill_once(
 
 
 def _several(
-    pmf: "LowRankPMF", raw: "RawTable", gone: Any, count: int, seed: int
+    pmf: LowRankPMF, raw: RawTable, gone: Any, count: int, seed: int
 ) -> Iterator[list[Any]]:
     """Rows of one completed table after another, each with its number in front."""
-    import numpy as np
-
     from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
@@ -167,12 +159,8 @@ def _several(
             yield [k + 1, *row]
 
 
-def _values(pmf: "LowRankPMF") -> dict[int, Any]:
+def _values(pmf: LowRankPMF) -> dict[int, Any]:
     """Values of the levels of variables that have an expectation."""
-    import numpy as np
-
-    from rejoint.domain.labels import is_number
-
     return {
         n: np.asarray(v.numeric)
         for n, v in enumerate(pmf.domain)
@@ -180,10 +168,8 @@ def _values(pmf: "LowRankPMF") -> dict[int, Any]:
     }
 
 
-def _patch(pmf: "LowRankPMF", raw: "RawTable", name: str, found: Any, gone: Any) -> None:
+def _patch(pmf: LowRankPMF, raw: RawTable, name: str, found: Any, gone: Any) -> None:
     """Write what was found into the empty cells of a column."""
-    import numpy as np
-
     n = pmf.domain.index(name)
     variable = pmf.domain[n]
     rows = np.flatnonzero(gone[:, n])

@@ -1,22 +1,22 @@
 """``rejoint recommend``: items that somebody with some ratings will like."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
 from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_saved,
+    load_with_notes,
     predictive,
     split_names,
 )
 from rejoint.cli.output import echo_json, show_table
-
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.cli.raw_table import read_raw
+from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -27,7 +27,7 @@ Examples:
   rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2"""
 
 
-@click.command("recommend", epilog=EXAMPLES, short_help="Recommend items by a model of ratings.")
+@click.command("recommend", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("--rated", multiple=True, metavar="ITEM=RATING", help="What somebody has rated.")
 @click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")
@@ -59,16 +59,14 @@ def command(
     `rejoint fit --ratings` makes one from rows of user, item, rating. Somebody new needs no new
     fit: give what they have rated.
     """
-    from rejoint.pmf.pmf import LowRankPMF
-
     if (data is None) != (user is None):
         raise click.UsageError("--data and --user go together.")
-    saved = load_saved(model)
-    pmf = predictive(LowRankPMF.of_saved(saved))
+    pmf, notes = load_with_notes(model)
+    pmf = predictive(pmf)
     _refuse_labels(pmf)
     ratings = dict(map(_rated, rated))
     if data is not None and user is not None:
-        ratings |= _of_user(data, user, saved.notes, reader)
+        ratings |= _of_user(data, user, notes, reader)
     if explain is not None:
         _explain(pmf, ratings, explain, as_json)
         return
@@ -87,7 +85,7 @@ def command(
     show_table(("item", "expected", "liked"), rows)
 
 
-def _refuse_labels(pmf: "LowRankPMF") -> None:
+def _refuse_labels(pmf: LowRankPMF) -> None:
     for variable in pmf.domain:
         try:
             _ = variable.numeric
@@ -113,8 +111,6 @@ def _of_user(
     data: str, user: str, notes: Mapping[str, Any], reader: DataReader
 ) -> dict[str, float]:
     """What a user has rated, from rows of user, item, rating."""
-    from rejoint.cli.raw_table import read_raw
-
     raw = read_raw(data, reader)
     names = notes.get("ratings")
     if not isinstance(names, list):
@@ -128,7 +124,7 @@ def _of_user(
 
 
 def _scored(
-    pmf: "LowRankPMF", ratings: dict[str, float], threshold: float | None, among: list[str] | None
+    pmf: LowRankPMF, ratings: dict[str, float], threshold: float | None, among: list[str] | None
 ) -> list[dict[str, Any]]:
     """Expected rating of each item that is not rated, and the probability that it is liked."""
     known = pmf.condition(ratings) if ratings else pmf
@@ -155,15 +151,13 @@ def liked(values: Any, threshold: float | None) -> float:
 
 
 def _bundle(
-    pmf: "LowRankPMF",
+    pmf: LowRankPMF,
     ratings: dict[str, float],
     count: int,
     threshold: float | None,
     among: list[str] | None,
     as_json: bool,
 ) -> None:
-    import numpy as np
-
     from rejoint.estimators.recommender.best_set import best_set
 
     known = pmf.condition(ratings) if ratings else pmf
@@ -188,7 +182,7 @@ def _bundle(
         click.echo(f"  {item}")
 
 
-def _explain(pmf: "LowRankPMF", ratings: dict[str, float], item: str, as_json: bool) -> None:
+def _explain(pmf: LowRankPMF, ratings: dict[str, float], item: str, as_json: bool) -> None:
     pmf.domain.index(item)
     given = {name: rating for name, rating in ratings.items() if name != item}
     expected = pmf.expect(item, given)
