@@ -21,7 +21,7 @@ import numpy as np
 
 from rejoint import kernels
 from rejoint.factorization.problem import Array, Rows
-from rejoint.kernels import Cells, Polynomials, Transposed, symmetric_total
+from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
 
 #: Bytes that the polynomials of all records may take.
 ROOM = 2**31
@@ -31,7 +31,7 @@ ROOM = 2**31
 class RecordTables:
     """Records as all their tables of one order; ``weight`` sums to one for a mean table."""
 
-    cells: Cells
+    cells: SparseCodes
     weight: Array
     order: int
     threads: int
@@ -41,7 +41,7 @@ class RecordTables:
     scale = float("nan")
 
     @classmethod
-    def of(cls, cells: Cells, weight: Array, order: int) -> "RecordTables":
+    def of(cls, cells: SparseCodes, weight: Array, order: int) -> "RecordTables":
         """Scale the weights, so that tables count one on average."""
         held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
         mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
@@ -63,19 +63,19 @@ class RecordTables:
         return slice(int(self.offsets[n]), int(self.offsets[n + 1]))
 
     @cached_property
-    def columns(self) -> Transposed:
+    def columns(self) -> SparseColumns:
         """The records by variable."""
-        return Transposed.of(self.cells)
+        return SparseColumns.of(self.cells)
 
     @cached_property
-    def patterns(self) -> tuple[Cells, Array]:
+    def patterns(self) -> tuple[SparseCodes, Array]:
         """Which variables are observed together, and the weight of the records with just these."""
         return merge_patterns(self.cells, self.weight)
 
     @cached_property
-    def pattern_columns(self) -> Transposed:
+    def pattern_columns(self) -> SparseColumns:
         """The patterns by variable."""
-        return Transposed.of(self.patterns[0])
+        return SparseColumns.of(self.patterns[0])
 
     def shares(self) -> list[Array]:
         """Shares of each variable's levels."""
@@ -160,12 +160,12 @@ def square(triangle: Array, rank: int) -> Array:
     return found
 
 
-def merge_patterns(cells: Cells, weight: Array) -> tuple[Cells, Array]:
+def merge_patterns(cells: SparseCodes, weight: Array) -> tuple[SparseCodes, Array]:
     """Distinct sets of observed variables, each with the weight of the records that have it.
 
     Examples
     --------
-    >>> cells = Cells.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
+    >>> cells = SparseCodes.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
     >>> patterns, mass = merge_patterns(cells, np.ones(3))
     >>> patterns.to_codes(), mass
     (array([[-1,  0],
@@ -178,6 +178,6 @@ def merge_patterns(cells: Cells, weight: Array) -> tuple[Cells, Array]:
     marks = (sums[:, cells.starts[1:]] - sums[:, cells.starts[:-1]]).T
     _, first, which = np.unique(marks, axis=0, return_index=True, return_inverse=True)
     kept = cells[first]
-    found = Cells(kept.starts, kept.variables, (1,) * len(cells.levels))
+    found = SparseCodes(kept.starts, kept.variables, (1,) * len(cells.levels))
     mass = np.bincount(which.ravel(), weights=weight, minlength=len(first))
     return found, mass.astype(np.float64, copy=False)
