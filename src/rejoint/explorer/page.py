@@ -51,12 +51,12 @@ def bundle(scripts: Mapping[str, str], main: str = "main.js") -> str:
     return {  };
     })();
     """
-    needs: dict[str, set[str]] = {}
+    needs: dict[str, list[str]] = {}
     todo = [main]
     while todo:
         name = todo.pop()
         if name not in needs:
-            needs[name] = {found[1] for found in _IMPORT.findall(scripts[name])}
+            needs[name] = [found[1] for found in _IMPORT.findall(scripts[name])]
             todo += needs[name]
     return "\n".join(
         _wrapped(name, scripts[name]) for name in TopologicalSorter(needs).static_order()
