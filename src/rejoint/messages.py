@@ -34,12 +34,12 @@ class Argument:
 
 
 @dataclass(frozen=True)
-class Name:
+class PythonName:
     """The name of a function, a method or an argument in Python.
 
     Examples
     --------
-    >>> print(Name("identifiability.plan"))
+    >>> print(PythonName("identifiability.plan"))
     identifiability.plan
     """
 
@@ -65,7 +65,7 @@ class PythonOnly:
         return self.text
 
 
-Term = Argument | Name | PythonOnly
+Term = Argument | PythonName | PythonOnly
 
 
 class Message(str):
@@ -123,7 +123,7 @@ def join_messages(parts: Iterable[str], between: str = " ") -> Message:
 
     Examples
     --------
-    >>> join_messages(["One.", "", Message("{which}.", which=Name("Two"))])
+    >>> join_messages(["One.", "", Message("{which}.", which=PythonName("Two"))])
     'One. Two.'
     """
     fields = {f"part{at}": part for at, part in enumerate(filter(None, parts))}

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rejoint.messages import Message, Name, PythonOnly, Remark, Term
+from rejoint.messages import Message, PythonName, PythonOnly, Remark, Term
 
 #: What the command line offers in place of names in Python.
 _IN_PLACE_OF = {
@@ -44,7 +44,7 @@ def in_options(text: str) -> str:
 def _option(term: Term) -> str:
     if isinstance(term, PythonOnly):
         return ""
-    if isinstance(term, Name):
+    if isinstance(term, PythonName):
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
     if isinstance(term.value, str):

@@ -16,7 +16,7 @@ from rejoint.identifiability.theorems import (
     single_table,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
-from rejoint.messages import Message, Name
+from rejoint.messages import Message, PythonName
 
 #: Where the rest is: it would not fit into a line of the table.
 BASIS = "What a result rests on: print(report[name])."
@@ -241,7 +241,7 @@ def open_words(said: Report) -> str:
         rank=best.rank,
         name=best.name,
         beyond=counting + 1,
-        jacobian=Name("identifiability.jacobian"),
+        jacobian=PythonName("identifiability.jacobian"),
     )
 
 
@@ -276,7 +276,7 @@ def rank_words(said: Report, rank: int) -> str:
         proved=best.rank,
         name=best.name,
         counting=said.counting,
-        jacobian=Name("identifiability.jacobian"),
+        jacobian=PythonName("identifiability.jacobian"),
         given=given,
     )
 

@@ -15,7 +15,7 @@ from rejoint.identifiability.jacobian import generic_ranks
 from rejoint.identifiability.layout import Layout, filled, of_positions
 from rejoint.identifiability.theorems import balanced
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Message, Name, join_messages
+from rejoint.messages import Message, PythonName, join_messages
 from rejoint.records.records import Records
 from rejoint.records.sparse import AnyRecords, SparseRecords
 
@@ -103,7 +103,7 @@ def open_part(tables: Layout, rank: int, add: str = "tables") -> tuple[str, bool
             free=free,
             why=why(tables, rank),
             add=add,
-            plan=Name("identifiability.plan"),
+            plan=PythonName("identifiability.plan"),
         ),
         True,
     )
@@ -128,7 +128,7 @@ def pair_words(rank: int, free: int, add: str) -> str:
         free=plural(free, "direction"),
         rank=rank,
         add=add,
-        plan=Name("identifiability.plan"),
+        plan=PythonName("identifiability.plan"),
     )
 
 

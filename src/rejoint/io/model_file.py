@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.io.atomic import whole_file
-from rejoint.messages import Message, Name
+from rejoint.messages import Message, PythonName
 
 SCHEMA = 1
 """Version of the file format; readers accept this one and earlier ones."""
@@ -105,7 +105,7 @@ def no_model(path: Path) -> ValueError:
             "'{path}' is not a rejoint model: it does not start like one. Models are written by "
             "{save}.",
             path=path,
-            save=Name("LowRankPMF.save"),
+            save=PythonName("LowRankPMF.save"),
         )
     )
 

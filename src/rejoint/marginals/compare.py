@@ -12,7 +12,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.store import TableStore
-from rejoint.messages import Message, Name, remark
+from rejoint.messages import Message, PythonName, remark
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -75,7 +75,7 @@ def remark_on_disagreements(store: TableStore) -> None:
                     "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass "
                     "would have to move. That is the worst of them; {disagreements} lists all. A "
                     "fit finds a compromise.",
-                    disagreements=Name("m.disagreements()"),
+                    disagreements=PythonName("m.disagreements()"),
                     **worst._asdict(),
                 )
             )

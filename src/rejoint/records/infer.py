@@ -18,7 +18,7 @@ from rejoint.domain.labels import (
     show,
 )
 from rejoint.domain.variable import Kind, Variable
-from rejoint.messages import Argument, Message, Name
+from rejoint.messages import Argument, Message, PythonName
 
 
 class Wish(NamedTuple):
@@ -62,7 +62,7 @@ class Wishes(NamedTuple):
         """Raise KeyError where something was said about a column that is not there."""
         for name in self.by_name:
             if name not in known:
-                terms = {term: Name(term) for term in ("kinds", "levels", "bins")}
+                terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
                 raise KeyError(
                     Message(
                         "{kinds}, {levels} or {bins} speak of {name!r}, but the {what} are {known}."
