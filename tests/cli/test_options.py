@@ -196,6 +196,9 @@ def test_recommend_agrees_with_the_model(run, world):
     words = ["recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2"]
     for entry in json.loads(run(*words, "--json").stdout):
         assert entry["expected"] == pytest.approx(p.expect(entry["item"], given))
+    assert json.loads(run(*words, "--among", "Heat,Up", "--json").stdout) == []
+    only = json.loads(run(*words, "--among", "Heat,Ghost", "--json").stdout)
+    assert [entry["item"] for entry in only] == ["Ghost"]
     told = json.loads(run(*words, "--explain", "Ronin", "--json").stdout)
     assert told["expected"] == pytest.approx(p.expect("Ronin", given))
     moved = {move["item"]: move["effect"] for move in told["moves"]}

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from rejoint.cli.explore import opened_model
+from rejoint.cli.explore import open_with_records
 from rejoint.cli.options import DataReader, as_json, domain_options
 from rejoint.cli.output import echo_json
 from rejoint.explorer.page import write_page
@@ -36,7 +36,7 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
     suffix = Path(output).suffix.lower()
     if suffix not in (".html", ".htm", ".json"):
         raise click.UsageError(f"'{output}' should end in .html (the page) or .json (the model).")
-    opened = opened_model(model, data, reader)
+    opened = open_with_records(model, data, reader)
     if suffix == ".json":
         opened.pmf.save(output, notes=opened.notes)
     else:

@@ -85,7 +85,7 @@ Examples:
     help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
 )
 @click.option(
-    "--smooth", is_flag=True, help="Let neighbouring levels of ordinal and binned columns agree."
+    "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
 )
 @click.option(
     "--stream/--no-stream",

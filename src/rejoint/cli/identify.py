@@ -56,44 +56,33 @@ def command(
     asked = {key: value for key, value in asked.items() if value}
     model = None
     if levels is not None:
-        base: Any = _whole(levels)
+        base = Domain.of_shape(_read_sizes(levels))
         asked = asked or {"order": min(3, len(base))}
-        if "subsets" in asked:
-            base = Domain.of_shape(base)
     elif source is not None and source != "-" and Path(source).is_dir():
-        base = read_tables((source,))
-        asked = {"subsets": asked.get("subsets", base.subsets)} if "order" not in asked else asked
-        base = base.domain
+        tables = read_tables((source,))
+        base, asked = tables.domain, asked or {"subsets": tables.subsets}
     else:
-        model, base, asked = _of_model(str(source), asked)
-        rank = rank or model.rank
+        model, notes = load_with_notes(str(source))
+        base, rank = model.domain, rank or model.rank
+        if not asked and notes.get("tables"):
+            asked = {"subsets": [tuple(table["names"]) for table in notes["tables"]]}
+        asked = asked or {"order": min(3, len(base))}
+    if rank is None and (local or plan):
+        raise click.UsageError(f"--{'local' if local else 'plan'} needs --rank.")
     said = identifiability.report(base, rank=rank, **asked)
     details: list[Any] = []
     if model is not None and model.rank == rank:
         details.append(identifiability.certify(model, **asked))
-    if local:
-        if rank is None:
-            raise click.UsageError("--local needs --rank.")
+    if local and rank is not None:
         details.append(identifiability.jacobian(base, rank, **asked))
     planned = None
-    if plan:
-        if rank is None:
-            raise click.UsageError("--plan needs --rank.")
+    if plan and rank is not None:
         there = asked.get("subsets", ())
         planned = identifiability.plan(base, rank, order=order or 3, given=there)
     _show(said, details, planned, every, as_json)
 
 
-def _of_model(source: str, asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    model, notes = load_with_notes(source)
-    if not asked and notes.get("tables"):
-        asked = {"subsets": [tuple(table["names"]) for table in notes["tables"]]}
-    elif not asked:
-        asked = {"order": min(3, len(model.domain))}
-    return model, model.domain, asked
-
-
-def _whole(text: str) -> list[int]:
+def _read_sizes(text: str) -> list[int]:
     try:
         found = [int(part) for part in text.split(",")]
     except ValueError:

@@ -148,9 +148,8 @@ def _fill_often(
     chosen = np.linspace(0, len(pmf.draws) - 1, min(count, len(pmf.draws))).round().astype(int)
     models = [pmf.draws[int(place)] for place in chosen] or [pmf]
     for k in range(count):
-        _patch(
-            pmf, raw, fill(models[k % len(models)], raw.records.codes, missing, rng=rng), missing
-        )
+        found = fill(models[k % len(models)], raw.records.codes, missing, rng=rng)
+        _patch(pmf, raw, found, missing)
         for row in raw.rows():
             yield [k + 1, *row]
 

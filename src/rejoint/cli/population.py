@@ -38,18 +38,13 @@ def command(
     pmf = load(model)
     known = read_tables((tables,)) if tables else None
     if known is not None:
-        absent = [name for name in known.domain.names if name not in pmf.domain]
+        names = known.domain.names
+        absent = [name for name in names if name not in pmf.domain]
         if absent:
             raise ValueError(f"The tables speak of {', '.join(absent)}: the model has no such.")
-        held = [name for name in known.domain.names if name in pmf.domain]
-        pmf = pmf.project([*held, *(name for name in pmf.domain.names if name not in held)])
-        pmf = pmf.align(_joined(known.domain, pmf.domain))
+        rest = [variable for variable in pmf.domain if variable.name not in names]
+        joined = Domain((*known.domain, *rest))
+        pmf = pmf.project(joined.names).align(joined)
     found = synthesize(pmf, count, known, random_state=seed)
     write_rows(output, pmf.domain.names, record_rows(found.records, numbers), as_json=as_json)
     click.echo(found.stop, err=True)
-
-
-def _joined(first: Domain, second: Domain) -> Domain:
-    """The domain of the tables, and the model's other variables after it."""
-    names = set(first.names)
-    return Domain((*first, *(v for v in second if v.name not in names)))

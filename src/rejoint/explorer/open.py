@@ -108,7 +108,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
 
 
 def open_demo(path: str | PathLike[str] | None = None) -> Opened:
-    """The Asia network, from 2,000 records of it with holes: something to try the page with.
+    """Fit the Asia network to 2,000 records of it with missing values, to try the page with.
 
     Examples
     --------
