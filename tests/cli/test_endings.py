@@ -130,6 +130,42 @@ def test_ctrl_c_keeps_the_best_so_far(run, world, monkeypatch):
     assert rj.io.read_saved(world / "ended.rejoint").notes["interrupted"] is True
 
 
+@pytest.mark.parametrize(
+    ("command", "function", "words"),
+    [
+        ("fit", "estimate", ["patients.csv", "-o", "best.rejoint"]),
+        ("fit", "estimate", ["patients.csv", "-o", "best.rejoint", "--stream"]),
+        ("fit_tables", "factorize", ["triples", "-o", "best.rejoint", "--within", "0"]),
+        ("rank", "select", ["patients.csv"]),
+    ],
+)
+def test_an_interrupted_fit_that_carries_its_result(
+    run, world, monkeypatch, command, function, words
+):
+    data = rj.read(world / "patients.csv")
+    if function == "select":
+        result = rj.rank.select(data, [1, 2], criterion="bic", random_state=0)
+    else:
+        result = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
+
+    class Interrupted(KeyboardInterrupt):
+        pass
+
+    def interrupted(*args, **more):
+        error = Interrupted()
+        error.result = result
+        raise error
+
+    monkeypatch.setattr(f"rejoint.cli.{command}.{function}", interrupted)
+    done = run(command.replace("_", "-"), *words)
+    assert done.exit_code == 3
+    if function == "select":
+        assert "best" in done.stdout
+    else:
+        assert "Ended by Ctrl-C: the best model so far is in best.rejoint." in done.stderr
+        assert rj.load(world / "best.rejoint") == result.pmf
+
+
 def test_ctrl_c_before_there_is_anything(run, world, monkeypatch):
     def at_once(*args, **more):
         raise KeyboardInterrupt
