@@ -169,17 +169,19 @@ def write_rows(
     """Write rows as the name of the file says: CSV, TSV, JSON lines, Parquet, Arrow; gzipped."""
     suffixes = [suffix.lower() for suffix in PurePath(output or "").suffixes]
     packed = suffixes[-1:] == [".gz"]
-    kind = (suffixes[:-1] if packed else suffixes)[-1:] or [""]
+    kind = (["", *suffixes[:-1]] if packed else ["", *suffixes])[-1]
     with open_output(output) as file:
-        if kind[0] in (".parquet", ".pq", ".arrow", ".feather"):
-            _write_arrow(file, names, rows, parquet=kind[0] in (".parquet", ".pq"))
+        if kind in (".parquet", ".pq", ".arrow", ".feather"):
+            _write_arrow(file, names, rows, parquet=kind in (".parquet", ".pq"))
             return
+        if as_json or kind in (".json", ".jsonl", ".ndjson"):
+            lines = _json_lines(names, rows)
+        else:
+            lines = _csv_lines(names, rows, "\t" if kind == ".tsv" else ",")
         # No time in the header: the same rows are the same bytes.
-        target = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if packed else file
-        lines = as_json or kind[0] in (".json", ".jsonl", ".ndjson")
-        make = _json_lines if lines else _csv_lines("\t" if kind[0] == ".tsv" else ",")
-        for text in make(names, rows):
-            target.write(text.encode())  # type: ignore[attr-defined, unused-ignore]
+        target: Any = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if packed else file
+        for text in lines:
+            target.write(text.encode())
         if packed:
             target.close()
 
@@ -190,18 +192,16 @@ def _json_lines(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator
         yield json.dumps(cells, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _csv_lines(delimiter: str) -> Any:
-    def make(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-        left = iter(rows)
-        block: list[Sequence[Any]] = [names]
-        while block:
-            text = io.StringIO()
-            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-            writer.writerows(block)
-            yield text.getvalue()
-            block = list(islice(left, _BLOCK))
-
-    return make
+def _csv_lines(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str
+) -> Iterator[str]:
+    left = iter(rows)
+    block: list[Sequence[Any]] = [names]
+    while block:
+        text = io.StringIO()
+        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(block)
+        yield text.getvalue()
+        block = list(islice(left, _BLOCK))
 
 
 def _write_arrow(
