@@ -24,7 +24,7 @@ from rejoint.estimation.starts import Start, follow_start, given_model, make_sta
 from rejoint.estimation.survey import packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
@@ -169,7 +169,7 @@ def _estimate(source: Scan | BaseRecords, request: Request, session: Session) ->
     found = Assessment() if observed is None else assess_records(observed, rank)
     if found.serious:
         remark(found.text)
-    return replace(result, choice=f"{result.choice} {found.text}".strip())
+    return replace(result, choice=join_messages([result.choice, found.text]))
 
 
 @contextmanager
@@ -213,7 +213,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     solver, why = choose_solver(data, rank, request)
     said.append(why)
     if smooth:
-        with session.convert(partial(_interrupted_result, data, " ".join(said))):
+        with session.convert(partial(_interrupted_result, data, join_messages(said))):
             time = choose_time(small.records, rank, smooth, session, policy)
         data = Smoothed.over(data, smooth, time, policy)
         said.append(describe_smoothing(time))
@@ -223,7 +223,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     fit = replace(fit, given=start_at(request.start, fit.small, rank))
 
     def finished(result: FitResult) -> FitResult:
-        return replace(result, choice=" ".join(said), selection=selection, policy=policy)
+        return replace(result, choice=join_messages(said), selection=selection, policy=policy)
 
     with session.convert(finished):
         if isinstance(solver, Bayes):
@@ -254,9 +254,10 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     if isinstance(solver, Bayes) or is_solver(solver):
         return solver, f"{type(solver).__name__} was asked for."
     if solver in ("ml", "map"):
-        return solver, f"solver={solver!r} was asked for."
+        return solver, Message("{solver} was asked for.", solver=Argument("solver", solver))
     if solver == "bayes":
-        return default_bayes(data, policy), "solver='bayes' was asked for."
+        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
+        return default_bayes(data, policy), asked
     if solver != "auto":
         raise ValueError(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "

@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from rejoint import identifiability
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -63,6 +65,28 @@ def pair_fit(
     counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
     tables = sorted(_compared(pmf, counted), key=lambda t: t["chance"] - t["distance"])
     return {"tables": tables[:listed], "checked": len(pairs), "all": total}
+
+
+def table_fit(marginals: Marginals, fits: Fits, *, listed: int = 30) -> dict[str, Any]:
+    """Tables that a model meets worst, as `pair_fit` lists those of records.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    >>> table_fit(tables, tables.compare(rj.datasets.asia()))["checked"]
+    28
+    """
+    worst = [
+        {
+            "names": list(fit.names),
+            "distance": fit.distance,
+            "chance": None if isnan(fit.chance) else fit.chance,
+            "records": float(marginals.total(*fit.names)),
+        }
+        for fit in fits[:listed]
+    ]
+    return {"tables": worst, "checked": len(fits), "all": len(fits)}
 
 
 def _compared(pmf: LowRankPMF, counted: Marginals) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.loss import Loss
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.blas import one_blas_thread
 from rejoint.solver.result import FitResult
@@ -153,5 +153,5 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
     if found.serious:
         remark(found.text)
     if found:
-        chosen = {**chosen, "stop": f"{result.stop} {found.text}"}
+        chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
     return replace(result, **chosen)

@@ -17,6 +17,7 @@ from rejoint.identifiability.layout import (
 from rejoint.identifiability.theorems import split_evenly
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
+from rejoint.messages import Message, PythonName
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show
@@ -83,7 +84,7 @@ def assess_tables(marginals: Marginals, rank: int) -> Assessment:
     if tables.order is None and not (few and small):
         return Assessment()
     found = _assess_layout(tables, rank, "tables")
-    return Assessment(_join(found.text, tables.apart_text if few else ""), found.serious)
+    return Assessment(join_messages([found.text, tables.apart_text if few else ""]), found.serious)
 
 
 def assess_records(records: BaseRecords, rank: int) -> Assessment:
@@ -109,18 +110,14 @@ def assess_records(records: BaseRecords, rank: int) -> Assessment:
     absent = [records.names[n] for n in np.flatnonzero(~observed.any(axis=0))]
     if absent:
         unknown = f"No record holds {show(absent)}: nothing is known of it."
-        return Assessment(_join(apart, unknown), bool(apart))
+        return Assessment(join_messages([apart, unknown]), bool(apart))
     if rank == 1:
         return Assessment(apart, bool(apart))
     found, at_most = _assess_patterns(records, observed, rank), ""
     if found.serious:
         most = int(observed.sum(axis=1).max(initial=0))
         at_most = f"No record holds more than {plural(most, 'variable')}."
-    return Assessment(_join(apart, at_most, found.text), found.serious or bool(apart))
-
-
-def _join(*sentences: str) -> str:
-    return " ".join(filter(None, sentences))
+    return Assessment(join_messages([apart, at_most, found.text]), found.serious or bool(apart))
 
 
 def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
@@ -146,16 +143,29 @@ def _assess_layout(tables: TableLayout, rank: int, more: str) -> Assessment:
     if tables.largest_order <= 2:
         directions = exact.open if exact else rank * (rank - 1) // 2
         return Assessment(
-            f"Tables of two variables leave at least {plural(directions, 'direction')} of a rank "
-            f"{rank} joint open: many other joints meet them as well, this is one. Add {more} of "
-            "three variables (identifiability.plan says which).",
+            Message(
+                "Tables of two variables leave at least {directions} of a rank {rank} joint open: "
+                "many other joints meet them as well, this is one. Add {more} of three variables "
+                "({plan} says which).",
+                directions=plural(directions, "direction"),
+                rank=rank,
+                more=more,
+                plan=PythonName("identifiability.plan"),
+            ),
             serious=True,
         )
     directions_text = f" ({plural(exact.open, 'open direction')})" if exact else ""
     return Assessment(
-        f"These tables do not determine a joint of rank {rank}{directions_text}: "
-        f"{_reason(tables, rank)}. Many joints meet them equally well, this is one. Lower the "
-        f"rank, or add {more} of other sets of variables (identifiability.plan says which).",
+        Message(
+            "These tables do not determine a joint of rank {rank}{directions}: {reason}. Many "
+            "joints meet them equally well, this is one. Lower the rank, or add {more} of other "
+            "sets of variables ({plan} says which).",
+            rank=rank,
+            directions=directions_text,
+            reason=_reason(tables, rank),
+            more=more,
+            plan=PythonName("identifiability.plan"),
+        ),
         serious=True,
     )
 

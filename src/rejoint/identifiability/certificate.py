@@ -12,6 +12,7 @@ from rejoint.identifiability.jacobian import LocalIdentifiability, alike_classes
 from rejoint.identifiability.jacobian_rank import RESOLVED_SHARE, scale_columns
 from rejoint.identifiability.layout import Groups, Subsets, TableLayout, read_layout
 from rejoint.identifiability.theorems import Splits, find_groupings, split_evenly
+from rejoint.messages import Message, PythonOnly, join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.tables import khatri_rao
 from rejoint.text import plural, show
@@ -147,7 +148,7 @@ class Certificate:
             lines.append(self._reducible_text)
         lines += [self._collinear_text, self.layout.apart_text]
         lines.append(f"Condition number {self.condition:.2g}. {self.local.weakest}")
-        return "\n".join(filter(None, lines))
+        return join_messages(lines, "\n")
 
     @property
     def _collinear_text(self) -> str:
@@ -176,7 +177,12 @@ class Certificate:
             parts.append(f"classes {f} and {g} {only}")
         if not parts:
             return ""
-        return f"Not unique as a model of rank {self.rank}: {', and '.join(parts)}; pmf.reduce()."
+        return Message(
+            "Not unique as a model of rank {rank}: {parts}{advice}.",
+            rank=self.rank,
+            parts=", and ".join(parts),
+            advice=PythonOnly("; pmf.reduce()"),
+        )
 
 
 def certify(

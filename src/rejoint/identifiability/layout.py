@@ -13,6 +13,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
+from rejoint.messages import Argument, Message
 from rejoint.text import plural, show
 
 Levels = Sequence[int] | Domain | Marginals
@@ -126,9 +127,13 @@ class TableLayout:
         """All subsets of these sizes that lie within a table."""
         if self._count_parts(sizes) > MOST_LISTED_PARTS:
             raise ValueError(
-                f"{plural(self.n_tables, 'table')} of up to {self.largest_order} variables hold "
-                "too many smaller ones to be listed: ask about fewer, or about all of an order "
-                "(order=)."
+                Message(
+                    "{number} of up to {largest} variables hold too many smaller ones to be "
+                    "listed: ask about fewer, or about all of an order ({order}).",
+                    number=plural(self.n_tables, "table"),
+                    largest=self.largest_order,
+                    order=Argument("order"),
+                )
             )
         return {
             part
@@ -269,7 +274,8 @@ def read_layout(
     if not len(variables):
         raise ValueError("There are no variables: give the number of levels of each.")
     if subsets is not None and order is not None:
-        raise ValueError("Give subsets=[...] or order=, not both.")
+        ways = {"subsets": Argument("subsets", [...]), "order": Argument("order")}
+        raise ValueError(Message("Give {subsets} or {order}, not both.", **ways))
     if isinstance(subsets, str):
         raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
     if subsets is None:

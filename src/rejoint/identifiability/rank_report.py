@@ -16,6 +16,7 @@ from rejoint.identifiability.theorems import (
     single_table_bounds,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
+from rejoint.messages import Message, PythonName
 from rejoint.text import plural, show
 
 _BASIS = "What a result rests on: print(report[name])."
@@ -242,9 +243,13 @@ def _verdict(report: Report) -> str:
     best, counting = report.best, report.counting
     if best.rank >= counting:
         return f"Proved up to rank {best.rank} ({best.name}), which is all that counting allows."
-    return (
-        f"Proved up to rank {best.rank} ({best.name}), excluded from rank {counting + 1} on; "
-        "between them identifiability.jacobian decides it locally."
+    return Message(
+        "Proved up to rank {rank} ({name}), excluded from rank {beyond} on; between them "
+        "{jacobian} decides it locally.",
+        rank=best.rank,
+        name=best.name,
+        beyond=counting + 1,
+        jacobian=PythonName("identifiability.jacobian"),
     )
 
 
@@ -269,8 +274,14 @@ def _verdict_on_rank(report: Report, rank: int) -> str:
             f"the tables hold only {tables.equations:,} independent numbers, enough for rank "
             f"{report.counting}.{given}"
         )
-    return (
-        f"Rank {rank} is above {best.rank}, the largest rank proved ({best.name}), and within "
-        f"{report.counting}, which counting leaves possible: neither proved nor excluded. "
-        f"identifiability.jacobian decides it locally.{given}"
+    return Message(
+        "Rank {rank} is above {proved}, the largest rank proved ({name}), and within {counting}, "
+        "which counting leaves possible: neither proved nor excluded. {jacobian} decides it "
+        "locally.{given}",
+        rank=rank,
+        proved=best.rank,
+        name=best.name,
+        counting=report.counting,
+        jacobian=PythonName("identifiability.jacobian"),
+        given=given,
     )

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.messages import Message, PythonName
 
 SCHEMA = 1
 """Version of the file format; readers accept this one and earlier ones."""
@@ -306,6 +307,10 @@ def _corrupt(path: Path, detail: str) -> ValueError:
 
 def _not_a_model(path: Path) -> ValueError:
     return ValueError(
-        f"'{path}' is not a rejoint model: it does not start like one. Models are written by "
-        "LowRankPMF.save."
+        Message(
+            "'{path}' is not a rejoint model: it does not start like one. Models are written by "
+            "{save}.",
+            path=path,
+            save=PythonName("LowRankPMF.save"),
+        )
     )

@@ -12,7 +12,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.store import TableStore
-from rejoint.messages import remark
+from rejoint.messages import Message, PythonName, remark
 
 Array = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -71,9 +71,13 @@ def remark_on_disagreements(store: TableStore) -> None:
     for worst in disagreements(store)[:1]:
         if worst.distance > THRESHOLD:
             remark(
-                f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
-                f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
-                "them; m.disagreements() lists all. A fit finds a compromise."
+                Message(
+                    "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass "
+                    "would have to move. That is the worst of them; {disagreements} lists all. A "
+                    "fit finds a compromise.",
+                    disagreements=PythonName("m.disagreements()"),
+                    **worst._asdict(),
+                )
             )
     for moment in store.moments:
         _remark_on_moment(store, moment)

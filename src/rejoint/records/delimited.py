@@ -14,7 +14,7 @@ from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, remark
 from rejoint.records.fast_csv import CodedTexts, RowLayout, UnusualText, read_coded_texts
 from rejoint.records.files import Source
 from rejoint.records.frames import Frame
@@ -76,11 +76,17 @@ def find_dialect(
     try:
         text = sample.decode(encoding, errors="replace")
     except LookupError:
-        raise ValueError(f"encoding={encoding!r} is not known to Python.") from None
+        name = Argument("encoding", encoding)
+        raise ValueError(Message("{encoding} is not known to Python.", encoding=name)) from None
     if "\0" in text:
         raise ValueError(
-            f"{source.name} holds zero bytes: it is no text. Is its format another (give format=), "
-            "or its encoding (give encoding=)?"
+            Message(
+                "{source} holds zero bytes: it is no text. Is its format another (give {format}), "
+                "or its encoding (give {encoding})?",
+                source=source.name,
+                format=Argument("format"),
+                encoding=Argument("encoding"),
+            )
         )
     if delimiter is None:
         tabs = source.suffix in (".tsv", ".tab")
@@ -97,8 +103,13 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # else a character that the sample cuts in two
             remark(
-                f"{source.name} is not UTF-8 (byte {error.start}): it is read as Windows-1252, "
-                "the commonest other encoding of the West. Say encoding= if that is wrong."
+                Message(
+                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
+                    "commonest other encoding of the West. Say {encoding} if that is wrong.",
+                    source=source.name,
+                    byte=error.start,
+                    encoding=Argument("encoding"),
+                )
             )
             return "cp1252"
     return "utf-8"
@@ -159,8 +170,15 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
                 ) from error
             except UnicodeDecodeError as error:
                 raise ValueError(
-                    f"{source.name}, after line {seen}: not {dialect.encoding} "
-                    f"({error.reason}). Say encoding=, for instance 'latin-1'."
+                    Message(
+                        "{source}, after line {line}: not {used} ({reason}). Say {encoding}, for "
+                        "instance 'latin-1'.",
+                        source=source.name,
+                        line=seen,
+                        used=dialect.encoding,
+                        reason=error.reason,
+                        encoding=Argument("encoding"),
+                    )
                 ) from error
             if row is None:
                 break
@@ -257,8 +275,17 @@ def read_blocks(
     def add_row(line: int, row: list[str]) -> int:
         if len(row) != wide:
             raise ValueError(
-                f"{source.name}, line {line}: {len(row)} cells, but {where} has {wide}. Quote "
-                f"cells that hold the delimiter ({dialect.delimiter!r}), or say delimiter=."
+                Message(
+                    "{source}, line {line}: {cells} cells, but {where} has {wide}. Quote cells "
+                    "that hold the delimiter ({used!r}), or say {delimiter}.",
+                    source=source.name,
+                    line=line,
+                    cells=len(row),
+                    where=where,
+                    wide=wide,
+                    used=dialect.delimiter,
+                    delimiter=Argument("delimiter"),
+                )
             )
         for column, at in zip(columns, picked, strict=True):
             column.add(row[at])
@@ -333,8 +360,15 @@ def check_names(source: Source, names: Sequence[str]) -> list[int]:
     if twice:
         places = [at + 1 for at, name in enumerate(names) if name == twice[0]]
         raise ValueError(
-            f"{source.name}: columns {', '.join(map(str, places))} are all called {twice[0]!r}. "
-            f"Each needs a name of its own ({show(twice)}); rename them, or give header=[...]."
+            Message(
+                "{source}: columns {places} are all called {name!r}. Each needs a name of its own "
+                "({names}); rename them, or give {header}.",
+                source=source.name,
+                places=", ".join(map(str, places)),
+                name=twice[0],
+                names=show(twice),
+                header=Argument("header", [...]),
+            )
         )
     return there
 

@@ -242,12 +242,7 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
     declared: Declarations = read_declarations(
         *(declarations.get(key) for key in ("kinds", "levels", "bins"))
     )
-    for name in declared.by_name:
-        if name not in seen:
-            raise KeyError(
-                f"kinds, levels or bins speak of {name!r}, but the columns are {show(list(seen))}."
-                + nearest(name, list(seen))
-            )
+    declared.check(list(seen))
     variables = {name: mine.variable(declared.of(name)) for name, mine in seen.items()}
     report_inferred(variables, declared)
     return Domain(tuple(variables.values()))

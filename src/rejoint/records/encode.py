@@ -19,7 +19,7 @@ from rejoint.domain.variable import (
     unknown_error,
     unknown_text,
 )
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, PythonOnly, remark
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MANY, Declarations, infer_variable
 from rejoint.text import nearest, show
@@ -250,16 +250,14 @@ def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
         raise ValueError(
-            f"The data has no rows (its columns are {show(names)}): levels cannot be seen; "
-            "give a domain to encode an empty table."
+            Message(
+                "The data has no rows (its columns are {names}): levels cannot be seen{advice}.",
+                names=show(names),
+                advice=PythonOnly("; give a domain to encode an empty table"),
+            )
         )
     refuse_duplicates(names)
-    for name in declarations.by_name:
-        if name not in names:
-            raise KeyError(
-                f"kinds, levels or bins speak of {name!r}, but the columns are {show(names)}."
-                + nearest(name, names)
-            )
+    declarations.check(names)
     return zip(names, frame.columns, strict=True)
 
 
@@ -293,10 +291,16 @@ def report_inferred(variables: Mapping[str, Variable], declarations: Declaration
     if ruled:
         first = ruled[0].name
         remark(
-            f"Columns with more than {MANY} distinct numbers are binned by quantiles: "
-            f"{_some([f'{v.name!r} ({len(v)} bins)' for v in ruled])}. "
-            f"Say bins={{{first!r}: 5}} for another number of bins, bins={{{first!r}: [...]}} for "
-            f"edges of your own, bins={{{first!r}: None}} to keep every number a level."
+            Message(
+                "Columns with more than {many} distinct numbers are binned by quantiles: {columns}."
+                " Say {bins} for another number of bins, {edges} for edges of your own, {none} to "
+                "keep every number a level.",
+                many=MANY,
+                columns=_some([f"{v.name!r} ({len(v)} bins)" for v in ruled]),
+                bins=Argument("bins", {first: 5}),
+                edges=Argument("bins", {first: [...]}),
+                none=Argument("bins", {first: None}),
+            )
         )
     for name, declared in declarations.by_name.items():
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:

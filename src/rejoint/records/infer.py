@@ -16,7 +16,8 @@ from rejoint.domain.labels import (
     representatives,
 )
 from rejoint.domain.variable import Kind, Variable
-from rejoint.text import show
+from rejoint.messages import Argument, Message, PythonName
+from rejoint.text import nearest, show
 
 
 class Declaration(NamedTuple):
@@ -55,6 +56,23 @@ class Declarations(NamedTuple):
     def of(self, name: str) -> Declaration:
         """Return what was said about a column."""
         return self.by_name.get(name, self.others)
+
+    def check(self, known: Sequence[str], what: str = "columns") -> None:
+        """Raise KeyError where something was said about a column that is not there."""
+        for name in self.by_name:
+            if name not in known:
+                terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
+                raise KeyError(
+                    Message(
+                        "{kinds}, {levels} or {bins} speak of {name!r}, but the {what} are {known}."
+                        "{nearest}",
+                        name=name,
+                        what=what,
+                        known=show(known),
+                        nearest=nearest(name, known),
+                        **terms,
+                    )
+                )
 
 
 def read_declarations(
@@ -368,8 +386,13 @@ class ColumnSummary:
         assert self.sampled is not None
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
             raise ValueError(
-                f"Variable {self.name!r} has more than {MOST:,} different numbers, which can only "
-                f"be binned: say bins={{{self.name!r}: 10}}, or leave the column out."
+                Message(
+                    "Variable {name!r} has more than {most:,} different numbers, which can only be "
+                    "binned: say {bins}, or leave the column out.",
+                    name=self.name,
+                    most=MOST,
+                    bins=Argument("bins", {self.name: 10}),
+                )
             )
         values, share = self.sampled.all()
         return infer_variable(self.name, Numbers(values), declared, share)

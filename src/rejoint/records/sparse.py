@@ -65,12 +65,7 @@ class ColumnCells:
         """The domain, once all that is to be said about the columns has been."""
         if self.domain is None and not self.variables:
             raise ValueError("No cell is observed: there is nothing to learn from.")
-        for name in self.declarations.by_name:
-            if name not in self.variables:
-                raise KeyError(
-                    f"kinds, levels or bins speak of {name!r}, but the variables are "
-                    f"{show(list(self.variables))}.{nearest(name, list(self.variables))}"
-                )
+        self.declarations.check(list(self.variables), "variables")
         if self.empty:
             remark(f"Variables in which nothing is observed are left out: {show(self.empty)}.")
         if self.domain is None:
