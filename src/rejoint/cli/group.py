@@ -12,6 +12,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rejoint.messages import Message, PythonName, PythonOnly, Remark, Term
+from rejoint.solver.search import FitInterrupted
 
 #: What the command line offers in place of names in Python.
 _IN_PLACE_OF = {
@@ -136,20 +137,12 @@ class LazyGroup(click.Group):
 
 def keep_best(fit: Callable[..., T], *args: Any, **options: Any) -> T:
     """Run a fit. Ctrl-C ends it with the best so far; the command goes on and exits with 3."""
-    result: Any
     try:
-        result = fit(*args, **options)
-        ended = any(run.reason == "interrupted" for run in getattr(result, "starts", ()))
-        ended = ended or getattr(result, "interrupted", False)
-    except KeyboardInterrupt as interrupt:
-        result = getattr(interrupt, "result", None)  # of FitInterrupted
-        if result is None:
-            raise
-        ended = True
-    if ended:
+        return fit(*args, **options)
+    except FitInterrupted as interrupted:
         click.get_current_context().meta[_ENDED_BY_CTRL_C] = True
-    found: T = result
-    return found
+        found: T = interrupted.result
+        return found
 
 
 def is_ended() -> bool:

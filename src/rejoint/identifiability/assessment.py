@@ -17,7 +17,7 @@ from rejoint.identifiability.layout import (
 from rejoint.identifiability.theorems import split_evenly
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
-from rejoint.messages import Message, PythonName
+from rejoint.messages import Message, PythonName, join_messages
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show

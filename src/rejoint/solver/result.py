@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
+from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
@@ -121,7 +122,7 @@ class FitResult:
         )
         return cls(
             pmf=pmf,
-            stop=f"{stop} {more}".rstrip(),
+            stop=join_messages([stop, more]),
             history=tuple(record for run in runs for record in run.records),
             error=best.error,
             residual=best.residual,
