@@ -10,8 +10,9 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Limits, Newton
-from rejoint.factorization.auto import AGREEMENT, LEAST
-from rejoint.solver import Progress
+from rejoint.factorization.fit_tables import AGREEMENT, LEAST_STARTS
+from rejoint.solver import FitInterrupted
+from rejoint.solver.session import Progress
 
 
 @pytest.fixture(name="truth")
@@ -36,14 +37,14 @@ def test_an_exact_fit_says_so(tables):
     for solver in ("auto", "newton"):
         result = rj.factorize(tables, 2, solver=solver, random_state=0)
         assert result.stop.startswith("The tables are met exactly: relative error ")
-        assert result.stop.endswith(" start.")
+        assert " from 1 start; the fit is exact" in result.stop
         assert result.error < 1e-10
 
 
 def test_lack_of_progress_says_what_may_be_left(noisy):
     result = rj.factorize(noisy, 2, random_state=0)
     assert f"relative error of {result.error:.2g} after" in result.stop
-    assert "the objective has stopped falling (residual " in result.stop
+    assert "it has stopped improving (residual " in result.stop
     assert "sampling noise, tables that disagree, or a rank above 2." in result.stop
 
 
@@ -73,9 +74,9 @@ class Impatient:
     name: str = "impatient"
     calls: list = field(default_factory=list)
 
-    def init(self, problem, weights, factors):
+    def init(self, problem, model):
         self.calls.append(0)
-        return Admm().init(problem, weights, factors)
+        return Admm().init(problem, model)
 
     def step(self, problem, state):
         self.calls[-1] += 1
@@ -85,7 +86,13 @@ class Impatient:
 
 
 def test_ctrl_c_returns_the_best_model_so_far(noisy):
-    result = rj.factorize(noisy, 2, solver=Impatient(step_of=4), random_state=0)
+    asked = {"solver": Impatient(step_of=4), "random_state": 0}
+    with pytest.raises(FitInterrupted) as pressed:
+        rj.factorize(noisy, 2, **asked)
+    result = pressed.value.result
+    returned = rj.factorize(noisy, 2, **asked | {"solver": Impatient(4)}, on_interrupt="return")
+    assert returned.stop == result.stop
+    assert result.interrupted
     assert "after 3 steps from 1 start; interrupted; this is the best model so far" in result.stop
     assert len(result.starts) == 1  # no restart after that
     assert result.history[-1].objective < result.history[0].objective
@@ -94,8 +101,8 @@ def test_ctrl_c_returns_the_best_model_so_far(noisy):
 
 def test_ctrl_c_in_a_later_start_keeps_the_best_of_all(noisy):
     solver = Impatient(step_of=1, start_of=1)
-    result = rj.factorize(noisy, 2, solver=solver, n_init=5, random_state=0)
-    assert [run.reason for run in result.starts] == ["steps", "interrupted"]
+    result = rj.factorize(noisy, 2, solver=solver, n_init=5, random_state=0, on_interrupt="return")
+    assert [run.stop for run in result.starts] == ["steps", "interrupted"]
     assert "from 2 starts; interrupted" in result.stop
     # The second start did not get anywhere, so that the first is the best.
     assert result.error == result.starts[0].error < result.starts[1].error
@@ -107,14 +114,14 @@ def interrupt(*_):
 
 def test_ctrl_c_during_the_algebraic_start(noisy, monkeypatch):
     monkeypatch.setattr(Algebraic, "step", interrupt)
-    result = rj.factorize(noisy, 2, random_state=0)
+    result = rj.factorize(noisy, 2, random_state=0, on_interrupt="return")
     assert "interrupted; this is the best model so far" in result.stop
     assert {record.solver for record in result.history} == {"algebraic"}
 
 
 def test_ctrl_c_between_stages_keeps_what_the_first_found(noisy, monkeypatch):
     monkeypatch.setattr(Newton, "init", interrupt)
-    result = rj.factorize(noisy, 2, start="random", random_state=0)
+    result = rj.factorize(noisy, 2, start="random", random_state=0, on_interrupt="return")
     assert "interrupted; this is the best model so far" in result.stop
     assert {record.solver for record in result.history} == {"admm"}
     assert result.error == result.starts[0].error
@@ -149,9 +156,9 @@ def test_restarts_end_once_one_fits_exactly(tables):
 def test_restarts_end_once_several_agree_on_the_best(noisy):
     # One class has one minimum, which every start finds.
     result = rj.factorize(noisy, 1, solver="admm", n_init=10, random_state=0)
-    assert len(result.starts) == LEAST
-    few = rj.factorize(noisy, 1, solver="admm", n_init=LEAST - 1, random_state=0)
-    assert len(few.starts) == LEAST - 1
+    assert len(result.starts) == LEAST_STARTS
+    few = rj.factorize(noisy, 1, solver="admm", n_init=LEAST_STARTS - 1, random_state=0)
+    assert len(few.starts) == LEAST_STARTS - 1
 
 
 def test_restarts_go_on_while_none_agree(noisy):

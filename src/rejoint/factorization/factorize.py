@@ -142,17 +142,13 @@ def _fit_identified(
     rank, options["n_init"] = whole("rank", rank), whole("n_init", options["n_init"])
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
     finish = partial(_say_concern, marginals, chosen)
-    with session.convert(finish):
+    with session.convert(lambda found: found and finish(found)):
         result = fit_tables(marginals, rank, solver, session, **options)
     return finish(result)
 
 
-def _say_concern(
-    marginals: Marginals, chosen: dict[str, Any], result: FitResult | None
-) -> FitResult | None:
+def _say_concern(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
     """Add how the rank was chosen and what the tables leave open, and warn of the latter."""
-    if result is None:
-        return None
     concern = of_tables(marginals, result.pmf.rank)
     if concern.serious:
         remark(concern.words)

@@ -280,7 +280,7 @@ def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -
         if moved.objective < state.objective:
             gain = (state.objective - moved.objective) / promised if promised > 0 else 0.5
             damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-            return replace(moved, damping=damping)
+            return replace(moved, damping=damping)  # type: ignore[type-var]
         damping, growth = damping * growth, growth * 2
     return state
 
