@@ -83,7 +83,9 @@ def test_accuracy_of_a_minimum_that_is_no_perfect_fit():
     ends = []
     for seed in (0, 1):
         start = random_model(5, problem.levels, 2)
-        start.factors[:] = 0.95 * start.factors + 0.05 * random_model(seed, problem.levels, 2).factors
+        start.factors[:] = (
+            0.95 * start.factors + 0.05 * random_model(seed, problem.levels, 2).factors
+        )
         ends.append(run(Admm(limits=limits), problem, start).objective)
     assert ends[0] == pytest.approx(ends[1], rel=1e-6)
 
@@ -94,7 +96,9 @@ def test_sweeps_that_all_fail_are_told(monkeypatch):
     def worse(problem, state, inner):
         swept = real(problem, state, inner)
         turned = swept.model.factors[::-1].copy()
-        return replace(swept, model=replace(swept.model, factors=turned))  # columns still sum to one
+        return replace(
+            swept, model=replace(swept.model, factors=turned)
+        )  # columns still sum to one
 
     truth = random_pmf(3, [3] * 4, 2, least=0.2)
     tables = rj.Marginals.from_pmf(truth, order=3)

@@ -10,8 +10,8 @@ from small_models import random_pmf
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Auto, Limits, Newton
 from rejoint.factorization.problem import make_problem
-from rejoint.model import Model
 from rejoint.metrics import tensor_error
+from rejoint.model import Model
 
 DOMAIN = rj.Domain.of({"smoke": ["yes", "no"], "age": ["young", "old", "older"], "cough": [1, 2]})
 

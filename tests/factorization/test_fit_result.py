@@ -11,8 +11,8 @@ from small_models import random_pmf
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Limits, Newton
 from rejoint.factorization.fit_tables import AGREEMENT, LEAST_STARTS
+from rejoint.progress import Progress
 from rejoint.solver import FitInterrupted
-from rejoint.solver.session import Progress
 
 
 @pytest.fixture(name="truth")

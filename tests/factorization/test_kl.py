@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from small_models import all_subsets, cyclic, model_table, random_model, random_pmf, random_problem, unpacked
+from small_models import (
+    all_subsets,
+    cyclic,
+    model_table,
+    random_model,
+    random_pmf,
+    random_problem,
+    unpacked,
+)
 
 import rejoint as rj
 from rejoint.factorization import Kl, Limits, Newton
@@ -54,7 +62,9 @@ def shared_out(problem, model):
     counts = np.zeros_like(model.stacked)
     for subset, table, omega in zip(problem.subsets, problem.tables, problem.weight, strict=True):
         for cell, share in np.ndenumerate(table):
-            rows = [problem.layout.offsets[n] + level for n, level in zip(subset, cell, strict=True)]
+            rows = [
+                problem.layout.offsets[n] + level for n, level in zip(subset, cell, strict=True)
+            ]
             joint = weights * np.prod(factors[rows], axis=0)
             expected = omega * share * joint / joint.sum()
             counts[0] += expected

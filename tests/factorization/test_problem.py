@@ -2,7 +2,15 @@
 
 import numpy as np
 import pytest
-from small_models import all_subsets, blocks, model_table, objective, random_model, random_problem, unpacked
+from small_models import (
+    all_subsets,
+    blocks,
+    model_table,
+    objective,
+    random_model,
+    random_problem,
+    unpacked,
+)
 
 from rejoint.factorization.problem import cell_rows, gram_stack, mttkrp
 from rejoint.model import Model
@@ -96,7 +104,9 @@ def test_objective_of_moments():
         for k, subset in enumerate(moments.family.members.tolist()):
             value = model_table(problem, weights, factors, subset)
             for slot, n in enumerate(subset):
-                value = np.tensordot(moments.vectors[k, slot, problem.layout.rows(n)], value, (0, 0))
+                value = np.tensordot(
+                    moments.vectors[k, slot, problem.layout.rows(n)], value, (0, 0)
+                )
             wanted += 0.5 * moments.family.weight[k] * (moments.value[k] - value) ** 2
     assert objective(problem, weights, factors) == pytest.approx(wanted, rel=1e-12)
 

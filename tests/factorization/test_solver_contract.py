@@ -8,7 +8,6 @@ from small_models import all_subsets, model_table, random_model, random_problem,
 
 from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton
 from rejoint.factorization.loss import KL, SQUARES
-from rejoint.factorization.problem import TableProblem
 from rejoint.solver import run
 
 SOLVERS = {

@@ -37,8 +37,7 @@ def test_a_sweep_is_that_of_the_tables(missing, order):
     formed, thin = problems(missing, order)
     model = random_model(1, SHAPE, 4)
     one, other = (
-        admm.sweep(problem, Admm().init(problem, model), inner=10)
-        for problem in (formed, thin)
+        admm.sweep(problem, Admm().init(problem, model), inner=10) for problem in (formed, thin)
     )
     # Sums of some thousand products below one, in another order, through ten inner steps whose
     # matrices have condition numbers of up to 1e5 (a step is as long as their spectrum is wide).

@@ -3,7 +3,15 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from small_models import all_subsets, blocks, model_table, objective, random_model, random_problem, unpacked
+from small_models import (
+    all_subsets,
+    blocks,
+    model_table,
+    objective,
+    random_model,
+    random_problem,
+    unpacked,
+)
 
 from rejoint.factorization import grams
 from rejoint.factorization.admm import factor_update, weights_update

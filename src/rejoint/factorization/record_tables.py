@@ -121,9 +121,9 @@ class RecordVisit:
         if 8 * (problem.order - 1) * numbers > ROOM:
             raise ValueError(
                 f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values "
-                f"need more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a lower "
-                "rank, count some of the tables (rj.Marginals.count(data, order=3, sample=2000)), "
-                "or use rj.estimate, which needs none."
+                f"need more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a "
+                "lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
+                "sample=2000)), or use rj.estimate, which needs none."
             )
         self.problem, self.factors = problem, factors
         options = (problem.order, problem.threads)

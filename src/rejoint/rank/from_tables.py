@@ -5,10 +5,11 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
-from rejoint.factorization.factorize import fit_tables
-from rejoint.factorization.kl import Kl, check_tables
+from rejoint.factorization.fit_tables import fit_tables
+from rejoint.factorization.kl import Kl
+from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
-from rejoint.factorization.random_start import spread_model
+from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.select import between, past_best, sizes, smallest_best
@@ -64,7 +65,7 @@ def select_tables(
     >>> select_tables(tables, random_state=0).rank
     2
     """
-    check_tables(make_problem(marginals, "equal"))
+    make_problem(marginals, "equal", KL)
     cap = _largest(marginals)
     rng = np.random.default_rng(random_state)
     scores: dict[int, float] = {}
@@ -107,6 +108,7 @@ class _Fits:
         report: Progress,
     ) -> None:
         self.tables, self.n_init, self.rng, self.report = marginals, n_init, rng, report
+        self.session = Session(rng, report)
         counted = marginals.totals[marginals.counted]
         self.told = len(counted) > 0
         self.records = float(counted.max()) if self.told else float(ASSUMED)
@@ -119,7 +121,9 @@ class _Fits:
         """BIC of the tables, per record and the higher the better."""
         self.report(f"rank {rank}")
         results = [
-            fit_tables(self.tables, rank, _SOLVER, start, 1, "equal", self.rng, self.report)
+            fit_tables(
+                self.tables, rank, _SOLVER, self.session, start=start, n_init=1, fill=False
+            )
             for start in self._starts(rank)
         ]
         found = [(self._likelihood(result.pmf), k) for k, result in enumerate(results)]
@@ -131,20 +135,20 @@ class _Fits:
         parameters = rank * levels + rank - 1
         return float(value - 0.5 * parameters * np.log(self.records)) / self.records
 
-    def _starts(self, rank: int) -> "list[tuple[np.ndarray, np.ndarray] | str]":
+    def _starts(self, rank: int) -> "list[Model | str]":
         below = [r for r in self.models if r < rank]
-        fresh: list[tuple[np.ndarray, np.ndarray] | str] = ["random"] * self.n_init
+        fresh: list[Model | str] = ["random"] * self.n_init
         if below:
             fresh[0] = self._widened(self.models[max(below)], rank)
         return fresh
 
-    def _widened(self, model: LowRankPMF, rank: int) -> tuple[np.ndarray, np.ndarray]:
+    def _widened(self, model: LowRankPMF, rank: int) -> Model:
         """The classes of a smaller model, and new ones drawn around the variables' own shares."""
         own = [model.marginal([name]) for name in model.domain.names]
-        new, columns = spread_model(own, rank - model.rank, self.rng)
-        share = len(new) / rank
-        weights = np.concatenate([(1.0 - share) * model.weights, share * new])
-        return weights, np.hstack([np.vstack(model.factors), columns])
+        new = draw_model(own, rank - model.rank, self.rng)
+        share = new.rank / rank
+        weights = np.concatenate([(1.0 - share) * model.weights, share * new.weights])
+        return Model(new.layout, weights, np.hstack([np.vstack(model.factors), new.factors]))
 
     def _likelihood(self, pmf: LowRankPMF) -> float:
         total = 0.0
