@@ -3,14 +3,18 @@
 import io
 import sys
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from small_models import random_pmf
 
 import rejoint as rj
-from rejoint.factorization import Admm, Algebraic, Limits, Newton
+from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton, Smooth
 from rejoint.factorization.fit_tables import AGREEMENT, LEAST_STARTS
+from rejoint.factorization.loss import KL
+from rejoint.factorization.problem import make_problem
+from rejoint.model import Model
 from rejoint.progress import Progress
 from rejoint.solver import FitInterrupted
 
@@ -131,6 +135,93 @@ def test_ctrl_c_before_there_is_any_model_is_ctrl_c(noisy, monkeypatch):
     monkeypatch.setattr(Admm, "init", interrupt)
     with pytest.raises(KeyboardInterrupt):
         rj.factorize(noisy, 2, solver="admm", random_state=0)
+
+
+def press_in(monkeypatch, kind, call):
+    """Ctrl-C in one of the calls of a solver's step."""
+    real, calls = kind.step, []
+
+    def step(self, problem, state):
+        calls.append(problem)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(self, problem, state)
+
+    monkeypatch.setattr(kind, "step", step)
+
+
+@pytest.fixture(name="held_back")
+def _held_back():
+    tables = {("a", "b"): [[30.0, float("nan")], [20.0, 40.0]], ("a",): [0.4, 0.6]}
+    return rj.Marginals.from_tables(tables, suppressed=(0, float("inf")))
+
+
+def test_ctrl_c_in_a_round_of_filling_keeps_the_rounds_before(held_back, monkeypatch):
+    whole = rj.factorize(held_back, 2, "kl", start="random", n_init=1, random_state=0)
+    first = next(k for k, r in enumerate(whole.history) if k and r.step == 0)
+    press_in(monkeypatch, Kl, first + 2)  # within the second round
+    asked = {"start": "random", "n_init": 1, "random_state": 0, "on_interrupt": "return"}
+    result = rj.factorize(held_back, 2, "kl", **asked)
+    assert result.interrupted
+    assert "interrupted" in result.stop
+    assert len(result.starts) == 1
+    steps = [(r.step, r.objective) for r in whole.history[:first]]
+    assert [(r.step, r.objective) for r in result.history[:first]] == steps
+    assert len(result.history) > first
+
+
+def test_ctrl_c_in_a_member_averages_those_so_far(noisy, monkeypatch):
+    press_in(monkeypatch, Kl, 15)
+    smooth = {"solver": Smooth(members=3, max_steps=10), "random_state": 0}
+    result = rj.factorize(noisy, 4, **smooth, on_interrupt="return")
+    assert result.interrupted
+    assert len(result.starts) == 2
+    assert result.pmf.rank == 8
+
+
+def test_ctrl_c_without_tables_keeps_what_was_explored(truth, monkeypatch):
+    tables = rj.AllTables(truth.sample(300, random_state=0))
+    explored = []
+    for call in (3, 25):  # in the first start, and on the way of the best one to the end
+        with monkeypatch.context() as patch:
+            press_in(patch, Admm, call)
+            asked = {"n_init": 2, "random_state": 0, "on_interrupt": "return"}
+            result = rj.factorize(tables, 2, Admm(limits=Limits(progress=0.0)), **asked)
+        assert result.interrupted
+        explored.append(len(result.history))
+    assert explored[0] == 3 < explored[1]
+
+
+def test_ctrl_c_under_another_loss_compares_runs_by_that_loss(noisy, monkeypatch):
+    press_in(monkeypatch, Newton, 3)  # while the second start is still under squares
+    result = rj.factorize(noisy, 2, "kl", random_state=0, on_interrupt="return")
+    problem = make_problem(noisy, "equal", KL)
+    for run in result.starts:
+        assert run.objective == pytest.approx(problem.value(run.model), rel=1e-9)
+
+
+# --- a solver of one's own -----------------------------------------------------------------------
+
+
+class Halving:
+    """A solver without base class or dataclass: half the way to a sweep of ADMM, ten times."""
+
+    name, limits = "halving", Limits(max_steps=10, progress=0.0)
+
+    def init(self, problem, model):
+        return SimpleNamespace(model=model, objective=problem.value(model), residual=1.0)
+
+    def step(self, problem, state):
+        swept = Admm().step(problem, Admm().init(problem, state.model)).model
+        half = Model.from_stacked(problem.layout, (state.model.stacked + swept.stacked) / 2)
+        return SimpleNamespace(model=half, objective=problem.value(half), residual=1.0)
+
+
+def test_a_solver_of_one_s_own_plugs_in(noisy):
+    result = rj.factorize(noisy, 2, Halving(), n_init=2, random_state=0)
+    assert {record.solver for record in result.history} == {"halving"}
+    assert len(result.history) == 22
+    assert result.error < 0.5
 
 
 # --- history, starts, misfits -------------------------------------------------------------------

@@ -16,10 +16,11 @@ from rejoint.estimation.data import Array, RecordProblem
 from rejoint.estimation.em import Em
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import Auto
-from rejoint.factorization.factorize import factorize_quietly
-from rejoint.factorization.random_start import spread_model
+from rejoint.factorization.fit_tables import fit_tables
+from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.records.records import Records
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
 Model = tuple[Array, Array]
@@ -87,7 +88,7 @@ def child(rng: np.random.Generator) -> np.random.Generator:
 def random_model(problem: RecordProblem, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own shares."""
     shares = [problem.centre[problem.rows(n)] for n in range(len(problem.levels))]
-    return spread_model(shares, rank, rng)
+    return draw_model(shares, rank, rng)
 
 
 def tables_pay(problem: RecordProblem, rank: int) -> bool:
@@ -110,12 +111,8 @@ def model_from_tables(problem: RecordProblem, rank: int, rng: np.random.Generato
     # With many records the tables are nearly exact, and a thorough fit of them saves passes.
     thorough = problem.total > 100 * problem.parameters(rank)
     solver = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
-    options: dict[str, Any] = {"n_init": 1, "random_state": rng, "progress": False}
-    options["start"] = None if thorough else "algebraic"
-    result = factorize_quietly(tables, rank, solver, **options)
-    if any(r.reason == "interrupted" for r in result.starts):
-        raise KeyboardInterrupt  # caught there, but meant for the whole estimate
-    found = result.pmf
+    start = None if thorough else "algebraic"
+    found = fit_tables(tables, rank, solver, Session(rng), start=start, n_init=1).pmf
     # Zeros stay zeros under EM: mix with independence a little, the less the more records.
     share = min(0.1, float(np.sqrt(problem.parameters(rank) / problem.total)))
     factors = (1 - share) * np.vstack(found.factors) + share * problem.centre[:, None]

@@ -114,8 +114,9 @@ class _Search:
         # The layer of factorization is below this one, and only this method needs it.
         from rejoint.factorization.admm import Admm
         from rejoint.factorization.auto import Auto
-        from rejoint.factorization.factorize import factorize_quietly
+        from rejoint.factorization.fit_tables import fit_tables
         from rejoint.factorization.newton import Newton
+        from rejoint.solver.session import Session
         from rejoint.solver.solver import Limits
 
         # An exact fit is reached in a few dozen steps; the last digits of any other are not
@@ -124,10 +125,8 @@ class _Search:
             polish=Newton(limits=Limits(max_steps=100, progress=1e-3)),
             finish=Admm(limits=Limits(max_steps=50, progress=1e-3)),
         )
-        seed = int(self.rng.integers(2**31))
-        result = factorize_quietly(
-            tables, rank, solver, start=start, n_init=_STARTS, random_state=seed, progress=False
-        )
+        session = Session(np.random.default_rng(int(self.rng.integers(2**31))))
+        result = fit_tables(tables, rank, solver, session, start=start, n_init=_STARTS)
         return min(best, self._judge(result.pmf), key=lambda found: found.error)
 
     def tables(self) -> Marginals:

@@ -11,10 +11,12 @@ from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
 from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.rank.select import between, past_best, sizes, smallest_best
 from rejoint.rank.selection import Selection, make_words
-from rejoint.solver.progress import Progress
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
 __all__ = ["select_tables"]
