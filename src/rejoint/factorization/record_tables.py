@@ -133,18 +133,18 @@ class RecordVisit:
         )
 
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         gram = square(self.grams.without(n)[0], self.factors.shape[1])
         return gram, self.values.without(n)
 
     def note_change(self, n: int) -> None:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         mine = self.factors[self.problem.layout.rows(n)]
         self.values.replace(n, mine)
         self.grams.replace(n, (mine.T @ mine)[np.triu_indices(mine.shape[1])][None])
 
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         return self.problem.totals(self.factors)
 
 
