@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.kernels import Cells, Departures
+from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.records.records import Records, merge_rows
 from rejoint.records.scan import Report, Scan
 from rejoint.records.sparse import AnyRecords
@@ -41,7 +41,7 @@ class RecordProblem:
     """Merged records of a domain, ready for passes."""
 
     domain: Domain
-    codes: Any  # (M, N) codes, -1 where a cell is missing; Cells; or Departures
+    codes: Any  # (M, N) codes, -1 where a cell is missing; SparseCodes; or DefaultCodes
     weight: Array
     threads: int
     journal: Journal | None = field(default=None, repr=False, compare=False)
@@ -76,7 +76,9 @@ class RecordProblem:
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a cell is missing."""
         found = self.codes[rows]
-        return found.to_codes() if isinstance(found, Cells | Departures) else np.asarray(found)
+        return (
+            found.to_codes() if isinstance(found, SparseCodes | DefaultCodes) else np.asarray(found)
+        )
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -155,7 +157,7 @@ def at_random(weight: Array, rng: np.random.Generator) -> Array:
     return whole
 
 
-def any_cell(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[np.bool_]:
+def any_cell(codes: NDArray[np.signedinteger] | SparseCodes | DefaultCodes) -> NDArray[np.bool_]:
     """Whether anything is observed of each record.
 
     Examples
@@ -163,11 +165,7 @@ def any_cell(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[n
     >>> any_cell(np.array([[0, -1], [-1, -1]]))
     array([ True, False])
     """
-    if isinstance(codes, Cells):
-        return np.asarray(codes.counts > 0)
-    if isinstance(codes, Departures):
-        return np.ones(len(codes), dtype=bool)
-    return np.asarray((codes >= 0).any(axis=1))
+    return kernels.has_value(codes)
 
 
 def normalise(problem: RecordProblem, factors: Array) -> Array:

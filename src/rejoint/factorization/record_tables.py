@@ -22,7 +22,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.factorization.loss import SQUARES
 from rejoint.factorization.problem import gram_stack
-from rejoint.kernels import Cells, Polynomials, Transposed, symmetric_total
+from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
 from rejoint.model import FloatArray, Layout, Model
 
 #: Bytes that the polynomials of all records may take.
@@ -33,7 +33,7 @@ ROOM = 2**31
 class RecordTables:
     """Records as all their tables of one order; ``weight`` sums to one for a mean table."""
 
-    cells: Cells
+    cells: SparseCodes
     weight: FloatArray
     order: int
     threads: int
@@ -46,7 +46,7 @@ class RecordTables:
     loss = SQUARES
 
     @classmethod
-    def of(cls, cells: Cells, weight: FloatArray, order: int) -> "RecordTables":
+    def of(cls, cells: SparseCodes, weight: FloatArray, order: int) -> "RecordTables":
         """Scale the weights, so that tables count one on average."""
         held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
         mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
@@ -59,19 +59,19 @@ class RecordTables:
         return Layout(self.cells.levels)
 
     @cached_property
-    def columns(self) -> Transposed:
+    def columns(self) -> SparseColumns:
         """The records by variable."""
-        return Transposed.of(self.cells)
+        return SparseColumns.of(self.cells)
 
     @cached_property
-    def patterns(self) -> tuple[Cells, FloatArray]:
+    def patterns(self) -> tuple[SparseCodes, FloatArray]:
         """Which variables are observed together, and the weight of the records with just these."""
         return merge_patterns(self.cells, self.weight)
 
     @cached_property
-    def pattern_columns(self) -> Transposed:
+    def pattern_columns(self) -> SparseColumns:
         """The patterns by variable."""
-        return Transposed.of(self.patterns[0])
+        return SparseColumns.of(self.patterns[0])
 
     def shares(self) -> list[FloatArray]:
         """Shares of each variable's levels."""
@@ -164,12 +164,12 @@ def square(triangle: FloatArray, rank: int) -> FloatArray:
     return found
 
 
-def merge_patterns(cells: Cells, weight: FloatArray) -> tuple[Cells, FloatArray]:
+def merge_patterns(cells: SparseCodes, weight: FloatArray) -> tuple[SparseCodes, FloatArray]:
     """Distinct sets of observed variables, each with the weight of the records that have it.
 
     Examples
     --------
-    >>> cells = Cells.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
+    >>> cells = SparseCodes.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
     >>> patterns, mass = merge_patterns(cells, np.ones(3))
     >>> patterns.to_codes(), mass
     (array([[-1,  0],
@@ -182,6 +182,6 @@ def merge_patterns(cells: Cells, weight: FloatArray) -> tuple[Cells, FloatArray]
     marks = (sums[:, cells.starts[1:]] - sums[:, cells.starts[:-1]]).T
     _, first, which = np.unique(marks, axis=0, return_index=True, return_inverse=True)
     kept = cells[first]
-    found = Cells(kept.starts, kept.variables, (1,) * len(cells.levels))
+    found = SparseCodes(kept.starts, kept.variables, (1,) * len(cells.levels))
     mass = np.bincount(which.ravel(), weights=weight, minlength=len(first))
     return found, mass.astype(np.float64, copy=False)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural
-from rejoint.kernels._numpy import table_sizes
+from rejoint.kernels import table_sizes
 from rejoint.marginals.align import (
     ReadTables,
     check_covered,
