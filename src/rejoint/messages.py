@@ -181,3 +181,20 @@ def remark(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, Remark, stacklevel=depth + 1)
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """Raised when Ctrl-C ends a fit; ``result`` is the best result so far.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise FitInterrupted("the best so far")
+    ... except KeyboardInterrupt as interrupted:
+    ...     interrupted.result
+    'the best so far'
+    """
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("Interrupted: .result has the best fit so far.")
+        self.result = result

@@ -45,7 +45,7 @@ def test_the_end_is_stationary_on_the_simplex():
     start = random_model(3, problem.levels, 2)
     done = run(Newton(limits=Limits(max_steps=500, progress=0.0)), problem, *start)
     assert done.residual < 1e-5
-    assert done.reason in ("optimal", "progress")
+    assert done.stop in ("optimal", "progress")
 
 
 def test_zeros_of_the_start_are_lifted():
@@ -73,7 +73,7 @@ def test_the_truth_is_left_where_it_is():
 
 def test_each_step_obeys_its_damping():
     problem = random_problem(0, (3, 4, 3), all_subsets(3, 2))
-    state = Newton().init(problem, *random_model(1, problem.levels, 2))
+    state = Newton().init(problem, random_model(1, problem.levels, 2))
     near = Newton().step(problem, replace(state, damping=1e6 * state.damping))
     far = Newton().step(problem, state)
     moves = [np.linalg.norm(s.logits - state.logits) for s in (near, far)]

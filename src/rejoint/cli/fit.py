@@ -37,10 +37,10 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.records.read import files_of, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
-from rejoint.solver.progress import Progress
 from rejoint.solver.result import FitResult
 from rejoint.text import duration, plural
 

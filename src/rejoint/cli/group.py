@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import click
 from click.shell_completion import CompletionItem
 
-from rejoint.messages import Message, PythonName, PythonOnly, Remark, Term
-from rejoint.solver.search import FitInterrupted
+from rejoint.messages import FitInterrupted, Message, PythonName, PythonOnly, Remark, Term
 
 #: What the command line offers in place of names in Python.
 _IN_PLACE_OF = {

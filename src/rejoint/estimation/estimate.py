@@ -28,6 +28,7 @@ from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -35,7 +36,7 @@ from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 from rejoint.text import plural
 

@@ -131,9 +131,9 @@ def fit_all_tables(
     )
 
     def explore(
-        problem: RecordTables, model: Model, number: int, session: Session, key: str
+        problem: RecordTables, start: Model, number: int, session: Session, key: str
     ) -> Run:
-        return run(brief, problem, model, session, start=number)
+        return run(brief, problem, start, session, start=number)
 
     runs = search(problem, models, explore, session, offer=conclude)
     best = best_run(runs)

@@ -134,7 +134,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
 
 def is_near(marginals: Marginals, model: Model, closeness: float) -> bool:
     """Whether the tables are met to a share of what chance alone would make the distance."""
-    fits = marginals.compare(as_pmf(model, marginals))
-    fits = [fit for fit in fits if not np.isnan(fit.chance)]
+    compared = marginals.compare(as_pmf(model, marginals))
+    fits = [fit for fit in compared if not np.isnan(fit.chance)]
     chance = sum(fit.chance for fit in fits)
     return bool(fits) and sum(fit.distance for fit in fits) <= closeness * chance

@@ -16,10 +16,11 @@ from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.solver.blas import one_blas_thread
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 
 
 def factorize(
@@ -82,7 +83,8 @@ def factorize(
     Notes
     -----
     Tables counted from incomplete records are unbiased only if cells are missing completely at
-    random. Where the tables leave the joint open at this rank (pairs always do), a remark and ``stop`` say so: see ``identifiability``.
+    random. Where the tables leave the joint open at this rank (pairs always do), a remark and
+    ``stop`` say so: see ``identifiability``.
 
     Examples
     --------

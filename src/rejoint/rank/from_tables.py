@@ -14,9 +14,10 @@ from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.rank.selection import Selection, describe_selection, search_ranks, smallest_best
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
 #: Records taken to be behind shares whose number nobody tells.

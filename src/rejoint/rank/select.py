@@ -12,6 +12,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.progress import Progress
 from rejoint.rank.criteria import (
     Bic,
     EvidenceBound,
@@ -30,7 +31,7 @@ from rejoint.rank.selection import (
 from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 

@@ -10,29 +10,13 @@ from dataclasses import replace
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
 
+from rejoint.messages import FitInterrupted
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
 
 T = TypeVar("T")
 OnInterrupt = Literal["raise", "return"]
-
-
-class FitInterrupted(KeyboardInterrupt):
-    """Raised when Ctrl-C ends a fit; ``result`` is the best result so far.
-
-    Examples
-    --------
-    >>> try:
-    ...     raise FitInterrupted("the best so far")
-    ... except KeyboardInterrupt as interrupted:
-    ...     interrupted.result
-    'the best so far'
-    """
-
-    def __init__(self, result: Any) -> None:
-        super().__init__("Interrupted: .result has the best fit so far.")
-        self.result = result
 
 
 def interruptible(session: Session, fit: Callable[[], T], on_interrupt: OnInterrupt) -> T:
