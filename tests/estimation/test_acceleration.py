@@ -59,7 +59,7 @@ def test_the_same_maximum_is_reached(races):
 
 
 def test_fewer_passes_most_of_the_time(races):
-    # Most of these take plain EM under 100 passes, the first 20 of which are short steps in any case;
+    # Most of these take plain EM under 100 passes, the first 20 of which are short in any case;
     # benchmarks/acceleration.py has harder ones.
     assert np.median(races[:, 0] / races[:, 1]) >= 1.8
 

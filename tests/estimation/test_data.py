@@ -87,9 +87,7 @@ def test_normalize_scales_each_block_of_each_column():
 
 def test_softmax_is_normalized_exponentials_and_does_not_overflow():
     logits = np.random.default_rng(0).standard_normal((7, 2))
-    np.testing.assert_allclose(
-        LAYOUT.softmax(logits), LAYOUT.normalize(np.exp(logits)), rtol=1e-14
-    )
+    np.testing.assert_allclose(LAYOUT.softmax(logits), LAYOUT.normalize(np.exp(logits)), rtol=1e-14)
     np.testing.assert_allclose(LAYOUT.softmax(logits + 1000.0), LAYOUT.softmax(logits), rtol=1e-10)
 
 

@@ -189,7 +189,7 @@ def test_missing_at_random_in_a_sample_of_more_variables():
     for name in ("x1", "x2", "x3"):
         exact = truth.marginal(name)[0]
         assert abs(records.marginal(name)[0] - exact) > 0.1
-        # About 10,000 values are seen: a standard error of 0.005, a little more for the missing ones.
+        # About 10,000 values are observed: a standard error of 0.005, a little more as some miss.
         assert abs(pmf.marginal(name)[0] - exact) < 0.025
 
 

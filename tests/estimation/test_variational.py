@@ -1,4 +1,4 @@
-"""Concentrations of priors and the lower bound of the evidence, against formulas and brute force."""
+"""Concentrations of priors and the bound of the evidence, against formulas and brute force."""
 
 from itertools import product
 from math import lgamma
@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
-from small_records import random_pmf, random_records, random_start
+from small_records import random_records, random_start
 
-import rejoint as rj
 from rejoint.estimation import Variational
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.priors import (
@@ -92,8 +91,8 @@ def test_evidence_of_counts_is_the_product_of_predictions(concentration):
     counts, exact = np.zeros((3, 3)), 0.0
     for f, sequence in enumerate(sequences):
         for level in sequence:
-            seen = counts[:, f]
-            exact += np.log((concentration * center[level] + seen[level]) / (concentration + seen.sum()))
+            seen, total = counts[:, f], concentration + counts[:, f].sum()
+            exact += np.log((concentration * center[level] + seen[level]) / total)
             counts[level, f] += 1
     assert log_evidence_of_counts(concentration, center, counts) == pytest.approx(exact, abs=1e-10)
 
@@ -119,7 +118,7 @@ def test_bound_rises(pseudo_count, missing):
     for _ in range(80):
         state = solver.step(data, state)
         objectives.append(state.objective)
-    # The Newton steps of the concentrations end at 1e-6, which the flat top turns into less than 1e-8.
+    # Newton steps of concentrations end at 1e-6, which the flat top turns into less than 1e-8.
     assert (np.diff(objectives) <= 1e-8).all()
     assert objectives[0] - objectives[-1] > 0.1
 
@@ -166,7 +165,8 @@ def exact_log_evidence(data, codes, concentrations, pseudo_count, rank):
             for row, f in zip(codes, classes, strict=True):
                 if row[n] >= 0:
                     counts[row[n], f] += 1
-            term += log_evidence_of_counts(concentrations[n], data.center[data.layout.rows(n)], counts)
+            center = data.center[data.layout.rows(n)]
+            term += log_evidence_of_counts(concentrations[n], center, counts)
         terms.append(term)
     return float(logsumexp(terms))
 
