@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper paper-fast clean help
+.PHONY: demo test lint architecture browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
 	@$(BIN)/rejoint demo --output demo
@@ -42,6 +42,9 @@ browser:  # Chromium, for the tests of the explorer; without it they are skipped
 	  else \
 	    echo "There is no Chromium: the tests of the explorer are skipped (apt-get install chromium)."; \
 	  fi; }
+
+architecture: $(VENV)/test.stamp  ## figures of the source tree: files, import chains, names, single places
+	@$(BIN)/python -m tools.architecture --trace
 
 bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
 	@$(BIN)/python -u -m benchmarks.speed

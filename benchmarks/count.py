@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
-from rejoint.kernels import _numpy
+from rejoint.kernels.count_tables import numpy_count
 
 Counts = NDArray[np.float64]
 TARGET = 5.0  # times faster than the best of the rivals
@@ -73,7 +73,7 @@ def race(rows: int, variables: int, levels: int, turns: int) -> float:
         f"rejoint ({kernels.backend})": lambda: kernels.count(codes, None, shape, subsets, 1),
         "bincount, rows where all are observed": rival.observed_rows,
         "bincount, missing as a level": rival.missing_as_level,
-        "bincount, shared prefixes (the NumPy twin)": lambda: _numpy.count(
+        "bincount, shared prefixes (the NumPy twin)": lambda: numpy_count(
             codes, None, shape, subsets
         ),
     }
@@ -106,7 +106,7 @@ def other_shapes(rows: int = 200_000) -> None:
         subsets = list(itertools.combinations(range(variables), order))
         shape = [levels] * variables
         ours, counts = timed(lambda: kernels.count(codes, None, shape, subsets, 1))  # noqa: B023
-        twin, same = timed(lambda: _numpy.count(codes, None, shape, subsets))  # noqa: B023
+        twin, same = timed(lambda: numpy_count(codes, None, shape, subsets))  # noqa: B023
         assert np.array_equal(counts, same)
         what = f"{variables} variables, {levels} levels, order {order}, {missing:.0%} missing"
         print(f"  {what:<48}{ours:8.3f} {twin:8.3f} {twin / ours:7.1f} x")

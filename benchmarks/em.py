@@ -25,7 +25,7 @@ from speed.measures import cpu_time, resident
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.kernels import _numpy_classes
+from rejoint.kernels.class_passes import numpy_class_pass
 
 ROWS, VARIABLES, LEVELS, RANK = 1_000_000, 20, 5, 20
 SAMPLE = 100_000  # rows that StepMix is measured on
@@ -60,7 +60,7 @@ def compiled(codes: Codes) -> float:
 def twin(codes: Codes) -> float:
     weights, factors = make_model()
     levels = [LEVELS] * VARIABLES
-    return cpu_time(lambda: _numpy_classes.class_pass(codes, None, weights, factors, levels), 2)
+    return cpu_time(lambda: numpy_class_pass(codes, None, weights, factors, levels), 2)
 
 
 def stepmix(table: NDArray[np.float64]) -> float:
@@ -117,6 +117,7 @@ def stepmix_fit(records: rj.Records) -> tuple[float, float]:
 
 CONTENDERS: dict[str, Callable[..., float]] = {
     "compiled": compiled,
+    "int8": compiled,
     "twin": twin,
     "stepmix": stepmix,
 }
@@ -146,7 +147,9 @@ def run_child(name: str, file: str) -> None:
 
 
 def measure(name: str, rows: int) -> tuple[float, float]:
-    table: NDArray[np.int16] | NDArray[np.float64] = make_codes(rows)
+    table: NDArray[np.int8] | NDArray[np.int16] | NDArray[np.float64] = make_codes(rows)
+    if name == "int8":
+        table = table.astype(np.int8)
     if name == "stepmix":
         table = np.where(table < 0, np.nan, table)
     with tempfile.TemporaryDirectory() as folder:
@@ -195,6 +198,7 @@ def main(full: bool) -> int:
     )
     ours, ours_peak = measure("compiled", ROWS)
     report(f"rejoint ({kernels.backend})", ours, ours_peak, ours)
+    report(f"rejoint ({kernels.backend}), int8", *measure("int8", ROWS), ours)
     report("rejoint (NumPy twin)", *measure("twin", ROWS), ours)
     good = not ours_peak > MEMORY
     print(f"  target: at most {MEMORY:g} MB: {ours_peak:.0f}, {'met' if good else 'MISSED'}")

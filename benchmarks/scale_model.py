@@ -25,11 +25,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from rejoint.estimation.streamed import pass_over
 from scipy.optimize import nnls
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation.streamed import pass_over
 
 RESULT = Path(__file__).parent / "results" / "scale_model.json"
 LEVELS, MISSING = 5, 0.2

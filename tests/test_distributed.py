@@ -8,11 +8,11 @@ from functools import partial
 
 import numpy as np
 import pytest
+from rejoint.estimation.streamed import ScanProblem
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.data import add_up, look_at
-from rejoint.estimation.streamed import ScanProblem
 from rejoint.records import formats as row_groups
 from rejoint.solver import Limits
 

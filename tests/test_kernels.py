@@ -11,13 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import kernels
-from rejoint.kernels import _numpy
+from rejoint.kernels.count_tables import numpy_count
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, levels, subsets, threads=1):
-    return _numpy.count(codes, weight, levels, subsets)
+    return numpy_count(codes, weight, levels, subsets)
 
 
 BACKENDS = [
@@ -50,7 +50,7 @@ def all_subsets(n, orders):
 
 
 @pytest.mark.parametrize("count", BACKENDS)
-@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_all_orders_against_brute_force(count, dtype, weighted):
     rng = np.random.default_rng(0)
@@ -135,6 +135,19 @@ def test_thousands_of_levels(count, dtype):
         assert table.sum() == len(seen)
 
 
+@pytest.mark.parametrize("count", BACKENDS)
+@pytest.mark.parametrize("levels", [[127, 126, 3], [128, 2, 300]])  # more than int8 can tell, too
+@pytest.mark.parametrize("weighted", [False, True])
+def test_as_many_levels_as_int8_can_tell(count, levels, weighted):
+    rng = np.random.default_rng(5)
+    codes = random_codes(rng, 5_000, [min(n, 128) for n in levels], dtype=np.int8)
+    assert codes.max() >= 126
+    weight = rng.integers(0, 5, size=5_000).astype(float) if weighted else None
+    subsets = all_subsets(3, [1, 2, 3])
+    truth = twin(codes.astype(np.int32), weight, levels, subsets)
+    np.testing.assert_array_equal(count(codes, weight, levels, subsets, 2), truth)
+
+
 @compiled
 def test_levels_beyond_int16():
     levels = [40_000, 2]
@@ -180,6 +193,30 @@ def test_merged_records_are_whole_weights(count):
 def test_no_rows(count):
     codes = np.empty((0, 2), dtype=np.int16)
     np.testing.assert_array_equal(count(codes, None, [2, 2], [(0, 1)]), np.zeros(4))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("bad", ["lowest", -2, 2, 3, "highest"])
+@pytest.mark.parametrize("row", [0, 17, 4_999])
+def test_any_code_out_of_range_is_refused(dtype, bad, row):
+    numbers = np.iinfo(dtype)
+    codes = np.zeros((5_000, 3), dtype=dtype)
+    codes[row, 1] = {"lowest": numbers.min, "highest": numbers.max}.get(bad, bad)
+    weight = np.ones(5_000)
+    for subsets, mass in (([(0,)], None), ([(0, 1)], weight), ([(0, 1, 2)], None)):
+        with pytest.raises(ValueError, match="between -1"):
+            kernels.count(codes, mass, [200, 2, 2], subsets, 2)
+
+
+def test_weights_that_do_not_fit_are_refused():
+    codes = np.zeros((3, 1), dtype=np.int8)
+    for weight, words in (
+        (np.ones(2), r"weight has shape \(2,\), but there are 3"),
+        (np.array([1.0, np.nan, 1.0]), "finite and not negative"),
+        (np.array([1.0, -1.0, 1.0]), "finite and not negative"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            kernels.count(codes, weight, [2], [(0,)])
 
 
 def test_codes_out_of_range_are_refused():

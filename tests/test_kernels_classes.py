@@ -8,13 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import kernels
-from rejoint.kernels import _numpy_classes
+from rejoint.kernels.class_passes import (
+    numpy_class_log_prob,
+    numpy_class_pass,
+    numpy_class_posterior,
+)
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
 
 def twin(codes, weight, weights, factors, levels, threads=1):
-    return _numpy_classes.class_pass(codes, weight, weights, factors, levels)
+    return numpy_class_pass(codes, weight, weights, factors, levels)
 
 
 PASSES = [
@@ -69,7 +73,7 @@ def assert_same(found, truth, rtol=1e-11):
 
 
 @pytest.mark.parametrize("class_pass", PASSES)
-@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("rank", [1, 3, 4, 7, 20, 32, 33, 70])
 def test_against_brute_force(class_pass, dtype, weighted, rank):
@@ -160,7 +164,7 @@ def test_rows_that_outgrow_a_cache_are_gone_through_in_parts(rank, levels, missi
     weights, factors = random_model(rng, levels, rank)
     truth = twin(codes, weight, weights, factors, levels)
     assert_same(kernels.class_pass(codes, weight, weights, factors, levels, 1), truth)
-    cells = kernels.Cells.of_codes(codes, levels)
+    cells = kernels.SparseCodes.of_codes(codes, levels)
     found = [kernels.class_pass(cells, weight, weights, factors, levels, t) for t in (1, 2)]
     assert_same(found[0], truth)
     for one, other in zip(*found, strict=True):
@@ -242,7 +246,7 @@ def test_posterior_equals_its_twin():
     levels = [4] * 9
     codes = random_codes(rng, 20_000, levels)
     weights, factors = random_model(rng, levels, 11)
-    truth = _numpy_classes.class_posterior(codes, weights, factors, levels)
+    truth = numpy_class_posterior(codes, weights, factors, levels)
     for threads in (1, 3):
         log_prob, posterior = kernels.class_posterior(codes, weights, factors, levels, threads)
         # Sums of ten logarithms or products of ten factors.
@@ -250,14 +254,56 @@ def test_posterior_equals_its_twin():
         np.testing.assert_allclose(posterior, truth[1], rtol=1e-12)
         only = kernels.class_log_prob(codes, weights, factors, levels, threads)
         np.testing.assert_array_equal(only, log_prob)
-    np.testing.assert_array_equal(
-        _numpy_classes.class_log_prob(codes, weights, factors, levels), truth[0]
-    )
+    np.testing.assert_array_equal(numpy_class_log_prob(codes, weights, factors, levels), truth[0])
 
 
-@pytest.mark.parametrize("bad", [2, -2, 32_767, -32_768])
-def test_codes_out_of_range_are_refused(bad):
-    codes = np.zeros((20_000, 2), dtype=np.int16)
+@compiled
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+@pytest.mark.parametrize("missing", [0.0, 0.5, 0.95])
+@pytest.mark.parametrize("levels", [[127, 128, 5, 200], [5] * 21])
+def test_types_of_codes_do_not_change_a_bit(dtype, missing, levels):
+    rng = np.random.default_rng(9)
+    codes = random_codes(rng, 9_000, [min(n, 128) for n in levels], missing, np.int16)
+    codes[17] = -1
+    weights, factors = random_model(rng, levels, 5)
+    weight = rng.integers(0, 3, size=9_000).astype(float)
+    other = codes.astype(dtype)
+    model = weights, factors, levels
+    for one, two in (
+        (kernels.class_pass(c, weight, *model, 2) for c in (codes, other)),
+        (kernels.class_draws(c, weight, *model, 3, 2) for c in (codes, other)),
+        (kernels.class_posterior(c, *model, 2) for c in (codes, other)),
+        ([kernels.class_log_prob(c, *model)] for c in (codes, other)),
+    ):
+        for a, b in zip(one, two, strict=True):
+            np.testing.assert_array_equal(a, b)
+    assert_same(kernels.class_pass(other, weight, *model), twin(other, weight, *model))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("variables", [0, 1, 3, 8, 20, 21])
+def test_records_that_have_a_value(dtype, variables):
+    rng = np.random.default_rng(variables)
+    codes = random_codes(rng, 300, [5] * variables, 0.9, dtype) if variables else np.ones((3, 0))
+    codes = codes.astype(dtype)
+    truth = (codes >= 0).any(axis=1)
+    np.testing.assert_array_equal(kernels.has_value(codes), truth)
+    np.testing.assert_array_equal(kernels.has_value(np.asfortranarray(codes)), truth)
+    if variables and dtype is not np.int64:
+        sparse = kernels.SparseCodes.of_codes(codes, [5] * variables)
+        np.testing.assert_array_equal(kernels.has_value(sparse), truth)
+
+
+@pytest.mark.parametrize(
+    ("bad", "dtype"),
+    [
+        *((bad, np.int8) for bad in (2, -2, 127, -128)),
+        *((bad, np.int16) for bad in (2, -2, 32_767, -32_768)),
+        *((bad, np.int32) for bad in (2, -2, 2**31 - 1, -(2**31))),
+    ],
+)
+def test_codes_out_of_range_are_refused(bad, dtype):
+    codes = np.zeros((20_000, 2), dtype=dtype)
     codes[15_000, 1] = bad
     weights, factors = np.ones(2), np.ones((5, 2))
     for call in (
@@ -270,11 +316,13 @@ def test_codes_out_of_range_are_refused(bad):
             call()
 
 
-@pytest.mark.parametrize("bad", [-2, -32_768])
-def test_more_levels_than_codes_can_tell(bad):
-    factors = np.ones((40_000, 1))
-    codes = np.array([[32_767], [0]], dtype=np.int16)
-    assert kernels.class_pass(codes, None, np.ones(1), factors, [40_000])[2][32_767, 0] == 1
+@pytest.mark.parametrize(
+    ("bad", "dtype"), [(-2, np.int8), (-128, np.int8), (-2, np.int16), (-32_768, np.int16)]
+)
+def test_more_levels_than_codes_can_tell(bad, dtype):
+    factors, most = np.ones((40_000, 1)), np.iinfo(dtype).max
+    codes = np.array([[most], [0]], dtype=dtype)
+    assert kernels.class_pass(codes, None, np.ones(1), factors, [40_000])[2][most, 0] == 1
     codes[1] = bad
     with pytest.raises(ValueError, match="between -1"):
         kernels.class_pass(codes, None, np.ones(1), factors, [40_000])
@@ -297,9 +345,9 @@ def test_what_does_not_fit_together_is_refused():
     refused(ValueError, r"need \(5, 3\)", weights=np.ones(3))
     refused(ValueError, r"one number per class", weights=np.ones((1, 2)))
     refused(ValueError, r"one number per class", weights=np.ones(0), factors=np.ones((5, 0)))
-    refused(ValueError, r"needs a level at least, got 0", levels=[5, 0])
+    refused(ValueError, r"needs at least one level, got 0", levels=[5, 0])
     refused(ValueError, r"weight has shape \(3,\), but there are 4 records", weight=np.ones(3))
-    refused(TypeError, r"int16 or int32, got int64", codes=codes.astype(np.int64))
+    refused(TypeError, r"int8, int16 or int32, got int64", codes=codes.astype(np.int64))
     for number in (-1.0, np.nan, np.inf):
         refused(ValueError, r"weights must be finite and not neg", weights=np.array([1.0, number]))
         refused(ValueError, r"factors must be finite and not neg", factors=np.full((5, 2), number))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rejoint import kernels
-from rejoint.kernels import sampling
+from rejoint.kernels import random_draws
 
 
 def small_tree(rows=8, levels=6, rank=3):
@@ -14,7 +14,7 @@ def small_tree(rows=8, levels=6, rank=3):
     return tree
 
 
-@pytest.mark.parametrize("dtype", [np.int16, np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.int64])
 def test_levels_are_those_below_which_the_number_lies(dtype, monkeypatch):
     rng = np.random.default_rng(1)
     tree, classes, uniform = small_tree(), rng.integers(0, 3, size=500), rng.random(500)
@@ -24,8 +24,16 @@ def test_levels_are_those_below_which_the_number_lies(dtype, monkeypatch):
     np.testing.assert_array_equal(found, truth)
     np.testing.assert_array_equal(table[:, 2], truth)
     assert (table[:, [0, 1, 3]] == -1).all()
-    monkeypatch.setattr(sampling, "compiled", None)
+    monkeypatch.setattr(random_draws, "compiled", None)
     np.testing.assert_array_equal(kernels.draw_levels(tree, classes, uniform), truth)
+
+
+def test_levels_that_do_not_fit_the_type_are_refused():
+    classes, uniform = np.zeros(1, dtype=np.int64), np.zeros(1)
+    out = np.empty(1, dtype=np.int8)
+    kernels.draw_levels(np.full((128, 1), np.inf), classes, uniform, out)
+    with pytest.raises(ValueError, match="int8 cannot hold levels up to 255"):
+        kernels.draw_levels(np.full((256, 1), np.inf), classes, uniform, out)
 
 
 def test_one_level_is_always_drawn():

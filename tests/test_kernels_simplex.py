@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 
 from rejoint import kernels
-from rejoint.kernels import _numpy
+from rejoint.kernels.simplex import numpy_admm_steps, numpy_project_columns
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 matrices = arrays(
@@ -28,7 +28,7 @@ def by_bisection(column):
 def test_projection_against_bisection(matrix):
     expected = np.stack([by_bisection(column) for column in matrix.T], axis=1)
     # Thresholds near 1e3 are known to 1e-13 of that.
-    np.testing.assert_allclose(_numpy.project_columns(matrix), expected, atol=1e-9)
+    np.testing.assert_allclose(numpy_project_columns(matrix), expected, atol=1e-9)
     np.testing.assert_allclose(kernels.project_columns(matrix), expected, atol=1e-9)
 
 
@@ -41,7 +41,7 @@ def test_projection_leaves_its_own_result_alone(matrix):
 
 def test_a_number_in_which_one_is_lost_is_projected_too():
     huge = np.array([[1e300], [0.0]])
-    for project in (_numpy.project_columns, kernels.project_columns):
+    for project in (numpy_project_columns, kernels.project_columns):
         assert np.isfinite(project(huge)).all()
 
 
@@ -54,10 +54,19 @@ def test_steps_equal_their_twin(rows, rank, along_rows):
     inverse = np.linalg.inv(design.T @ design + 0.7 * np.eye(rank))
     target, factor, dual = rng.random((3, rows, rank))
     ours = kernels.admm_steps(inverse, target, factor, dual, 0.7, 12, along_rows=along_rows)
-    twins = _numpy.admm_steps(inverse, target, factor, dual, 0.7, 12, along_rows)
+    twins = numpy_admm_steps(inverse, target, factor, dual, 0.7, 12, along_rows)
     for mine, other in zip(ours, twins, strict=True):
         # The same sums in another order, twelve times over.
         np.testing.assert_allclose(mine, other, atol=1e-12)
+
+
+@compiled
+@pytest.mark.parametrize("wrong", range(4))
+def test_shapes_that_do_not_fit_are_refused(wrong):
+    arrays = [np.eye(3), np.ones((2, 3)), np.ones((2, 3)), np.zeros((2, 3))]
+    arrays[wrong] = np.ones((1, 2))
+    with pytest.raises(ValueError, match="Shapes do not fit"):
+        kernels.admm_steps(*arrays, 1.0, 5)
 
 
 @compiled

@@ -27,7 +27,7 @@ def records():
 @pytest.fixture(scope="module")
 def work():
     codes, weights, factors = records()
-    cells = kernels.Cells.of_codes(codes, LEVELS)
+    cells = kernels.SparseCodes.of_codes(codes, LEVELS)
     return [
         (kernels.class_pass, (codes, None, weights, factors, LEVELS, 2)),
         (kernels.class_pass, (cells, None, weights, factors, LEVELS, 2)),

@@ -1,146 +1,127 @@
-"""The tree is the design: no other top-level names, imports point up the list, no cycles."""
+"""The tree is the design: imports point up the list of layers, inside functions too; no knots."""
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Mapping
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
+from tools import architecture
+from tools.architecture import Tree, graph, knots_and_chain, names_twice
 
-import rejoint
-
+#: Later ones may import earlier ones. The two verbs that use a rank come after the rank.
 LAYERS = [
-    *(
-        "check",
-        "messages",
-        "kernels",
-        "domain",
-        "records",
-        "marginals",
-        "queries",
-        "language",
-        "io",
-        "pmf",
-    ),
-    *("metrics", "identifiability", "solver", "factorization", "estimation", "rank", "estimators"),
+    *("check", "text", "arrays", "messages", "model", "kernels", "domain", "records", "marginals"),
+    *("queries", "language", "io", "pmf", "metrics", "identifiability", "solver", "factorization"),
+    *("estimation", "rank", "factorization.factorize", "estimation.estimate", "estimators"),
     *("population", "distributed", "datasets", "plots", "explorer", "cli"),
 ]
-ROOT = Path(rejoint.__file__).parent
+
+TREE = Tree.read()
+IMPORTS = [each for each in TREE.imports() if not each.is_later]
 
 
-def module_name(path: Path) -> str:
-    parts = ["rejoint", *path.relative_to(ROOT).with_suffix("").parts]
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+def layer(module: str) -> int:
+    """The layer that a module is of; the front of a package is of the last of its modules."""
+    name = module.removeprefix("rejoint.")
+    if TREE.files.get(module, Path()).name == "__init__.py":
+        return max(k for k, entry in enumerate(LAYERS) if entry.split(".")[0] == name.split(".")[0])
+    parts = name.split(".")
+    known = [".".join(parts[:size]) for size in range(len(parts), 0, -1)]
+    return next(LAYERS.index(entry) for entry in known if entry in LAYERS)
 
 
-FILES = {module_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-
-
-def imported(source: str, package: str, modules: Container[str]) -> set[str]:
-    """Modules of rejoint imported when a file is (not inside functions, not for types only)."""
-    return {module_of(name, modules) for name in names(ast.parse(source), package)} - {"rejoint"}
-
-
-def names(tree: ast.AST, package: str) -> Iterator[str]:
-    todo = [tree]
-    while todo:
-        node = todo.pop()
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            parents = package.split(".")
-            base = parents[: len(parents) - node.level + 1] if node.level else []
-            start = ".".join([*base, *([node.module] if node.module else [])])
-            yield from (f"{start}.{alias.name}" for alias in node.names)
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and not types_only(node):
-            todo += ast.iter_child_nodes(node)
-
-
-def types_only(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
-
-
-def module_of(name: str, modules: Container[str]) -> str:
-    """The module that holds a dotted name; rejoint for what is not of this package."""
-    if name.split(".")[0] != "rejoint":
-        return "rejoint"
-    while name not in modules:
-        name = name.rpartition(".")[0]
-    return name
-
-
-def read(module: str) -> set[str]:
-    path = FILES[module]
-    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
-    return imported(path.read_text(encoding="utf-8"), package, FILES)
-
-
-IMPORTS = {module: read(module) for module in FILES if module != "rejoint"}
-
-
-def layer(module: str) -> str:
-    return module.split(".")[1]
-
-
-def strays(entries: Iterable[str]) -> set[str]:
-    return {entry.removesuffix(".py") for entry in entries} - {*LAYERS, "__init__"}
-
-
-def cycle(imports: Mapping[str, Iterable[str]]) -> list[str]:
-    try:
-        TopologicalSorter(imports).prepare()
-    except CycleError as error:
-        found: list[str] = error.args[1]
-        return found
-    return []
+def tree_of(tmp_path: Path, **sources: str) -> Tree:
+    """A package of a few modules."""
+    root = tmp_path / "rejoint"
+    for name, source in {"__init__": "", **sources}.items():
+        path = root.joinpath(*name.split("__")) if "__" in name.strip("_") else root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".py").write_text(source)
+    return Tree.read(root)
 
 
 def test_every_top_level_name_is_in_the_design():
-    entries = [path.name for path in ROOT.glob("*.py")]
-    entries += [path.parent.name for path in ROOT.glob("*/__init__.py")]
-    assert not strays(entries), "put it into the package of the layer it belongs to"
+    names = {module.split(".")[1] for module in TREE.files if module != "rejoint"}
+    assert names <= {entry.split(".")[0] for entry in LAYERS}, "put it into the layer it is of"
 
 
 def test_packages_are_flat():
     # Each estimator has more parts than a flat folder of all of them would show.
-    deepest = {"estimators": 3}
-    deep = [m for m in FILES if m != "rejoint" and m.count(".") > deepest.get(layer(m), 2)]
+    deep = [m for m in TREE.files if m.count(".") > (3 if m.startswith("rejoint.estim") else 2)]
     assert not deep, "rejoint/<layer>/<file>.py is as deep as it goes"
 
 
-@pytest.mark.parametrize("module", IMPORTS)
+@pytest.mark.parametrize("module", sorted({each.module for each in IMPORTS} - {"rejoint"}))
 def test_imports_point_up_the_list(module):
-    for name in IMPORTS[module]:
-        assert LAYERS.index(layer(name)) <= LAYERS.index(layer(module)), (
-            f"{module} imports {name}, which comes after it: import it inside the function, with "
-            "the reason, or move it"
-        )
+    for each in IMPORTS:
+        if each.module == module and each.target != "rejoint":
+            assert layer(each.target) <= layer(module), (
+                f"{module} imports {each.target} in line {each.line}, which comes after it: move "
+                "one of them"
+            )
 
 
-def test_no_import_cycles():
-    # Layers are in order, so that a cycle can only be within a package; a file of it that imports
-    # from its own front is part of one.
-    assert cycle(IMPORTS) == []
+def test_no_modules_import_each_other():
+    knots, _ = knots_and_chain(graph(TREE, inner=True))
+    assert knots == []
 
 
-def test_the_walk_sees_what_it_must():
+def test_names_are_used_once():
+    assert names_twice(TREE) == ([], [])
+
+
+def test_files_are_named_by_what_they_define():
+    assert architecture.measure()["file names in -ing"] == []
+
+
+def test_single_places():
+    figures = architecture.measure()
+    assert figures["modules that build a FitResult"] == ["rejoint.solver.result"]
+    assert figures["modules that catch KeyboardInterrupt"] == [
+        "rejoint.cli.group",
+        "rejoint.solver.run",
+        "rejoint.solver.search",
+    ]
+
+
+def test_each_import_inside_a_function_has_a_reason():
+    for each in IMPORTS:
+        if architecture.is_in_function(TREE, each):
+            lines = TREE.files[each.module].read_text("utf-8").splitlines()
+            near = " ".join(lines[max(each.line - 3, 0) : each.line + 6])
+            assert "#" in near, f"{each.module}, line {each.line}: say why it is not at the top"
+
+
+def test_the_walk_sees_what_it_must(tmp_path):
     source = (
-        "from typing import TYPE_CHECKING\nfrom .pmf import LowRankPMF\nimport rejoint.cli\n"
-        "from rejoint import io, __version__\nimport numpy as np\n"
-        "from rejoint.queries import modes\nfrom rejoint.domain import Domain\n"
-        "if TYPE_CHECKING:\n    from rejoint.records import Records\n"
-        "def later():\n    from rejoint.plots import factors\n"
+        "from typing import TYPE_CHECKING\nfrom rejoint.b import name\nimport numpy as np\n"
+        "if TYPE_CHECKING:\n    from rejoint.c import Types\n"
+        "def later():\n    from rejoint import d\n"
+        "class A:\n    def method(self):\n        import rejoint.e\n"
     )
-    assert imported(source, "rejoint", {*FILES}) == {
-        "rejoint.pmf",
-        "rejoint.cli",
-        "rejoint.io",
-        "rejoint.queries.modes",
-        "rejoint.domain",
+    tree = tree_of(tmp_path, a=source, b="", c="", d="", e="")
+    found = {(each.target, each.inside) for each in tree.imports()}
+    assert found == {
+        ("rejoint.b", ""),
+        ("rejoint.d", "later"),
+        ("rejoint.e", "A.method"),
     }
+    assert graph(tree, inner=False)["rejoint.a"] == {"rejoint.b"}
 
 
-def test_the_checks_can_fail():
-    assert strays(["pmf", "io.py", "__init__.py", "_helpers.py"]) == {"_helpers"}
-    front = {"rejoint.pmf": {"rejoint.pmf.pmf"}, "rejoint.pmf.pmf": {"rejoint.pmf"}}
-    assert set(cycle(front)) == {"rejoint.pmf", "rejoint.pmf.pmf"}
+def test_knots_and_chains_are_found(tmp_path):
+    tree = tree_of(
+        tmp_path,
+        a="from rejoint import b\n",
+        b="def f():\n    from rejoint import a\n",
+        c="from rejoint import a\n",
+    )
+    assert knots_and_chain(graph(tree, inner=False)) == ([], 3)
+    knots, chain = knots_and_chain(graph(tree, inner=True))
+    assert [sorted(knot) for knot in knots] == [["rejoint.a", "rejoint.b"]]
+    assert chain == 3
+
+
+def test_lines_of_code_are_counted_without_words(tmp_path):
+    path = tmp_path / "a.py"
+    path.write_text('"""Words."""\n\n# more\nx = 1\n\n\ndef f():\n    """Words."""\n    return x\n')
+    assert architecture.code_lines(path, ast.parse(path.read_text())) == 3

@@ -76,7 +76,7 @@ def sparse_pass(at: Sizes) -> Callable[[], Any]:
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=at["M"]))])
     levels = (at["I"],) * at["N"]
     found = column * at["I"] + rng.integers(0, at["I"], size=len(row))
-    cells, factors = kernels.Cells(starts, found, levels), random_factors(rng, at)
+    cells, factors = kernels.SparseCodes(starts, found, levels), random_factors(rng, at)
     weights = np.full(at["F"], 1.0 / at["F"])
     return lambda: kernels.class_pass(cells, None, weights, factors, levels, 1)
 

@@ -178,13 +178,13 @@ def pass_stepmix() -> Timed:
     return lambda: seconds, ROWS / PART
 
 
-def sparse_cells() -> kernels.Cells:
+def sparse_cells() -> kernels.SparseCodes:
     rng = np.random.default_rng(0)
     places = np.unique(rng.integers(0, MANY * ITEMS, size=int(MANY * ITEMS * SEEN)))
     row, column = np.divmod(places, ITEMS)
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=MANY))])
     found = column * LEVELS + rng.integers(0, LEVELS, size=len(places))
-    return kernels.Cells(starts, found, (LEVELS,) * ITEMS)
+    return kernels.SparseCodes(starts, found, (LEVELS,) * ITEMS)
 
 
 def sparse_ours() -> Timed:

@@ -9,7 +9,7 @@ from rejoint.factorization import Admm, Limits, admm
 from rejoint.factorization.all_tables import make_problem
 from rejoint.factorization.problem import make_problem as make_table_problem
 from rejoint.factorization.record_tables import RecordTables, merge_patterns
-from rejoint.kernels import Cells
+from rejoint.kernels import SparseCodes
 
 SHAPE = (3, 2, 4, 3, 2)
 
@@ -101,7 +101,9 @@ def test_complete_records_have_one_pattern():
     # Each of the ten triples counts one.
     assert mass[0] == pytest.approx(1.0)
     codes = np.array([[0, -1, 1], [1, -1, 0], [-1, 0, 0], [0, 0, 0]], dtype=np.int16)
-    patterns, mass = merge_patterns(Cells.of_codes(codes, [2, 2, 2]), np.array([1.0, 2, 4, 8]))
+    patterns, mass = merge_patterns(
+        SparseCodes.of_codes(codes, [2, 2, 2]), np.array([1.0, 2, 4, 8])
+    )
     found = {
         tuple(row): m for row, m in zip((patterns.to_codes() >= 0).tolist(), mass, strict=True)
     }

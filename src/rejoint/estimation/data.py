@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.estimation.survey import Survey, has_value
-from rejoint.kernels import Cells, Departures
+from rejoint.estimation.survey import Survey
+from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -199,7 +199,8 @@ class InMemory(Data):
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a value is missing."""
         found = self.codes[rows]
-        return found.to_codes() if isinstance(found, Cells | Departures) else np.asarray(found)
+        sparse = isinstance(found, SparseCodes | DefaultCodes)
+        return found.to_codes() if sparse else np.asarray(found)
 
     def expect(self, model: Model) -> Expected:
         """One pass (E-step)."""

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
-from rejoint.kernels import Cells, Departures
 from rejoint.model import FloatArray
 from rejoint.records.records import Records, merge_rows
 from rejoint.records.scan import Report, Scan
@@ -110,21 +109,6 @@ class Survey:
         if self.patterns is None:
             return None
         return Records(self.domain, np.where(self.patterns, 0, -1).astype(np.int16))
-
-
-def has_value(codes: NDArray[np.signedinteger] | Cells | Departures) -> NDArray[np.bool_]:
-    """Whether each record has any value.
-
-    Examples
-    --------
-    >>> has_value(np.array([[0, -1], [-1, -1]]))
-    array([ True, False])
-    """
-    if isinstance(codes, Cells):
-        return np.asarray(codes.counts > 0)
-    if isinstance(codes, Departures):
-        return np.ones(len(codes), dtype=bool)
-    return np.asarray((codes >= 0).any(axis=1))
 
 
 def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:

@@ -1,4 +1,4 @@
-// Passes over records with a hidden class: chunks, threads, and the face towards Python.
+// Passes over records with a hidden class: chunks, threads, and the interface to Python.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
@@ -15,13 +15,11 @@ namespace nb = nanobind;
 namespace rejoint {
 namespace {
 
-constexpr std::size_t CHUNKS = 64;      // at most; each has sums of its own, added up in order
-constexpr std::size_t SHORTEST = 4096;  // records of a chunk, at least
+constexpr std::size_t CHUNKS = 64;      // at most; each has its own sums, which are added in order
+constexpr std::size_t SHORTEST = 4096;  // least number of records of a chunk
 constexpr std::size_t SPARE = std::size_t{1} << 27;  // bytes that sums of chunks may take
-constexpr std::size_t WORTH = 48;  // cells of a chunk for each level: its sums are work, too
+constexpr std::size_t WORTH = 48;  // values per level of a chunk: making its sums is work, too
 
-template <typename Code>
-using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
@@ -29,7 +27,8 @@ using Output = nb::ndarray<double, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Outputs = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Observed = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// How records are split: by their number and the size of the sums, never by that of threads.
+// How records are split into chunks: this depends on their number and the size of the sums, never
+// on the number of threads.
 struct Chunks {
     std::size_t records, count;
     Chunks(std::size_t records, std::size_t bytes, std::size_t most) : records(records) {
@@ -66,15 +65,16 @@ bool go_through(const Model &model, const Rows &rows, const Chunks &chunks,
     return good;
 }
 
-// Records that pay for joining variables into groups: cells stand for one variable each.
+// Records that share the work of joining variables into groups: none for SparseCodes, whose values
+// belong to one variable each.
 template <typename Code>
 std::size_t sharing(const Table<Code> &, std::size_t records) { return records; }
-std::size_t sharing(const Cells &, std::size_t) { return 0; }
+std::size_t sharing(const SparseCodes &, std::size_t) { return 0; }
 
-// Chunks that are worth sums of their own. A table with fewer cells than levels is rare.
+// The number of chunks that are worth sums of their own.
 template <typename Code>
 std::size_t worthwhile(const Table<Code> &, std::size_t) { return CHUNKS; }
-std::size_t worthwhile(const Cells &rows, std::size_t levels) {
+std::size_t worthwhile(const SparseCodes &rows, std::size_t levels) {
     return static_cast<std::size_t>(rows.starts[rows.records]) / (WORTH * levels);
 }
 
@@ -154,7 +154,7 @@ bool write_posteriors(const Rows &rows, const Vector &weights, const Matrix &fac
     return go_through(model, rows, chunks, writers);
 }
 
-// What Python calls, for records in either form: the arrays that hold them come first.
+// The functions that Python calls, for records in either form: the arrays that hold them come first.
 template <typename Rows, typename... Arrays>
 void register_for(nb::module_ &m, Rows (*read)(const Arrays &...)) {
     m.def("class_pass", [read](const Arrays &...arrays, const std::optional<Vector> &weight,
@@ -179,16 +179,17 @@ void register_for(nb::module_ &m, Rows (*read)(const Arrays &...)) {
 template <typename Code>
 Table<Code> read_table(const Codes<Code> &codes) { return {codes.data(), codes.shape(0)}; }
 
-Cells read_cells(const Integers &starts, const Observed &cells) {
+SparseCodes read_sparse(const Integers &starts, const Observed &cells) {
     return {starts.data(), cells.data(), starts.shape(0) - 1};
 }
 
 }  // namespace
 
 void register_classes(nb::module_ &m) {
+    register_for(m, &read_table<std::int8_t>);
     register_for(m, &read_table<std::int16_t>);
     register_for(m, &read_table<std::int32_t>);
-    register_for(m, &read_cells);
+    register_for(m, &read_sparse);
 }
 
 }  // namespace rejoint

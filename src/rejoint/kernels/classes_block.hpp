@@ -1,4 +1,4 @@
-// Records by the block: how probable each is, and each of its classes.
+// Blocks of records: the probability of each, and of each of its classes.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,21 @@
 #include <limits>
 #include <vector>
 
-#include "classes_cells.hpp"
 #include "classes_lists.hpp"
+#include "classes_sparse.hpp"
 
 namespace rejoint {
 
-constexpr double TINY = 0x1p-600;  // a less probable record is computed by logarithms
+constexpr double TINY = 0x1p-600;  // less probable records are computed by logarithms
 constexpr double LN2 = 0.693147180559945309417;
 constexpr std::size_t REUSE = 16;   // times that a row is used by a block of several parts
 constexpr std::size_t MOST = 8192;  // records of such a block
 
-// Rows: where records are read from, a Table of codes or the Cells that are observed.
+// Rows: the form of the records, a Table of codes or SparseCodes.
 //
-// Where the rows of the model outgrow a near cache, blocks are large, and go through them part by
-// part: a part is then brought near once for many records. Each record is still the product of its
-// rows in their order, and each sum over records in theirs, so that nothing changes by it.
+// Where the rows of the model are larger than a cache, blocks are large and processed part by part:
+// a part of the rows is then loaded once for many records. Each record is still the product of its
+// rows in their order, and sums over records are in the order of records: the result is the same.
 template <typename Rows>
 class Block {
   public:
@@ -38,7 +38,7 @@ class Block {
     // Records that are computed at once.
     std::size_t room() const { return capacity_; }
 
-    // Forget what was read before: a chunk is computed the same way whoever computes it. `last`
+    // Forget what was read before: the result of a chunk must not depend on the thread. `last`
     // is that of its first block.
     void begin(std::size_t first, std::size_t last) {
         by_logarithms_ = false;
@@ -65,7 +65,7 @@ class Block {
     }
 
     std::size_t parts() const { return model_.parts.size() - 1; }
-    // What the records list of one part of the rows.
+    // The lists of the records, for one part of the rows.
     Lists part(std::size_t p) const {
         Lists found = lists();
         if (parts() == 1) return found;
@@ -75,13 +75,13 @@ class Block {
     }
     std::size_t size() const { return lists().count; }
     Lists lists() const { return lister_.lists(); }
-    // Numbers in proportion to the probabilities of the classes of record i, and their sum: zero
-    // if the record is possible in no class.
+    // Numbers proportional to the probabilities of the classes of record i, and their sum, which
+    // is zero if no class allows the record.
     const double *joint(std::size_t i) const { return joint_.data() + i * model_.width; }
     double sum(std::size_t i) const { return prob_[i]; }
-    // Logarithm of the probability of record i is that of the sum, and this much more.
+    // The log-probability of record i is the logarithm of the sum plus this shift.
     double shift(std::size_t i) const { return shift_[i]; }
-    // Room for a number of each record, for whoever works on them: threads must not ask for it.
+    // Scratch memory, a number per record: threads must not allocate.
     double *spare() const { return spare_.data(); }
 
   private:
@@ -91,7 +91,7 @@ class Block {
         return std::clamp(records, RECORDS, std::min(MOST, rows.records));
     }
 
-    // Where the lists of records, which rise, go from one part to the next.
+    // Split the lists of records, which are increasing, at the boundaries of the parts.
     void split() {
         const Lists all = lists();
         for (std::size_t i = 0; i < all.count; ++i) {

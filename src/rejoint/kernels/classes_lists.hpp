@@ -1,4 +1,4 @@
-// Which rows of the model each record of a block is made of, for records that are rows of a table.
+// The rows of the model whose product each record of a block is, for a table of codes.
 #pragma once
 
 #include <algorithm>
@@ -6,16 +6,15 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#include <type_traits>
 #include <vector>
 
 #include "classes_model.hpp"
 #include "classes_rows.hpp"
+#include "codes.hpp"
 
 namespace rejoint {
 
-
-// Records as a table of codes, -1 where a cell is missing.
+// Records as a table of codes, -1 where a value is missing.
 template <typename Code>
 class TableLister;
 
@@ -28,19 +27,14 @@ struct Table {
 
 template <typename Code>
 class TableLister {
-    static constexpr std::size_t TILE = 16;  // records whose codes are held against levels at once
     static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
-    using Limit = std::make_unsigned_t<Code>;
 
   public:
     TableLister(const Model &model, const Table<Code> &table, std::size_t room)
-        : model_(model), codes_(table.codes), limits_(TILE * model.n), groups_of_(model.n),
+        : model_(model), codes_(table.codes), limits_(model.levels.data(), model.n), groups_of_(model.n),
           missing_(model.groups.size()), stride_(model.groups.size() + 1),
           offsets_(room * stride_), begins_(room), sizes_(room) {
         for (std::size_t i = 0; i < room; ++i) begins_[i] = i * stride_;
-        const auto most = static_cast<std::uint32_t>(std::numeric_limits<Code>::max()) + 1u;
-        for (std::size_t i = 0; i < limits_.size(); ++i)
-            limits_[i] = static_cast<Limit>(std::min(model.levels[i % model.n], most));
         for (std::size_t g = 0; g < model.groups.size(); ++g) {
             missing_[g] = model.groups[g].offset;
             for (std::size_t v = model.groups[g].first; v < model.groups[g].last; ++v)
@@ -48,7 +42,7 @@ class TableLister {
         }
     }
 
-    // Rows that a record lists, more or less.
+    // Typical number of rows that a record lists.
     static std::size_t typical(const Model &model, const Table<Code> &) {
         return model.groups.size() + 1;
     }
@@ -58,10 +52,7 @@ class TableLister {
         const Code *codes = codes_ + first * model_.n;
         const std::size_t count = last - first;
         first_ = first;
-        for (std::size_t i = 0; i < count; i += TILE)
-            if (!in_range(codes + i * model_.n, limits_.data(),
-                          std::min(TILE, count - i) * model_.n))
-                return false;
+        if (!limits_.hold(codes, count)) return false;
         count_ = count;
         for (std::size_t i = 0; i < count; ++i) offsets_[i * stride_] = 0;  // the weights
         if (way_ == Way::SEEK)
@@ -73,8 +64,8 @@ class TableLister {
         return true;
     }
 
-    // Leave out groups that are wholly missing where these records say that it pays. Products and
-    // sums are the same either way: what is missing multiplies by one.
+    // Leave out groups whose variables are all missing where these records show that it pays.
+    // Products and sums are the same either way: a missing group multiplies by one.
     void choose(std::size_t first, std::size_t last) {
         way_ = Way::SEEK;
         if (!read(first, last)) return;
@@ -88,7 +79,7 @@ class TableLister {
         return {offsets_.data(), begins_.data(), sizes_.data(), count_, model_.width};
     }
 
-    // Power of two that was taken out of the rows of record i.
+    // Exponent of the power of two that was divided out of the rows of record i.
     double exponent(std::size_t i) const {
         double sum = model_.exponents[0];
         const Code *code = codes_ + (first_ + i) * model_.n;
@@ -127,7 +118,7 @@ class TableLister {
         }
     }
 
-    // No branch depends on what is missing: half of the cells would be guessed wrong.
+    // No branch depends on missing values: half of the predictions would be wrong.
     void drop_missing(std::size_t i) {
         std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
         std::uint32_t size = 1;
@@ -162,13 +153,13 @@ class TableLister {
 
     const Model &model_;
     const Code *codes_;
-    std::vector<Limit> limits_;  // number of levels of each variable, for TILE records
+    Limits<Code> limits_;
     std::vector<std::uint32_t> groups_of_, missing_;  // group of a variable; row of a missing group
     std::size_t stride_, first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;  // (records, groups and one)
     std::vector<std::size_t> begins_;
     std::vector<std::uint32_t> sizes_;
-    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // what is done with missing groups
+    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // how missing groups are handled
 };
 
 }  // namespace rejoint

@@ -1,9 +1,9 @@
 // A model of hidden classes, laid out for passes over records.
 //
-// Neighbouring variables are gathered into groups. A group has one row for each cell of its
+// Adjacent variables are joined into groups. A group has one row for each cell of its
 // variables, missing being a level (number 0) of each: the product of their factors, one number
 // per class. A record is then a product of one row per group, and of row 0, the weights. Sums over
-// records go into rows of the same layout, which are folded down to the levels in the end.
+// records go into rows of the same layout, which are summed to the levels in the end.
 #pragma once
 
 #include <algorithm>
@@ -20,14 +20,15 @@
 
 namespace rejoint {
 
-constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows: they stay in an L2
-constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are gone through at once
+constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows, which fit in an L2 cache
+constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are processed at once
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
-constexpr std::size_t WIDE = 32;  // so many classes fit in registers; more go by blocks of
+constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
+constexpr std::size_t WIDE = 32;  // classes that fit in registers; more are processed in blocks of
 constexpr std::size_t BLOCK = 16;
-constexpr double FLOOR = 0x1p-1000;  // less counts as nothing in products (not in logarithms)
+constexpr double FLOOR = 0x1p-1000;  // smaller numbers are zero in products (not in logarithms)
 
-// Leaves numbers as they are: pages that are never written to are never brought in.
+// Leaves numbers uninitialized: pages that are never written to are never allocated.
 template <typename T>
 struct Unset : std::allocator<T> {
     template <typename U>
@@ -44,13 +45,13 @@ struct Unset : std::allocator<T> {
     }
 };
 
-// Doubles from the start of a cache line on, not set to anything.
+// Uninitialized doubles, aligned to a cache line.
 class Aligned {
   public:
     explicit Aligned(std::size_t size = 0) : store_(size + 8) {}
     Aligned(Aligned &&) = default;
     Aligned &operator=(Aligned &&) = default;
-    Aligned(const Aligned &other) : store_(other.store_.size()) {  // lines lie elsewhere in it
+    Aligned(const Aligned &other) : store_(other.store_.size()) {  // its alignment may differ
         std::copy(other.data(), other.data() + other.size(), data());
     }
     double *data() { return store_.data() + shift(); }
@@ -79,7 +80,7 @@ class Model {
           width(rank > WIDE ? (rank + BLOCK - 1) / BLOCK * BLOCK : (rank + 3) / 4 * 4),
           levels(levels, levels + n), starts(n + 1), strides(n) {
         for (std::size_t v = 0; v < n; ++v) starts[v + 1] = starts[v] + this->levels[v];
-        gather(std::min(TABLE / (width * sizeof(double)), records / 8));
+        gather(std::min(TABLE / (width * sizeof(double)), records / SHARED));
         part();
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
@@ -104,15 +105,11 @@ class Model {
     // Add rows of sums up to one row per level, and one for the classes: (1 + levels, rank).
     void fold(const double *sums, double *counts) const {
         for (std::size_t f = 0; f < rank; ++f) counts[f] += sums[f];
-        for (const Group &group : groups)
-            for (std::size_t cell = 0; cell < group.cells; ++cell) {
-                const double *row = sums + (group.row + cell) * width;
-                for (std::size_t v = group.first; v < group.last; ++v)
-                    if (const std::size_t level = digit(cell, v)) {
-                        double *to = counts + (starts[v] + level) * rank;
-                        for (std::size_t f = 0; f < rank; ++f) to[f] += row[f];
-                    }
-            }
+        for_levels([&](std::size_t row, std::size_t level) {
+            const double *from = sums + row * width;
+            double *to = counts + level * rank;
+            for (std::size_t f = 0; f < rank; ++f) to[f] += from[f];
+        });
     }
 
     const std::size_t n, rank, width;    // width: rank, padded
@@ -127,9 +124,18 @@ class Model {
     bool scaled = false;         // whether any is not zero
 
   private:
-    // Level of variable v in a cell of its group; 0 is missing.
-    std::size_t digit(std::size_t cell, std::size_t v) const {
-        return cell / (strides[v] / width) % (levels[v] + 1);
+    // Call a function for each row of a group and each level that its cell holds: with the number
+    // of the row, and that of the level among all (from 1 on; row 0 of numbers is the weights).
+    template <typename Function>
+    void for_levels(Function function) const {
+        for (const Group &group : groups)
+            for (std::size_t v = group.first; v < group.last; ++v) {
+                const std::size_t inner = strides[v] / width, size = std::size_t{levels[v]} + 1;
+                for (std::size_t begin = 0; begin < group.cells; begin += inner * size)
+                    for (std::size_t code = 1; code < size; ++code)  // 0 is missing
+                        for (std::size_t k = 0; k < inner; ++k)
+                            function(group.row + begin + code * inner + k, starts[v] + code);
+            }
     }
 
     // Join neighbours into groups as large as the number of all rows allows.
@@ -159,7 +165,7 @@ class Model {
         }
     }
 
-    // Rows that outgrow a near cache are gone through in parts that do not.
+    // Split rows that are larger than a cache into parts that are not.
     void part() {
         parts.assign(1, 0);
         for (const Group &group : groups)
@@ -185,20 +191,17 @@ class Model {
         return numbers;
     }
 
-    // Set all rows to a value, then join to each, class by class, what it is made of.
+    // Set all rows to a value, then join to each, class by class, the levels of its cell.
     template <typename Join>
     void for_cells(Join join, const std::vector<double> &numbers, Aligned &to, double value) const {
         std::fill(to.data(), to.data() + to.size(), value);
         for (std::size_t f = 0; f < rank; ++f) join(to.data()[f], numbers[f]);
         std::fill(to.data() + rank, to.data() + width, 0.0);
-        for (const Group &group : groups)
-            for (std::size_t cell = 0; cell < group.cells; ++cell)
-                for (std::size_t v = group.first; v < group.last; ++v)
-                    if (const std::size_t level = digit(cell, v)) {
-                        double *row = to.data() + (group.row + cell) * width;
-                        const double *factor = numbers.data() + (starts[v] + level) * rank;
-                        for (std::size_t f = 0; f < rank; ++f) join(row[f], factor[f]);
-                    }
+        for_levels([&](std::size_t row, std::size_t level) {
+            double *x = to.data() + row * width;
+            const double *factor = numbers.data() + level * rank;
+            for (std::size_t f = 0; f < rank; ++f) join(x[f], factor[f]);
+        });
     }
 
     std::vector<double> levels_;  // weights and factors, (1 + levels, rank)

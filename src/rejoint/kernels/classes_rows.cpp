@@ -1,17 +1,8 @@
-// The loops of classes_rows.hpp, compiled for the processors there are.
+// The loops of classes_rows.hpp, compiled for several instruction sets.
 #include "classes_rows.hpp"
 
 namespace rejoint {
 namespace {
-
-template <typename Code, typename Limit>
-REJOINT_INLINE bool codes_in_range(const Code *REJOINT_RESTRICT codes,
-                                   const Limit *REJOINT_RESTRICT limits, std::size_t n) {
-    Limit bad = 0;
-    for (std::size_t i = 0; i < n; ++i)
-        bad |= static_cast<Limit>(static_cast<Limit>(static_cast<Limit>(codes[i]) + 1u) > limits[i]);
-    return !bad;
-}
 
 #if defined(REJOINT_AVX2)
 REJOINT_AVX2 void join_wide(Join join, const double *table, const Lists &lists, double *joint,
@@ -32,15 +23,6 @@ void add_narrow(const double *joint, const double *scale, const Lists &lists, do
 }
 
 }  // namespace
-
-REJOINT_CLONES bool in_range(const std::int16_t *codes, const std::uint16_t *limits,
-                             std::size_t n) {
-    return codes_in_range(codes, limits, n);
-}
-REJOINT_CLONES bool in_range(const std::int32_t *codes, const std::uint32_t *limits,
-                             std::size_t n) {
-    return codes_in_range(codes, limits, n);
-}
 
 void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob) {
 #if defined(REJOINT_AVX2)

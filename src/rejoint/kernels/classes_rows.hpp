@@ -1,4 +1,4 @@
-// The two loops that passes over records spend their time in: products of rows, and sums of them.
+// The two loops in which passes over records spend their time: products of rows, and sums of rows.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace rejoint {
 
-constexpr std::size_t RECORDS = 64;  // of a small block: what is computed of them stays in an L1
+constexpr std::size_t RECORDS = 64;  // of a small block: its results fit in an L1 cache
 
 // Some records, each a list of offsets of rows in a table; rows have `width` numbers.
 struct Lists {
@@ -18,11 +18,11 @@ struct Lists {
     std::size_t count, width;
 };
 
-// How rows are joined: by products, by sums of logarithms, or by products with what is there.
+// How rows are joined: by products, by sums of logarithms, or by products with the result so far.
 enum class Join { PRODUCT, LOGARITHMS, MORE };
 
 // joint[i] = product (or sum) of the rows that record i lists; prob[i] = sum of the numbers in
-// joint[i]. Four running sums whatever the width of the hardware: the same result everywhere.
+// joint[i]. Four partial sums on any hardware, so that the result is the same everywhere.
 template <int WIDTH, int QUADS, Join JOIN>
 REJOINT_INLINE void join_lists(const double *REJOINT_RESTRICT table, const Lists &lists,
                                double *REJOINT_RESTRICT joint, double *REJOINT_RESTRICT prob) {
@@ -105,9 +105,6 @@ REJOINT_INLINE void join_lists(Join join, const double *table, const Lists &list
         default: return function<WIDTH, 4>(__VA_ARGS__);       \
     }
 
-// Whether codes lie between -1 (missing) and limits less one.
-bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
-bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
 void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob);
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums);
 

@@ -1,4 +1,4 @@
-// What is done with each block of records: posteriors added up, or classes drawn and counted.
+// Sums over blocks of records: of their posteriors, or of classes drawn for them.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace rejoint {
 
-// What is summed up of a chunk.
+// The sums of a chunk.
 struct Sums {
     explicit Sums(std::size_t size) : counts(size) {}
     double log_likelihood = 0.0;
-    Aligned counts;  // of the classes and of the levels, (1 + levels, rank); set when all is in
+    Aligned counts;  // of the classes and of the levels, (1 + levels, rank); set when the chunk is done
 };
 
-// What both ways of counting share: weights of records, and sums in the layout of the model.
+// The part that both ways of counting share: weights of records, and sums in the model's layout.
 class Tally {
   public:
     Tally(const Model &model, const double *weight, std::vector<Sums> &out)
@@ -27,7 +27,7 @@ class Tally {
         clear();
     }
 
-    // Hand over what was summed up since the last time.
+    // Store the sums of a chunk and start again from zero.
     void finish(std::size_t chunk) {
         out_[chunk].log_likelihood = log_likelihood_ + std::log(product_);
         product_ = 1.0;
@@ -41,7 +41,7 @@ class Tally {
   protected:
     double weight(std::size_t record) const { return weight_ ? weight_[record] : 1.0; }
 
-    // Add to the log-likelihood. One logarithm does for many records of weight one: that of their
+    // Add to the log-likelihood. One logarithm serves many records of weight one: that of their
     // product, taken before it leaves the range of doubles (sums are no less than 2^-600, or zero).
     template <typename Rows>
     void add_log(const Block<Rows> &block, std::size_t i, double weight) {
@@ -84,7 +84,7 @@ class Expected : public Tally {
     }
 };
 
-// Draws a class for each record, or for each of the many that its weight stands for.
+// Draws a class for each record, or as many as its weight says.
 class Drawn : public Tally {
   public:
     Drawn(const Model &model, const double *weight, std::uint64_t seed, std::vector<Sums> &out)
@@ -111,7 +111,7 @@ class Drawn : public Tally {
     }
 
   private:
-    static constexpr double HEAVY = 256.0;  // more draws than this many go class by class
+    static constexpr double HEAVY = 256.0;  // a record with more draws than this is drawn class by class
 
     void count(const std::uint32_t *list, std::uint32_t size, std::size_t f, double number) {
         for (std::uint32_t j = 0; j < size; ++j) rows_.data()[list[j] + f] += number;
@@ -122,7 +122,7 @@ class Drawn : public Tally {
         for (std::size_t f = 0; f < model_.rank; ++f) cumulative_[f] = sum += joint[f];
     }
 
-    // The first class below which more than a share u of the probability lies.
+    // The first class at which the cumulative probability exceeds a share u of the whole.
     std::size_t draw(const double *joint, Stream &stream) const {
         const double target = stream.next() * cumulative_.back();
         std::size_t f = 0;
@@ -139,8 +139,8 @@ class Drawn : public Tally {
             for (double k = 0.0; k < number; ++k) ++drawn_[draw(joint, stream)];
             return;
         }
-        // Of those not yet of a class, a binomial number are of this one. What is left of the
-        // probability is summed from the last class up, and so equals that of the last one there.
+        // A binomial number of the draws that are left are of this class. The probability that is
+        // left is summed from the last class up, and so equals that of the last possible class.
         double sum = 0.0;
         for (std::size_t f = model_.rank; f-- > 0;) cumulative_[f] = sum += joint[f];
         for (std::size_t f = 0; f < model_.rank && number > 0.0; ++f) {

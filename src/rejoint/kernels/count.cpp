@@ -1,9 +1,11 @@
-// Counting records into many tables at once: threads, and the face towards Python.
+// Counts of records in many tables at once: threads, and the interface to Python.
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 
+#include <atomic>
 #include <optional>
 
+#include "codes.hpp"
 #include "count_chunk.hpp"
 #include "kernels.hpp"
 #include "threads.hpp"
@@ -45,8 +47,8 @@ static_assert(PANEL == 8 * UNIT, "add_bytes has one case for each width");
 
 constexpr std::size_t SPARE = std::size_t{1} << 28;  // bytes that copies of all tables may take
 
-// Each thread counts some of the rows into tables of its own, which are added up in the end:
-// whole numbers, so their order does not matter.
+// Each thread counts some of the rows into its own tables, which are added in the end: they are
+// whole numbers, so the order does not matter.
 template <typename Code>
 void count_rows(const Plan &plan, const Code *codes, std::size_t m, std::uint64_t *out,
                 std::size_t cells, std::size_t threads) {
@@ -62,8 +64,8 @@ void count_rows(const Plan &plan, const Code *codes, std::size_t m, std::uint64_
         for (std::size_t i = 0; i < cells; ++i) out[i] += copy[i];
 }
 
-// Each thread counts all rows into some of the tables: the way with weights, whose sums depend on
-// the order of rows, and where copies of all tables would take too much memory.
+// Each thread counts all rows into some of the tables. This is used with weights, whose sums depend
+// on the order of rows, and where copies of all tables would take too much memory.
 template <typename Code, typename Cell>
 void count_tables(const Plan &plan, const Code *codes, std::size_t m, const double *weight,
                   Cell *out, std::size_t threads) {
@@ -75,13 +77,11 @@ void count_tables(const Plan &plan, const Code *codes, std::size_t m, const doub
     in_parallel(threads, [&](std::size_t t) { counters[t].count(0, m); });
 }
 
-template <typename Code>
-using Codes = nb::ndarray<const Code, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 using Weight = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
-// The whole numbers that were counted into the memory of the output become floating.
+// Convert the whole numbers that were counted into the memory of the output to doubles.
 void to_double(std::uint64_t *whole, std::size_t cells) {
     for (std::size_t i = 0; i < cells; ++i) {
         const double value = static_cast<double>(whole[i]);
@@ -89,10 +89,26 @@ void to_double(std::uint64_t *whole, std::size_t cells) {
     }
 }
 
+// Whether all codes are in range: counting writes where they say.
 template <typename Code>
-void count(const Codes<Code> &codes, const std::optional<Weight> &weight, const Integers &levels,
+bool all_in_range(const Codes<Code> &codes, const Integers &levels, std::size_t threads) {
+    const Limits<Code> limits(levels.data(), levels.shape(0));
+    const std::size_t m = codes.shape(0), n = codes.shape(1);
+    threads = std::clamp<std::size_t>(threads, 1, m / ROWS + 1);
+    std::atomic<bool> good{true};
+    in_parallel(threads, [&](std::size_t t) {
+        const std::size_t begin = m * t / threads, end = m * (t + 1) / threads;
+        if (!limits.hold(codes.data() + begin * n, end - begin)) good = false;
+    });
+    return good;
+}
+
+// False if a code is out of range: nothing is counted then.
+template <typename Code>
+bool count(const Codes<Code> &codes, const std::optional<Weight> &weight, const Integers &levels,
            const Integers &sizes, const Integers &members, Output &output, std::size_t threads) {
     nb::gil_scoped_release release;
+    if (!all_in_range(codes, levels, threads)) return false;
     std::vector<std::vector<int>> subsets;
     const std::int64_t *member = members.data();
     for (std::size_t s = 0; s < sizes.shape(0); member += sizes.data()[s++])
@@ -103,7 +119,7 @@ void count(const Codes<Code> &codes, const std::optional<Weight> &weight, const 
     if (weight) {
         threads = std::max<std::size_t>(1, std::min(threads, plan.runs.size()));
         count_tables(plan, codes.data(), m, weight->data(), output.data(), threads);
-        return;
+        return true;
     }
     // Counting into the output itself, as whole numbers, spares large tables a second copy.
     static_assert(sizeof(std::uint64_t) == sizeof(double));
@@ -115,9 +131,11 @@ void count(const Codes<Code> &codes, const std::optional<Weight> &weight, const 
         count_tables(plan, codes.data(), m, nullptr, whole,
                      std::max<std::size_t>(1, std::min(threads, plan.runs.size())));
     to_double(whole, cells);
+    return true;
 }
 
 void register_count(nb::module_ &m) {
+    m.def("count", &count<std::int8_t>);
     m.def("count", &count<std::int16_t>);
     m.def("count", &count<std::int32_t>);
 }

@@ -1,4 +1,4 @@
-// Counting one chunk of rows after another (see count_plan.hpp for what is counted how).
+// Counts of one chunk of rows after another (count_plan.hpp says how each table is counted).
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace rejoint {
 
 constexpr std::size_t ROWS = 2048;  // of a chunk: columns and bytes stay in the cache
 constexpr std::size_t WORDS = ROWS / 64;
-constexpr std::uint8_t FULL = 255;  // byte counters must be emptied after so many rows
+constexpr std::uint8_t FULL = 255;  // rows after which byte counters must be emptied
 
 using Mask = std::array<std::uint64_t, WORDS>;  // one bit for each row of a chunk
 
@@ -112,7 +112,7 @@ class Counter {
             std::uint8_t *REJOINT_RESTRICT to = bytes_.data() + i * stride_;
             const Code *REJOINT_RESTRICT from = codes_ + (row + i) * n_;
             for (std::size_t k = 0; k < n; ++k) {
-                const Code code = from[variables[k]];  // what is missing writes a zero
+                const Code code = from[variables[k]];  // a missing value writes a zero
                 to[first[k] + static_cast<std::size_t>(std::max<Code>(code, 0))] = code >= 0;
             }
         }

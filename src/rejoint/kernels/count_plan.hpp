@@ -1,9 +1,9 @@
-// How a list of subsets is counted: which of them share work, and by which of two ways.
+// How a list of subsets is counted: which of them share work, and which of two methods is used.
 //
 //  * By bytes, for small tables without weights. Tables that differ only in their last variable
 //    form a run. The levels of these last variables are laid out as one-hot bytes, row by row;
 //    each row where the others are observed adds its bytes, 32 at a time, to those of the cell
-//    of the others that it falls into, whatever the number of tables.
+//    of the others that it falls into, for any number of tables.
 //  * By list, for all else: the rows where all variables are observed, and the cell of each.
 #pragma once
 

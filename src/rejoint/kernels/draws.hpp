@@ -1,4 +1,4 @@
-// Random numbers that depend on a seed and a position alone, whichever thread asks for them.
+// Random numbers that depend on a seed and a position alone, not on threads.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace rejoint {
 
-// The numbers of one record: splitmix64, begun at a hash of the seed and of its position.
+// The numbers of one record: splitmix64, seeded by a hash of the seed and of its position.
 class Stream {
   public:
     Stream(std::uint64_t seed, std::uint64_t position)
@@ -30,7 +30,7 @@ class Stream {
     std::uint64_t state_;
 };
 
-// log k! less Stirling's leading terms: log k! = (k + 1/2) log(k + 1) - (k + 1) + log(2 pi)/2 + it.
+// log k! minus Stirling's leading terms: log k! = (k + 1/2) log(k + 1) - (k + 1) + log(2 pi)/2 + it.
 inline double stirling_tail(double k) {
     // Up by the recursion to where the series is exact to rounding.
     double tail = 0.0;

@@ -1,4 +1,4 @@
-// What the kernel files share: one register_* function per family, called by module.cpp.
+// One register_* function per kernel file, called by module.cpp.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -6,11 +6,12 @@
 namespace rejoint {
 
 void register_classes(nanobind::module_ &m);
+void register_codes(nanobind::module_ &m);
 void register_count(nanobind::module_ &m);
-void register_count_cells(nanobind::module_ &m);
-void register_sampling(nanobind::module_ &m);
+void register_count_sparse(nanobind::module_ &m);
+void register_draw_levels(nanobind::module_ &m);
 void register_simplex(nanobind::module_ &m);
-void register_symmetric(nanobind::module_ &m);
+void register_polynomials(nanobind::module_ &m);
 void register_triples(nanobind::module_ &m);
 
 }  // namespace rejoint

@@ -4,10 +4,11 @@
 NB_MODULE(_native, m) {
     m.doc() = "Compiled kernels; rejoint.kernels wraps them and holds their NumPy twins.";
     rejoint::register_classes(m);
+    rejoint::register_codes(m);
     rejoint::register_count(m);
-    rejoint::register_count_cells(m);
-    rejoint::register_sampling(m);
+    rejoint::register_count_sparse(m);
+    rejoint::register_draw_levels(m);
     rejoint::register_simplex(m);
-    rejoint::register_symmetric(m);
+    rejoint::register_polynomials(m);
     rejoint::register_triples(m);
 }

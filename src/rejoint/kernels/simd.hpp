@@ -1,4 +1,4 @@
-// What differs between compilers and processors.
+// Differences between compilers and processors.
 #pragma once
 
 #include <cstddef>  // any standard header defines __GLIBC__ where there is one
@@ -48,7 +48,7 @@ inline bool has_avx2() {
 #endif
 }
 
-// WIDTH doubles that are worked on at once: two anywhere, four with AVX2.
+// WIDTH doubles that are processed at once: two anywhere, four with AVX2.
 #if defined(__GNUC__)
 template <int WIDTH>
 struct Lanes;

@@ -15,7 +15,7 @@ void in_parallel(std::size_t n, Function &&function) {
     for (std::size_t i = 0; i + 1 < n; ++i) {
         try {
             threads.emplace_back([&function, i] { function(i); });
-        } catch (const std::system_error &) {  // no more threads to be had: do it here
+        } catch (const std::system_error &) {  // no more threads available: run it here
             function(i);
         }
     }

@@ -18,7 +18,7 @@
 
 #include "classes_model.hpp"
 #include "classes_rows.hpp"
-#include "damping.hpp"
+#include "damped_inverse.hpp"
 #include "kernels.hpp"
 #include "simd.hpp"
 #include "simplex.hpp"

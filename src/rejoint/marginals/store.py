@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural
-from rejoint.kernels._numpy import table_sizes
+from rejoint.kernels import table_sizes
 from rejoint.marginals.labelled_table import names_of
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import indices_of

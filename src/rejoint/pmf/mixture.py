@@ -11,7 +11,7 @@ from rejoint import queries
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import plural, show
 from rejoint.domain.variable import Variable
-from rejoint.kernels import Cells
+from rejoint.kernels import SparseCodes
 from rejoint.messages import remark
 from rejoint.pmf.draws import Draws, credible_bounds
 from rejoint.pmf.to_frame import Mode, labelled
@@ -712,5 +712,5 @@ class RecordAnswers(Mixture):
         codes.flags.writeable = False  # Records copies what others could still change
         return Records(self.domain, codes)
 
-    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | Cells:
+    def _codes(self, data: Any) -> NDArray[np.signedinteger[Any]] | SparseCodes:
         return read_any(data, domain=self.domain).codes

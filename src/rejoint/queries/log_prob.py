@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
-from rejoint.kernels import Cells
+from rejoint.kernels import SparseCodes
 from rejoint.queries.evidence import class_posterior
 from rejoint.queries.tables import blocks
 
@@ -17,7 +17,7 @@ Codes = NDArray[np.signedinteger]
 def posteriors(
     weights: FloatArray,
     factors: Sequence[FloatArray],
-    codes: Codes | Cells,
+    codes: Codes | SparseCodes,
     threads: int | None = None,
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Posteriors of the class, for blocks of records of bounded size.
@@ -30,7 +30,7 @@ def posteriors(
     ----------
     weights, factors
         The model.
-    codes : ndarray (M, N) of int16 or int32, or Cells
+    codes : ndarray (M, N) of int16 or int32, or SparseCodes
         Level of each variable, -1 where missing: marginalised, that is, left out.
     threads : int, optional
         By default as many as there are cores.
@@ -58,7 +58,7 @@ def posteriors(
         part = codes[rows]
         log_prob, posterior = kernels.class_posterior(part, weights, table, levels, threads)
         for row in np.flatnonzero(np.isneginf(log_prob)):
-            record = part[[row]].to_codes()[0] if isinstance(part, Cells) else part[row]
+            record = part[[row]].to_codes()[0] if isinstance(part, SparseCodes) else part[row]
             posterior[row] = _least_contradicted(weights, factors, record)
         yield rows, log_prob, posterior
 
@@ -66,7 +66,7 @@ def posteriors(
 def record_log_prob(
     weights: FloatArray,
     factors: Sequence[FloatArray],
-    codes: Codes | Cells,
+    codes: Codes | SparseCodes,
     threads: int | None = None,
 ) -> FloatArray:
     """Logarithm of the probability of each record, missing cells summed out.

@@ -18,7 +18,7 @@ from rejoint.domain.variable import (
     check_handle_unknown,
     encode_column,
 )
-from rejoint.kernels import Cells, Departures
+from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import Wishes, infer_variable, read_wishes
@@ -78,7 +78,7 @@ class ColumnCells:
         return domain
 
 
-def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[Domain, Cells]:
+def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[Domain, SparseCodes]:
     """Read all columns, and put what is observed together record by record.
 
     Examples
@@ -105,7 +105,7 @@ def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[D
     )
     order = np.argsort(row, kind="stable")  # keeps the order of the variables
     starts = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=rows))])
-    return domain, Cells(starts, cell[order], domain.shape)
+    return domain, SparseCodes(starts, cell[order], domain.shape)
 
 
 def columns_of_matrix(data: Any, names: Sequence[Any] | None) -> tuple[int, Iterator[Column]]:
@@ -223,7 +223,7 @@ class SparseRecords:
     ----------
     domain : Domain
         The variables.
-    codes : Cells
+    codes : SparseCodes
         The observed cells, record after record.
     sample_weight : array of float, shape (rows,), optional
         How many times each record counts.
@@ -241,7 +241,7 @@ class SparseRecords:
     """
 
     domain: Domain
-    codes: Cells
+    codes: SparseCodes
     sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
@@ -288,7 +288,7 @@ class SparseRecords:
         (1, 2)
         """
         if isinstance(data, Records):
-            cells = Cells.of_codes(data.codes, data.domain.shape)
+            cells = SparseCodes.of_codes(data.codes, data.domain.shape)
             data = cls(data.domain, cells, data.sample_weight)
         if isinstance(data, SparseRecords):
             found = data if domain is None or domain == data.domain else moved(data, domain)
@@ -436,21 +436,21 @@ class DepartingRecords(SparseRecords):
 
     Examples
     --------
-    >>> cells = Cells(np.array([0, 1, 1]), np.array([3]), (2, 2))
-    >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).to_records().codes
+    >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
+    >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
     array([[0, 1],
            [0, 0]], dtype=int16)
     """
 
-    codes: Departures  # type: ignore[assignment]
+    codes: DefaultCodes  # type: ignore[assignment]
 
     def merged(self) -> "DepartingRecords":
         """Return each distinct record once, in order, with the weight of all that are like it.
 
         Examples
         --------
-        >>> cells = Cells(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
-        >>> DepartingRecords(Domain.of_shape([2, 2]), Departures(cells)).merged().sample_weight
+        >>> cells = SparseCodes(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
+        >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).merged().sample_weight
         array([1., 2.])
         """
         keys = self.codes.keys()

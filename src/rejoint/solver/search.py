@@ -5,8 +5,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
@@ -167,33 +166,22 @@ def _follow_elsewhere(
     session: Session,
     runs: dict[int, Run],
 ) -> None:
-    """Follow starts in other processes or on other machines."""
+    """Follow starts in other processes or on other machines; Ctrl-C keeps those that are done."""
     assert session.executor is not None
     alone = problem.alone() if hasattr(problem, "alone") else problem
-    with submitted(session.executor) as submit:
-        futures = [
-            submit(follow, alone, start, number, session.alone(), "")
-            for number, start, _ in pending
-        ]
-        for (number, _, key), future in zip(pending, futures, strict=True):
-            runs[number] = future.result()
-            session.checkpoint.keep_run(key, runs[number])
-
-
-@contextmanager
-def submitted(executor: Executor) -> Iterator[Callable[..., Any]]:
-    """Submit work to an executor; work that has not begun is canceled when the block fails."""
-    futures: list[Any] = []
-
-    def submit(*call: Any) -> Any:
-        futures.append(executor.submit(*call))
-        return futures[-1]
-
+    futures = [
+        session.executor.submit(follow, alone, start, number, session.alone(), "")
+        for number, start, _ in pending
+    ]
     try:
-        yield submit
+        wait(futures)
     finally:
-        for future in futures:
-            future.cancel()
+        for (number, _, key), future in zip(pending, futures, strict=True):
+            if not future.cancel() and future.done() and future.exception() is None:
+                runs[number] = future.result()
+                session.checkpoint.keep_run(key, runs[number])
+    for future in futures:
+        future.result()  # raises what went wrong there
 
 
 def _follow_in_threads(

@@ -115,9 +115,9 @@ def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
     cells.sum_duplicates()  # in order
     if evidence.background is None:
         # Levels of all items are numbered through in either form.
-        return SparseRecords(domain, kernels.Cells(cells.indptr, cells.indices, domain.shape))
+        return SparseRecords(domain, kernels.SparseCodes(cells.indptr, cells.indices, domain.shape))
     done = sparse.csr_array(cells > 0)  # and not what is undone by it
     done.sort_indices()
     return DepartingRecords(
-        domain, kernels.Departures(kernels.Cells(done.indptr, done.indices, domain.shape))
+        domain, kernels.DefaultCodes(kernels.SparseCodes(done.indptr, done.indices, domain.shape))
     )

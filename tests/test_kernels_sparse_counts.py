@@ -10,13 +10,13 @@ from scipy import sparse
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.kernels import Cells, _numpy_cell_counts
+from rejoint.kernels import SparseCodes, count_tables
 from rejoint.marginals import count as counting
 
 
 @st.composite
 def problems(draw):
-    """Codes with holes, weights whose sums depend on their order, and some subsets."""
+    """Codes with missing values, weights whose sums depend on their order, and some subsets."""
     levels = draw(st.lists(st.integers(1, 4), min_size=1, max_size=7))
     rows = draw(st.integers(0, 60))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
@@ -32,7 +32,7 @@ def problems(draw):
 @given(problem=problems())
 def test_the_kernel_counts_as_that_of_codes(problem, threads):
     codes, weight, levels, subsets = problem
-    found = kernels.count(Cells.of_codes(codes, levels), weight, levels, subsets, threads)
+    found = kernels.count(SparseCodes.of_codes(codes, levels), weight, levels, subsets, threads)
     np.testing.assert_array_equal(found, kernels.count(codes, weight, levels, subsets))
 
 
@@ -41,10 +41,10 @@ def test_the_kernel_counts_as_that_of_codes(problem, threads):
 def test_the_twin_counts_as_that_of_codes(problem, block, dense):
     codes, weight, levels, subsets = problem
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(kernels, "compiled", None)
-        patch.setattr(_numpy_cell_counts, "BLOCK", block)
-        patch.setattr(_numpy_cell_counts, "DENSE", dense)
-        found = kernels.count(Cells.of_codes(codes, levels), weight, levels, subsets)
+        patch.setattr(count_tables, "compiled", None)
+        patch.setattr(count_tables, "BLOCK_VALUES", block)
+        patch.setattr(count_tables, "DIRECT_ENTRIES", dense)
+        found = kernels.count(SparseCodes.of_codes(codes, levels), weight, levels, subsets)
         expected = kernels.count(codes, weight, levels, subsets)
     np.testing.assert_array_equal(found, expected)
 
@@ -123,8 +123,8 @@ def many_variables():
 @pytest.mark.parametrize("native", [True, False])
 def test_what_the_kernel_refuses(native, monkeypatch):
     if not native:
-        monkeypatch.setattr(kernels, "compiled", None)
-    cells = Cells(np.array([0, 2]), np.array([1, 2]), (2, 2))
+        monkeypatch.setattr(count_tables, "compiled", None)
+    cells = SparseCodes(np.array([0, 2]), np.array([1, 2]), (2, 2))
     with pytest.raises(ValueError, match="weight has shape"):
         kernels.count(cells, np.ones(2), [2, 2], [(0, 1)])
     with pytest.raises(ValueError, match="one is given twice"):

@@ -144,7 +144,7 @@ class Spectrum {
     std::vector<double> a_, d_, e_, p_;
 };
 
-// As damped_inverse in _numpy.py: rho is the geometric mean of the extreme eigenvalues, of
+// As damped_inverse in simplex.py: rho is the geometric mean of the extreme eigenvalues, of
 // which the smallest counts as 1e-10 of the largest.
 class Damped {
   public:

@@ -1,4 +1,4 @@
-// Which rows of the model each record of a block is made of, for records given by observed cells.
+// The rows of the model whose product each record of a block is, for SparseCodes.
 #pragma once
 
 #include <algorithm>
@@ -11,39 +11,39 @@
 
 namespace rejoint {
 
-class CellLister;
+class SparseLister;
 
-// Records by what is observed of them: levels, numbered through all variables, one record after
-// another. What is missing takes neither room nor time.
-struct Cells {
-    using Lister = CellLister;
-    const std::int64_t *starts;  // of each record among the cells, and their number at the end
+// Records by their observed values, one record after another: levels, numbered through all
+// variables. Missing values take neither memory nor time.
+struct SparseCodes {
+    using Lister = SparseLister;
+    const std::int64_t *starts;  // of each record among the values, and their number at the end
     const std::int32_t *cells;
     std::size_t records;
 };
 
-class CellLister {
+class SparseLister {
   public:
-    CellLister(const Model &model, const Cells &rows, std::size_t room)
+    SparseLister(const Model &model, const SparseCodes &rows, std::size_t room)
         : model_(model), rows_(rows), offset_of_(model.starts[model.n]), begins_(room),
           sizes_(room) {
         for (const Group &group : model.groups)
             for (std::size_t level = 0; level + 1 < group.cells; ++level)
                 offset_of_[model.starts[group.first] + level] =
                     static_cast<std::uint32_t>((group.row + 1 + level) * model.width);
-        std::size_t most = 0;  // cells of a block: threads must not run out of memory
+        std::size_t most = 0;  // values of a block: threads must not run out of memory
         for (std::size_t i = 0; i < rows.records; ++i)
             most = std::max(most, cells_between(i, std::min(i + room, rows.records)));
         offsets_.resize(most + room);
     }
 
-    // Rows that a record lists, more or less.
-    static std::size_t typical(const Model &, const Cells &rows) {
+    // Typical number of rows that a record lists.
+    static std::size_t typical(const Model &, const SparseCodes &rows) {
         const auto cells = static_cast<std::size_t>(rows.starts[rows.records]);
         return 1 + cells / std::max<std::size_t>(rows.records, 1);
     }
 
-    // List records first .. last, as many as there is room for; false if a cell is no level.
+    // List records first .. last, as many as there is room for; false if a value is no level.
     bool read(std::size_t first, std::size_t last) {
         first_ = first;
         count_ = last - first;
@@ -62,13 +62,13 @@ class CellLister {
         return true;
     }
 
-    void choose(std::size_t, std::size_t) {}  // there is one way only
+    void choose(std::size_t, std::size_t) {}  // there is only one way to list them
 
     Lists lists() const {
         return {offsets_.data(), begins_.data(), sizes_.data(), count_, model_.width};
     }
 
-    // Power of two that was taken out of the rows of record i.
+    // Exponent of the power of two that was divided out of the rows of record i.
     double exponent(std::size_t i) const {
         double sum = model_.exponents[0];
         for (std::int64_t j = rows_.starts[first_ + i]; j < rows_.starts[first_ + i + 1]; ++j)
@@ -82,7 +82,7 @@ class CellLister {
     }
 
     const Model &model_;
-    const Cells &rows_;
+    const SparseCodes &rows_;
     std::vector<std::uint32_t> offset_of_;  // of each level, all groups being of one variable
     std::size_t first_ = 0, count_ = 0;
     std::vector<std::uint32_t> offsets_;

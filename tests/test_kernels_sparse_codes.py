@@ -6,7 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint import kernels
-from rejoint.kernels import Cells, _numpy_classes, _numpy_draws
+from rejoint.kernels import SparseCodes
+from rejoint.kernels.class_passes import numpy_class_pass, numpy_class_posterior
+from rejoint.kernels.random_draws import numpy_class_draws
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
@@ -23,7 +25,7 @@ def random_model(rng, levels, rank):
 
 
 def twin_pass(cells, weight, weights, factors, levels, threads=1):
-    return _numpy_classes.class_pass(cells, weight, weights, factors, levels)
+    return numpy_class_pass(cells, weight, weights, factors, levels)
 
 
 PASSES = [
@@ -50,16 +52,16 @@ def test_pass_equals_that_over_codes(class_pass, weighted, rank):
     codes[-1] = -1
     weights, factors = random_model(rng, levels, rank)
     weight = rng.integers(0, 3, size=300).astype(float) if weighted else None
-    cells = Cells.of_codes(codes, levels)
+    cells = SparseCodes.of_codes(codes, levels)
     found = class_pass(cells, weight, weights, factors, levels)
-    assert_same(found, _numpy_classes.class_pass(codes, weight, weights, factors, levels))
+    assert_same(found, numpy_class_pass(codes, weight, weights, factors, levels))
 
 
 @compiled
 def test_threads_do_not_change_the_result():
     rng = np.random.default_rng(0)
     levels = [3] * 30
-    cells = Cells.of_codes(random_codes(rng, 20_000, levels, missing=0.8), levels)
+    cells = SparseCodes.of_codes(random_codes(rng, 20_000, levels, missing=0.8), levels)
     model = random_model(rng, levels, 5)
     one = kernels.class_pass(cells, None, *model, levels, 1)
     two = kernels.class_pass(cells, None, *model, levels, 3)
@@ -74,8 +76,8 @@ def test_products_that_underflow_and_numbers_above_one(class_pass):
     codes = random_codes(rng, 20, levels, missing=0.1)  # about 810 cells, 4^-810 is below 1e-400
     weights, factors = random_model(rng, levels, 6)
     factors[::3] *= 1e3  # columns need not sum to one
-    found = class_pass(Cells.of_codes(codes, levels), None, weights, factors, levels)
-    truth = _numpy_classes.class_pass(codes, None, weights, factors, levels)
+    found = class_pass(SparseCodes.of_codes(codes, levels), None, weights, factors, levels)
+    truth = numpy_class_pass(codes, None, weights, factors, levels)
     # Logarithms of up to 900 numbers add up to about 1,000: exp of them loses three digits more.
     np.testing.assert_allclose(found[2], truth[2], rtol=1e-9, atol=1e-9)
     assert found[0] == pytest.approx(truth[0], rel=1e-11)
@@ -83,7 +85,7 @@ def test_products_that_underflow_and_numbers_above_one(class_pass):
 
 @pytest.mark.parametrize("class_pass", PASSES)
 def test_an_impossible_record_adds_nothing(class_pass):
-    cells = Cells(np.array([0, 1, 2]), np.array([0, 1]), (2,))
+    cells = SparseCodes(np.array([0, 1, 2]), np.array([0, 1]), (2,))
     factors = np.array([[1.0, 1.0], [0.0, 0.0]])
     total, classes, counts = class_pass(cells, None, np.array([0.5, 0.5]), factors, [2])
     assert total == -np.inf
@@ -97,11 +99,11 @@ def test_draws_are_those_of_the_codes():
     codes = random_codes(rng, 500, levels)
     weights, factors = random_model(rng, levels, 4)
     weight = rng.integers(0, 4, size=500).astype(float)
-    cells = Cells.of_codes(codes, levels)
+    cells = SparseCodes.of_codes(codes, levels)
     truth = kernels.class_draws(codes, weight, weights, factors, levels, seed=5)
     for found in (
         kernels.class_draws(cells, weight, weights, factors, levels, seed=5),
-        _numpy_draws.class_draws(cells, weight, weights, factors, levels, 5),
+        numpy_class_draws(cells, weight, weights, factors, levels, 5),
     ):
         np.testing.assert_array_equal(found[1], truth[1])
         np.testing.assert_array_equal(found[2], truth[2])
@@ -112,8 +114,8 @@ def test_posteriors_are_those_of_the_codes():
     levels = [3, 4, 2, 5]
     codes = random_codes(rng, 200, levels)
     weights, factors = random_model(rng, levels, 4)
-    cells = Cells.of_codes(codes, levels)
-    truth = _numpy_classes.class_posterior(codes, weights, factors, levels)
+    cells = SparseCodes.of_codes(codes, levels)
+    truth = numpy_class_posterior(codes, weights, factors, levels)
     found = kernels.class_posterior(cells, weights, factors, levels)
     for one, other in zip(found, truth, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-14)  # one order of products
@@ -128,7 +130,7 @@ def test_codes_come_back_and_rows_are_picked(data):
     rows = data.draw(st.integers(0, 8))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     codes = random_codes(rng, rows, levels, missing=0.5)
-    cells = Cells.of_codes(codes, levels)
+    cells = SparseCodes.of_codes(codes, levels)
     np.testing.assert_array_equal(cells.to_codes(), codes)
     assert cells.size == int((codes >= 0).sum())
     chosen = rng.integers(0, rows, size=5) if rows else np.empty(0, dtype=int)
@@ -146,22 +148,42 @@ def test_codes_come_back_and_rows_are_picked(data):
         ([0, 2, 1, 2], [0, 2], "rise from 0"),
         ([0, 0, 2], [0, 1], "Record 1: cells must be in the order of the variables"),
         ([0, 2], [3, 0], "Record 0: cells"),
-        ([], [], "starts not empty"),
+        ([], [], "starts must not be empty"),
     ],
 )
 def test_cells_that_are_none_are_refused(starts, cells, words):
     with pytest.raises(ValueError, match=words):
-        Cells(np.array(starts), np.array(cells), (2, 3))
+        SparseCodes(np.array(starts), np.array(cells), (2, 3))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_codes_of_any_type_are_taken_and_those_out_of_range_refused(dtype):
+    codes = np.array([[1, -1], [0, 2]], dtype=dtype)
+    found = SparseCodes.of_codes(codes, [2, 3])
+    np.testing.assert_array_equal(found.to_codes(), codes)
+    with pytest.raises(ValueError, match="between -1"):
+        SparseCodes.of_codes(codes, [1, 3])  # the code would be a level of the next variable
+
+
+def test_some_records_and_variables_are_what_the_constructor_accepts():
+    rng = np.random.default_rng(4)
+    codes = random_codes(rng, 50, [3, 1, 4, 130], dtype=np.int16)
+    cells = SparseCodes.of_codes(codes, [3, 1, 4, 130])
+    for found in (cells, cells[::3], cells[rng.permutation(50)], cells.pick([3, 0]), cells[:0]):
+        again = SparseCodes(found.starts, found.cells, found.levels)  # checks
+        np.testing.assert_array_equal(again.to_codes(), found.to_codes())
+        assert not found.starts.flags.writeable
+        assert not found.cells.flags.writeable
 
 
 def test_other_levels_than_the_models_are_refused():
-    cells = Cells(np.array([0, 1]), np.array([0]), (2, 3))
+    cells = SparseCodes(np.array([0, 1]), np.array([0]), (2, 3))
     with pytest.raises(ValueError, match="other numbers of levels"):
         kernels.class_pass(cells, None, np.ones(1), np.ones((5, 1)), [3, 2])
 
 
 def test_a_callers_array_stays_writable():
     cells = np.array([0], dtype=np.int32)
-    Cells(np.array([0, 1]), cells, (2,))
+    SparseCodes(np.array([0, 1]), cells, (2,))
     cells[0] = 1
     assert cells[0] == 1

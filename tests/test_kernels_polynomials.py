@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from rejoint import kernels
-from rejoint.kernels import Cells, Polynomials, Transposed, _numpy_symmetric, symmetric
-from rejoint.kernels.symmetric import symmetric_total
+from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, polynomials, symmetric_total
 
 BACKENDS = [
     pytest.param(False, id="numpy"),
@@ -22,7 +21,7 @@ BACKENDS = [
 @pytest.fixture(params=BACKENDS)
 def backend(request, monkeypatch):
     if not request.param:
-        monkeypatch.setattr(symmetric, "compiled", None)
+        monkeypatch.setattr(polynomials, "compiled", None)
 
 
 def small_records(rows=60, seed=0):
@@ -31,7 +30,7 @@ def small_records(rows=60, seed=0):
     codes = np.stack([rng.integers(0, n, size=rows) for n in levels], axis=1).astype(np.int16)
     codes[rng.random(codes.shape) < 0.4] = -1
     codes[0] = -1
-    return Cells.of_codes(codes, levels), rng.random(rows), rng.random((sum(levels), 7))
+    return SparseCodes.of_codes(codes, levels), rng.random(rows), rng.random((sum(levels), 7))
 
 
 def by_definition(cells, weight, table, order, left_out=None):
@@ -56,7 +55,7 @@ def by_definition(cells, weight, table, order, left_out=None):
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 6])
 def test_against_the_definition(order):
     cells, weight, table = small_records()
-    found = Polynomials(cells, Transposed.of(cells), weight, table, order)
+    found = Polynomials(cells, SparseColumns.of(cells), weight, table, order)
     # Some hundred products of numbers below one, taken out again once: rounding.
     close = {"rtol": 1e-12, "atol": 1e-12}
     np.testing.assert_allclose(found.total, by_definition(cells, weight, table, order)[0], **close)
@@ -68,19 +67,19 @@ def test_against_the_definition(order):
         )
         table[found.rows(n)] = rng.random((size, 7))
         found.replace(n, table[found.rows(n)])
-    again = Polynomials(cells, Transposed.of(cells), weight, table, order)
+    again = Polynomials(cells, SparseColumns.of(cells), weight, table, order)
     np.testing.assert_allclose(found.state, again.state, **close)
 
 
 @pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 def test_threads_do_not_change_the_result_and_the_twin_agrees(monkeypatch):
     cells, weight, table = small_records(9000)
-    columns = Transposed.of(cells)
+    columns = SparseColumns.of(cells)
     one, two = (Polynomials(cells, columns, weight, table, 3, threads) for threads in (1, 3))
     np.testing.assert_array_equal(one.total, two.total)
     np.testing.assert_array_equal(one.without(3), two.without(3))
-    monkeypatch.setattr(symmetric, "compiled", None)
-    monkeypatch.setattr(_numpy_symmetric, "BLOCK", 5000)  # several blocks
+    monkeypatch.setattr(polynomials, "compiled", None)
+    monkeypatch.setattr(polynomials, "BLOCK_ENTRIES", 5000)  # several blocks
     twin = Polynomials(cells, columns, weight, table, 3)
     np.testing.assert_allclose(twin.state, one.state, rtol=1e-14)
     np.testing.assert_allclose(twin.without(3), two.without(3), rtol=1e-11)  # 4,000 terms a sum
@@ -88,12 +87,14 @@ def test_threads_do_not_change_the_result_and_the_twin_agrees(monkeypatch):
 
 def test_what_is_refused():
     cells, weight, table = small_records()
-    columns = Transposed.of(cells)
-    with pytest.raises(ValueError, match="the cells need 12 rows"):
+    columns = SparseColumns.of(cells)
+    with pytest.raises(ValueError, match="the codes need 12 rows"):
         Polynomials(cells, columns, weight, table[1:], 2)
     with pytest.raises(ValueError, match="order must be at least 1"):
         Polynomials(cells, columns, weight, table, 0)
     with pytest.raises(ValueError, match="there are 60 records"):
         Polynomials(cells, columns, weight[1:], table, 2)
+    with pytest.raises(ValueError, match="those of other codes"):
+        Polynomials(cells[:-1], columns, weight[:-1], table, 2)
     with pytest.raises(ValueError, match="a row for each level and record"):
         symmetric_total(cells, weight[1:], table, 2)

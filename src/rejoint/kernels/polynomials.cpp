@@ -157,7 +157,7 @@ void symmetric_replace(const Places &records, const Places &levels, const Matrix
 
 }  // namespace
 
-void register_symmetric(nb::module_ &m) {
+void register_polynomials(nb::module_ &m) {
     m.def("symmetric_build", &symmetric_build);
     m.def("symmetric_without", &symmetric_without);
     m.def("symmetric_replace", &symmetric_replace);

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.kernels import Cells, Departures, departures
+from rejoint.kernels import DefaultCodes, SparseCodes, default_codes
 from rejoint.records.sparse import DepartingRecords
 
 
@@ -19,7 +19,9 @@ def random_records(seed, rows=60, levels=(2, 3, 2, 4, 2), share=0.3):
 
 
 def departing(codes, levels):
-    return Departures(Cells.of_codes(np.where(codes > 0, codes, -1).astype(np.int16), levels))
+    return DefaultCodes(
+        SparseCodes.of_codes(np.where(codes > 0, codes, -1).astype(np.int16), levels)
+    )
 
 
 def random_model(seed, rank=3, levels=(2, 3, 2, 4, 2), shape=1.0):
@@ -35,7 +37,7 @@ def test_passes_are_those_over_all_cells(seed, weighted, spread):
     model = random_model(seed)
     weight = np.random.default_rng(seed).integers(0, 4, len(codes)) * 1.0 if weighted else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(departures, "RANGE", spread)  # by several numbers where it is small
+        patch.setattr(default_codes, "RANGE_NATS", spread)  # by several numbers where it is small
         found = kernels.class_pass(cells, weight, *model, cells.levels)
         posterior = kernels.class_posterior(cells, *model, cells.levels)
         log_prob = kernels.class_log_prob(cells, *model, cells.levels)
@@ -110,8 +112,8 @@ def test_estimates_are_those_of_ordinary_records(solver):
 
 def test_what_is_refused():
     with pytest.raises(ValueError, match="does not depart"):
-        Departures(Cells(np.array([0, 1]), np.array([2]), (2, 2)))
-    cells = Departures(Cells(np.array([0, 1]), np.array([1]), (2, 2)))
+        DefaultCodes(SparseCodes(np.array([0, 1]), np.array([2]), (2, 2)))
+    cells = DefaultCodes(SparseCodes(np.array([0, 1]), np.array([1]), (2, 2)))
     with pytest.raises(ValueError, match="other numbers of levels"):
         kernels.class_pass(cells, None, np.ones(1), np.full((5, 1), 0.5), [2, 3])
     with pytest.raises(ValueError, match="weights must be finite"):

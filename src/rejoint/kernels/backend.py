@@ -1,29 +1,66 @@
-"""What kernels refuse: compiled code would read or write past the end of an array."""
+"""Which kernels run, compiled or NumPy, and the checks of arguments that both of them need.
 
+Compiled code would read or write past the end of arrays whose sizes do not fit together: each
+public function of this package checks sizes in Python. It leaves ranges of codes to the compiled
+kernel, which compares each code with the number of levels as it reads it.
+"""
+
+import os
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Codes = NDArray[np.signedinteger[Any]]  # int16 or int32
+Codes = NDArray[np.signedinteger[Any]]  # int8, int16 or int32
 Array = NDArray[np.float64]
 
-OUT_OF_RANGE = "Codes must lie between -1 (missing) and the number of levels less one."
+CODE_TYPES = (np.int8, np.int16, np.int32)
+OUT_OF_RANGE = "Codes must lie between -1 (missing) and the number of levels minus one."
+
+
+def _load() -> Any:
+    if os.environ.get("REJOINT_KERNELS", "").lower() == "numpy":
+        return None
+    try:
+        return import_module("rejoint.kernels._native")
+    except ImportError:  # a wheel built without a compiler
+        return None
+
+
+compiled = _load()
+
+#: "native" if the compiled kernels run, "numpy" if their NumPy twins do.
+backend: str = "numpy" if compiled is None else "native"
+
+
+def available_threads() -> int:
+    """Return the number of processors that this process may use.
+
+    Examples
+    --------
+    >>> available_threads() >= 1
+    True
+    """
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        return os.cpu_count() or 1
 
 
 def check_shape(codes: Codes, levels: Sequence[int]) -> None:
-    """Refuse codes that have not one column per variable, or variables without levels."""
+    """Refuse codes without one column per variable, and variables without levels."""
     if codes.ndim != 2 or codes.shape[1] != len(levels):
         raise ValueError(f"codes have shape {codes.shape}, but there are {len(levels)} variables.")
     if min(levels, default=1) < 1:
-        raise ValueError(f"Each variable needs a level at least, got {min(levels)}.")
-    if codes.dtype not in (np.int16, np.int32):
-        raise TypeError(f"codes must be int16 or int32, got {codes.dtype}.")
+        raise ValueError(f"Each variable needs at least one level, got {min(levels)}.")
+    if codes.dtype not in CODE_TYPES:
+        raise TypeError(f"codes must be int8, int16 or int32, got {codes.dtype}.")
 
 
 def check_codes(codes: Codes, levels: Sequence[int]) -> None:
-    """Refuse codes out of range."""
+    """Refuse codes that are out of range."""
     check_shape(codes, levels)
     if not codes.size:
         return
@@ -32,18 +69,10 @@ def check_codes(codes: Codes, levels: Sequence[int]) -> None:
         raise ValueError(OUT_OF_RANGE)
 
 
-def check_subsets(
-    levels: Sequence[int], sizes: NDArray[np.int64], members: NDArray[np.int64]
-) -> None:
-    """Refuse variables that do not exist."""
-    if len(sizes) and not (sizes.min() > 0 and 0 <= members.min() <= members.max() < len(levels)):
-        raise ValueError(f"subsets must name variables among 0..{len(levels) - 1}, at least one.")
-
-
 def check_model(
     weights: Array, factors: Array, levels: Sequence[int]
 ) -> tuple[Array, Array, NDArray[np.int64]]:
-    """Refuse a model whose parts do not fit together, as arrays the kernels take."""
+    """Refuse a model whose parts do not fit together; return it as arrays the kernels take."""
     weights = np.ascontiguousarray(weights, dtype=np.float64)
     factors = np.ascontiguousarray(factors, dtype=np.float64)
     if weights.ndim != 1 or not len(weights):
@@ -57,7 +86,7 @@ def check_model(
 
 
 def check_weight(weight: Array | None, records: int) -> Array | None:
-    """Refuse weights of records that are none."""
+    """Refuse weights that are not one finite, nonnegative number per record."""
     if weight is None:
         return None
     weight = np.ascontiguousarray(weight, dtype=np.float64)

@@ -36,7 +36,8 @@ void draw_levels(const Matrix &tree, const Classes &classes, const Vector &unifo
 
 }  // namespace
 
-void register_sampling(nb::module_ &m) {
+void register_draw_levels(nb::module_ &m) {
+    m.def("draw_levels", &draw_levels<std::int8_t>);
     m.def("draw_levels", &draw_levels<std::int16_t>);
     m.def("draw_levels", &draw_levels<std::int32_t>);
     m.def("draw_levels", &draw_levels<std::int64_t>);

@@ -1,9 +1,11 @@
-// Counting observed cells into tables: time goes with the cells, not with records x variables.
+// Counts of SparseCodes in tables: time grows with the number of observed values, not with records
+// times variables.
 //
-// Subsets are a tree: each node is the beginning of some, its children go on by a variable. From
-// each observed cell that begins a subset the later cells of its record lead on, where there is a
-// child for them. Variable by variable, so that the tables in turn stay in a cache; record by
-// record, so that sums of weights are those of a table of codes, to the last bit.
+// Subsets are a tree: each node is a prefix of some of them, its children extend it by a variable.
+// Each observed value that starts a subset is extended by the later values of its record, where
+// there is a child for them. Tables are counted variable by variable, so that those in turn stay in
+// a cache; within them record by record, so that sums of weights equal those of a table of codes to
+// the last bit.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -24,7 +26,7 @@ namespace rejoint {
 namespace {
 
 using Integers = nb::ndarray<const std::int64_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Cells = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Indices = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Vector = nb::ndarray<const double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Output = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
@@ -75,7 +77,7 @@ class Tree {
         for (; low < high && sizes_[order_[low]] == depth; ++low) {
             if (nodes[node].table >= 0)
                 throw std::invalid_argument(
-                    "subsets of observed cells must differ: one is given twice.");
+                    "subsets for SparseCodes must differ: one is given twice.");
             nodes[node].table = starts_[order_[low]];
         }
         std::vector<std::size_t> ends;
@@ -147,7 +149,7 @@ class Counter {
     std::vector<std::size_t> child_;  // the root, which is none, where there is no child
 };
 
-void count_cells(const Integers &starts, const Cells &cells, const Cells &variables,
+void count_sparse(const Integers &starts, const Indices &cells, const Indices &variables,
                  const std::optional<Vector> &weight, const Integers &levels, const Integers &sizes,
                  const Integers &members, const Integers &tables, Output &out,
                  std::size_t threads) {
@@ -157,7 +159,7 @@ void count_cells(const Integers &starts, const Cells &cells, const Cells &variab
     Records records{starts.data(), cells.data(), variables.data(), levels.data(), {0}};
     for (std::size_t v = 0; v < levels.shape(0); ++v)
         records.first.push_back(records.first.back() + levels.data()[v]);
-    // Cells by variable, and the record of each.
+    // Values by variable, and the record of each.
     std::vector<std::size_t> ends(levels.shape(0) + 1);
     for (std::size_t j = 0; j < cells.shape(0); ++j) ++ends[records.variables[j] + 1];
     std::partial_sum(ends.begin(), ends.end(), ends.begin());
@@ -190,6 +192,6 @@ void count_cells(const Integers &starts, const Cells &cells, const Cells &variab
 
 }  // namespace
 
-void register_count_cells(nb::module_ &m) { m.def("count_cells", &count_cells); }
+void register_count_sparse(nb::module_ &m) { m.def("count_sparse", &count_sparse); }
 
 }  // namespace rejoint
