@@ -117,6 +117,10 @@ class Checkpoint:
         else:
             self.save()  # a path that cannot be written to is an error now, not after an hour
 
+    def __reduce__(self) -> tuple[type["Checkpoint"], tuple[()]]:
+        """In another process nothing is kept."""
+        return Checkpoint, ()
+
     @property
     def active(self) -> bool:
         """Whether anything is kept."""

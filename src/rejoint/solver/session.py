@@ -51,11 +51,15 @@ def report_nothing(line: str) -> None:
     """Discard a line of progress."""
 
 
+def _make_nothing() -> None:
+    """Nothing has been found yet."""
+
+
 @dataclass
 class _Offer:
     """How to make the result of an interrupted fit; shared by all copies of a session."""
 
-    make: Callable[[], Any] = lambda: None
+    make: Callable[[], Any] = _make_nothing
     converters: tuple[Callable[[Any], Any], ...] = ()
 
 
