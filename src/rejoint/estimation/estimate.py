@@ -23,7 +23,7 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
-from rejoint.estimation.survey import packed, survey_of
+from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.concern import Concern, of_any
 from rejoint.messages import remark
@@ -355,6 +355,12 @@ class Fit:
         """Whether the data are read again for each pass."""
         return self.small is not self.data
 
+    @property
+    def survey(self) -> Survey | None:
+        """What is known of data that are read again for each pass."""
+        data = self.data.base if isinstance(self.data, Smoothed) else self.data
+        return data.survey if isinstance(data, Parted) else None
+
     # -- Search on records in memory ---------------------------------------------------------
 
     def explore(
@@ -597,9 +603,9 @@ class Fit:
         if not self.streamed:
             return self.result(runs, best, None, draws, chains)
         found = replace(self, data=self.small).result(runs, best, None)
-        data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        assert isinstance(data, Parted)
-        rows = f"{len(data.survey.keys):,} of {data.survey.rows:,} records"
+        survey = self.survey
+        assert survey is not None
+        rows = f"{len(survey.keys):,} of {survey.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
         return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
@@ -622,7 +628,8 @@ class Fit:
             value = em.penalty(best.model) - best.objective
         else:
             value = self.data.expect(model).log_likelihood
-        posterior, words = None, ""
+        survey, posterior, words = self.survey, None, ""
+        of_records = "" if survey is None else f" of {survey.rows:,} records"
         if draws:
             posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
         if chains and posterior is not None:
@@ -633,7 +640,7 @@ class Fit:
         return FitResult.of(
             self.data.to_pmf(model, () if posterior is None else posterior.draws),
             runs,
-            f"Log-likelihood {value:.6g}",
+            f"Log-likelihood {value:.6g}{of_records}",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,
