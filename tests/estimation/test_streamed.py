@@ -17,6 +17,7 @@ from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.ordinal_smoothing import Smoothed
 from rejoint.estimation.survey import add_up, look_at
 from rejoint.solver import Limits, run
+from rejoint.solver.session import Progress
 
 SHAPE = (3, 4, 2, 3, 3)
 THOROUGH = Em(limits=Limits(max_steps=3000, progress=1e-13, window=10, exact=-1.0))
@@ -246,7 +247,7 @@ def test_ctrl_c_while_the_rank_is_chosen(some, press_at):
 
 
 def test_progress_shows_the_time_left(records, capsys, monkeypatch):
-    monkeypatch.setattr("rejoint.solver.session.Progress.__call__", write_line)
+    monkeypatch.setattr(Progress, "__call__", write_line)
     estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)
     text = capsys.readouterr().err
     assert "first look: 3,000 records" in text
