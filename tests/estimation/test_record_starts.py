@@ -104,12 +104,12 @@ def test_threads_do_not_change_the_result(monkeypatch, solver):
 
 
 class Broken(Em):
-    """EM that fails in the first start that another thread follows."""
+    """EM whose steps fail outside the main thread; where they do not fail they never end."""
 
-    def init(self, problem, model):
+    def step(self, problem, state):
         if current_thread() is not main_thread():
             raise ZeroDivisionError
-        return super().init(problem, model)
+        return super().step(problem, state)
 
 
 @pytest.fixture
@@ -126,10 +126,12 @@ def thread_pools(monkeypatch):
     return made
 
 
-def test_an_error_in_a_thread_is_raised(monkeypatch):
+def test_an_error_in_a_thread_ends_all_and_is_raised(monkeypatch):
     monkeypatch.setattr(kernels, "available_threads", lambda: 2)
+    endless = Limits(max_steps=10**9, progress=0.0, window=10**9, exact=-1.0, residual=-1.0)
+    policy = Policy(smallest_threaded_pass=0, explore=endless)
     with pytest.raises(ZeroDivisionError):
-        estimate(RECORDS, 3, Broken(), n_init=3, random_state=0, policy=THREADED)
+        estimate(RECORDS, 3, Broken(), n_init=3, random_state=0, policy=policy)
 
 
 @pytest.mark.parametrize(
