@@ -200,13 +200,21 @@ def test_before_the_first_rank_is_scored_a_plain_interrupt_is_raised(press_at):
 
 
 def test_after_the_rank_is_chosen_its_fit_is_the_result(press_at):
-    """In the first pass of the first start."""
-    press_at(starts, "model_from_tables", 1)
-    press_at(starts, "given_model", 10**9)
-    press_at(starts, "grown_model", 1)
+    """Before the first start has made a step."""
+    press_at(starts, "given_model", 1)
     result = interrupted(estimate, RECORDS, solver="ml", n_init=2, random_state=0)
-    assert result.selection.rank >= 1
+    assert not result.selection.interrupted
+    assert result.pmf.rank == result.selection.rank > 1
+    assert result.choice == result.selection.words
+    assert "interrupted" not in result.choice
     assert TEXT in result.stop
+
+
+def test_before_the_first_smooth_fit_the_rank_is_known(press_at):
+    press_at(ordinal_smoothing, "brief_fit", 1)
+    records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
+    result = interrupted(estimate, records, solver="map", smooth=True, random_state=0)
+    assert result.pmf.rank == result.selection.rank
 
 
 @pytest.mark.parametrize("streamed", [False, True])

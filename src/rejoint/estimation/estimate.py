@@ -205,6 +205,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
 
         with session.convert(partial(_result_of_selection, data)):
             selection = select_rank(small.records, session=session, policy=policy)
+            session.offer(lambda: selection)
         rank = selection.rank
         said.append(selection.words + _looked_at(data))
     else:

@@ -96,14 +96,17 @@ class Session:
     _offer: _Offer = field(default_factory=_Offer, repr=False)
 
     def offer(self, make: Callable[[], Any]) -> None:
-        """Say how to make the result if the fit is interrupted from now on."""
-        converters = self._offer.converters
+        """Say how to make the result if the fit is interrupted from now on.
+
+        Where that is None, the result that was offered before counts.
+        """
+        converters, before = self._offer.converters, self._offer.make
 
         def converted() -> Any:
             result = make()
             for convert in reversed(converters):
                 result = None if result is None else convert(result)
-            return result
+            return before() if result is None else result
 
         self._offer.make = converted
 
