@@ -136,7 +136,9 @@ def estimate(
     else:
         source = read_any(data, domain=domain, sample_weight=sample_weight)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    kept, rng = open_checkpoint(checkpoint, random_state, partial(fingerprint, source), **asked)
+    kept, rng = open_checkpoint(
+        checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
+    )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
