@@ -21,7 +21,7 @@ from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_v
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
-from rejoint.estimation.survey import packed, survey_of
+from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, join_messages, remark
@@ -138,7 +138,9 @@ def estimate(
     else:
         source = as_records(data, domain=domain, sample_weight=sample_weight)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    kept, rng = open_checkpoint(checkpoint, random_state, partial(fingerprint, source), **asked)
+    kept, rng = open_checkpoint(
+        checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
+    )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
@@ -207,6 +209,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
 
         with session.convert(partial(_result_of_selection, data)):
             selection = select_rank(small.records, session=session, policy=policy)
+            session.offer(lambda: selection)
         rank = selection.rank
         said.append(selection.words + _looked_at(data))
     else:
@@ -357,6 +360,12 @@ class Fit:
     def streamed(self) -> bool:
         """Whether the data are read again for each pass."""
         return self.small is not self.data
+
+    @property
+    def survey(self) -> Survey | None:
+        """What is known of data that are read again for each pass."""
+        data = self.data.base if isinstance(self.data, Smoothed) else self.data
+        return data.survey if isinstance(data, Parted) else None
 
     # -- Search on records in memory ---------------------------------------------------------
 
@@ -600,9 +609,9 @@ class Fit:
         if not self.streamed:
             return self.result(runs, best, None, draws, chains)
         found = replace(self, data=self.small).result(runs, best, None)
-        data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        assert isinstance(data, Parted)
-        rows = f"{len(data.survey.keys):,} of {data.survey.rows:,} records"
+        survey = self.survey
+        assert survey is not None
+        rows = f"{len(survey.keys):,} of {survey.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
         return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
@@ -625,7 +634,8 @@ class Fit:
             value = em.penalty(best.model) - best.objective
         else:
             value = self.data.expect(model).log_likelihood
-        posterior, words = None, ""
+        survey, posterior, words = self.survey, None, ""
+        of_records = "" if survey is None else f" of {survey.rows:,} records"
         if draws:
             posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
         if chains and posterior is not None:
@@ -636,7 +646,7 @@ class Fit:
         return FitResult.of(
             self.data.to_pmf(model, () if posterior is None else posterior.draws),
             runs,
-            f"Log-likelihood {value:.6g}",
+            f"Log-likelihood {value:.6g}{of_records}",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,

@@ -121,6 +121,8 @@ def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     array([[False,  True],
            [ True, False]])
     """
+    if not len(observed):
+        return observed
     complete = observed.all(axis=1)
     if complete.any():
         return np.ones((1, observed.shape[1]), dtype=bool)

@@ -118,7 +118,12 @@ def select(
     records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
     asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
-        checkpoint, random_state, lambda: records.fingerprint, n_init=n_init, **asked
+        checkpoint,
+        random_state,
+        lambda: records.fingerprint,
+        n_init=n_init,
+        policy=policy,
+        **asked,
     )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)

@@ -29,7 +29,8 @@ def digest(*things: Any) -> str:
     """A text that is the same for equal things, and for no others to speak of.
 
     Things are arrays, numbers, texts, generators of random numbers (by their state), functions with
-    their arguments (``functools.partial``), and tuples, mappings and dataclasses of such.
+    their arguments (``functools.partial``), and tuples, mappings, dataclasses and other objects of
+    such.
 
     Examples
     --------
@@ -61,7 +62,9 @@ def _take(hasher: Any, thing: Any) -> None:
         hasher.update(f"({len(thing)}".encode())
         for part in thing:
             _take(hasher, part)
-    elif callable(thing):
+    elif type(thing).__repr__ is object.__repr__ and hasattr(thing, "__dict__"):
+        _take(hasher, (type(thing).__qualname__, vars(thing)))  # its repr would be an address
+    elif hasattr(thing, "__qualname__"):
         hasher.update(f"{thing.__module__}.{thing.__qualname__}".encode())
     else:
         hasher.update(f"{type(thing).__name__}:{thing!r};".encode())
@@ -115,6 +118,10 @@ class Checkpoint:
             self._read(self.path)
         else:
             self.save()  # a path that cannot be written to is an error now, not after an hour
+
+    def __reduce__(self) -> tuple[type["Checkpoint"], tuple[()]]:
+        """In another process nothing is kept."""
+        return Checkpoint, ()
 
     @property
     def active(self) -> bool:

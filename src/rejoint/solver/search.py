@@ -177,7 +177,7 @@ def _follow_in_threads(
     workers: int,
 ) -> None:
     """Follow starts in threads; the first one in this thread, which Ctrl-C reaches."""
-    ended = Event()
+    ended, errors = Event(), list[BaseException]()
 
     def report(line: str) -> None:
         if ended.is_set():
@@ -187,8 +187,14 @@ def _follow_in_threads(
     watched = session.reporting(report)
 
     def task(number: int, start: Any, key: str) -> None:
-        if not ended.is_set():
+        if ended.is_set():
+            return
+        try:
             runs[number] = follow(problem, start, number, watched, key)
+        except BaseException as error:
+            errors.append(error)
+            ended.set()  # the other threads stop at their next step
+            raise
 
     with ThreadPoolExecutor(workers) as pool:
         others = [pool.submit(task, *work) for work in pending[1:]]
@@ -197,9 +203,9 @@ def _follow_in_threads(
                 task(*pending[0])
             wait(others)
         finally:
-            ended.set()  # on Ctrl-C, and where one has failed
-        for future in others:
-            future.result()
+            ended.set()
+            if errors:
+                raise errors[0] from None  # the others only stopped because of it
 
 
 def best_run(runs: Sequence[Run]) -> int:

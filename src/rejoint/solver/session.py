@@ -18,11 +18,15 @@ def report_nothing(line: str) -> None:
     """Discard a line of progress."""
 
 
+def _make_nothing() -> None:
+    """Nothing has been found yet."""
+
+
 @dataclass
 class _Offer:
     """How to make the result of an interrupted fit; shared by all copies of a session."""
 
-    make: Callable[[], Any] = lambda: None
+    make: Callable[[], Any] = _make_nothing
     converters: tuple[Callable[[Any], Any], ...] = ()
 
 
@@ -59,14 +63,17 @@ class Session:
     _offer: _Offer = field(default_factory=_Offer, repr=False)
 
     def offer(self, make: Callable[[], Any]) -> None:
-        """Say how to make the result if the fit is interrupted from now on."""
-        converters = self._offer.converters
+        """Say how to make the result if the fit is interrupted from now on.
+
+        Where that is None, the result that was offered before counts.
+        """
+        converters, before = self._offer.converters, self._offer.make
 
         def converted() -> Any:
             result = make()
             for convert in reversed(converters):
                 result = None if result is None else convert(result)
-            return result
+            return before() if result is None else result
 
         self._offer.make = converted
 
