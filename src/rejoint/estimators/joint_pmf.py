@@ -426,8 +426,8 @@ def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
     if rank <= carried:
         return 3, f"Tables of three variables: they determine {carried} classes."
     cells = float(np.prod(shape[-4:]))
-    codes = records.codes
-    present = codes.size if isinstance(records, SparseRecords) else float((codes >= 0).sum())
+    sparse = isinstance(records, SparseRecords)
+    present = records.codes.size if sparse else int(np.sum(np.asarray(records.codes) >= 0))
     observed = present / max(len(records) * len(shape), 1)
     filled = float(weights_of(records).sum()) * observed**4 / cells
     if filled < RECORDS_PER_CELL:

@@ -272,7 +272,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
 
     def _kinds(self, codes: NDArray[np.signedinteger]) -> NDArray[np.intp]:
-        """Whether rows miss none (0), few (1) or many (2) of the columns always there at the fit."""
+        """Whether rows miss none (0), few (1) or many (2) of the columns never missing before."""
         if codes.min(initial=0) >= 0:
             return np.zeros(len(codes), dtype=np.intp)
         missing = (codes[:, self._always_there] < 0).sum(axis=1)
