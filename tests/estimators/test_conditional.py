@@ -15,7 +15,7 @@ from rejoint.estimators.classifier.conditional import (
     penalty,
     shared_out,
 )
-from rejoint.estimators.classifier.tune import HeldOut, Setting, search
+from rejoint.estimators.classifier.tune import HeldOutLabels, Setting, search_settings
 from rejoint.solver import run
 
 
@@ -208,13 +208,13 @@ def test_search_walks_to_the_best():
         return 1 + np.log(s.strength / 3) ** 2 + abs(s.rank - 6) + s.joint
 
     ranks, strengths = (2, 4, 6, 8, 10), (0.1, 0.3, 1.0, 3.0, 10.0)
-    assert search(loss, Setting(2, 0.3, 0.1), ranks, strengths) == Setting(6, 3.0, 0.1)
+    assert search_settings(loss, Setting(2, 0.3, 0.1), ranks, strengths) == Setting(6, 3.0, 0.1)
     assert len(set(tried)) < 12  # of 25
 
 
 def test_weights_go_to_what_tells_held_out_labels():
     records = rj.Records.of({"x": ["a", "b"] * 100, "y": ["no", "yes"] * 100})
-    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    held = HeldOutLabels(records, 1, Conditional(), np.random.default_rng(0))
     good, poor = Setting(2, 0.1, 0.0), Setting(1, 0.1, 0.0)
     assert held.loss(good) < held.loss(poor)
     assert held.loss(good) < held.loss(good, 1) < held.loss(good, 2)
@@ -229,7 +229,7 @@ def test_weights_are_those_of_averages_over_starts():
     records = rj.Records.of(
         {"x": list("aabb") * 25, "z": list("uvuv") * 25, "y": list("nyyn") * 25}
     )
-    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0), starts=3)
+    held = HeldOutLabels(records, 1, Conditional(), np.random.default_rng(0), starts=3)
     setting = Setting(4, 0.1, 0.0)
     first = held.told(setting).copy()
     held.shares([setting])
@@ -243,14 +243,14 @@ def test_weights_are_those_of_averages_over_starts():
 def test_many_different_records_are_held_out_in_fewer_parts(monkeypatch):
     monkeypatch.setattr("rejoint.estimators.classifier.tune.MANY", 250)
     few = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    assert len(HeldOut(few, 1, Conditional(), np.random.default_rng(0)).parts) == 5
+    assert len(HeldOutLabels(few, 1, Conditional(), np.random.default_rng(0)).parts) == 5
     many = rj.Records.of({"x": list(range(100)), "y": ["no", "yes"] * 50}, kinds={"x": "nominal"})
     # Of 100 different records of two cells, 80 are learnt from: two parts are more than 250 cells.
-    assert len(HeldOut(many, 1, Conditional(), np.random.default_rng(0)).parts) == 2
+    assert len(HeldOutLabels(many, 1, Conditional(), np.random.default_rng(0)).parts) == 2
 
 
 def test_unlabelled_records_are_never_judged():
     records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
-    held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    held = HeldOutLabels(records, 1, Conditional(), np.random.default_rng(0))
     assert held.weight.sum() == 20
     assert all(part.learn.known.total == 116 for part in held.parts)

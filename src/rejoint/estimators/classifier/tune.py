@@ -1,4 +1,4 @@
-"""The fits behind JointClassifier: settings chosen, models trained, one of them for the joint."""
+"""The fits behind JointClassifier: choose settings, train models, one of them for the joint."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
@@ -17,7 +17,7 @@ from rejoint.estimation.estimate import estimate
 from rejoint.estimation.fit_records import as_pmf
 from rejoint.estimation.gibbs import Bayes
 from rejoint.estimators.classifier.conditional import Conditional, LabelledProblem, label_start
-from rejoint.estimators.partial_fit import weights_of
+from rejoint.estimators.sklearn_input import weights_of
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import part, take
 from rejoint.records.records import Records
@@ -80,7 +80,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Part:
+class LabelFold:
     """What one fold learns from, and what it is judged by: without, with few, with many holes."""
 
     learn: LabelledProblem
@@ -89,7 +89,7 @@ class Part:
     seed: int
 
 
-class HeldOut:
+class HeldOutLabels:
     """How well settings tell labels that are held out; each is fitted once.
 
     Parameters
@@ -108,7 +108,7 @@ class HeldOut:
     Examples
     --------
     >>> records = Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    >>> held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    >>> held = HeldOutLabels(records, 1, Conditional(), np.random.default_rng(0))
     >>> held.loss(Setting(2, 0.1, 0.0)) < 0.1 < held.loss(Setting(1, 0.1, 0.0))
     True
     """
@@ -123,7 +123,7 @@ class HeldOut:
     ) -> None:
         self.targets = targets
         self.solver = solver
-        self.parts = list(parts(records, targets, rng))
+        self.parts = list(label_folds(records, targets, rng))
         self.weight = np.concatenate([p.weight for p in self.parts])
         self.starts = min(starts, STARTS)
         self.tried: defaultdict[Setting, list[tuple[Array, ...]]] = defaultdict(list)
@@ -153,7 +153,7 @@ class HeldOut:
         told = self.told(setting, holes, starts)
         return float(-self.weight @ np.log(told) / self.weight.sum())
 
-    def tell(self, p: Part, found: Run, codes: Codes) -> Array:
+    def tell(self, p: LabelFold, found: Run, codes: Codes) -> Array:
         """Probability of the labels of one fold."""
         blind = codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
@@ -197,11 +197,11 @@ def fit(
     return run(solver, problem, *label_start(problem, setting.rank, rng), start=start)
 
 
-def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[Part]:
+def label_folds(records: Records, targets: int, rng: np.random.Generator) -> Iterator[LabelFold]:
     """Records to learn from and to be judged by; those without any label only teach."""
     records = sampled(records, rng)
     labels = records.codes[:, records.codes.shape[1] - targets :]
-    weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
+    weight = weights_of(records)
     told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
     others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
     cells = 0
@@ -214,7 +214,7 @@ def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[
             np.concatenate([weights_of(fold.learn), weights_of(others)]),
         )
         seed = int(rng.integers(2**32))
-        yield Part(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
+        yield LabelFold(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
         cells += learn.codes.size
         if cells > MANY:
             return
@@ -239,7 +239,7 @@ def sampled(records: Records, rng: np.random.Generator) -> Records:
     return next(iter(part(records, int(total // ENOUGH), rng))).judge
 
 
-def search(
+def search_settings(
     loss: Callable[[Setting], float],
     best: Setting,
     ranks: Sequence[int],
@@ -249,7 +249,9 @@ def search(
 
     Examples
     --------
-    >>> search(lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), (2, 4, 6), (0.1, 1.0))
+    >>> search_settings(
+    ...     lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), (2, 4, 6), (0.1, 1.0)
+    ... )
     Setting(rank=6, strength=0.1, joint=0.0)
     """
     while True:
@@ -401,10 +403,10 @@ def choose(
     if problem.known.total < FEW:
         first = first._replace(joint=joints[-1])
         return only(first, "Too few records to choose by what is held out")
-    held = HeldOut(records, problem.targets, solver, rng, starts)
+    held = HeldOutLabels(records, problem.targets, solver, rng, starts)
     found: list[Setting] = []
     for joint in joints:
-        first = search(held.loss, first._replace(joint=joint), ranks, strengths)
+        first = search_settings(held.loss, first._replace(joint=joint), ranks, strengths)
         found.append(first)
         if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS * min(map(held.loss, found)):
             break
@@ -434,7 +436,7 @@ def only(setting: Setting, why: str) -> Choice:
     return Choice(shares, wide, f"{why}: {setting.words}.{more}")
 
 
-def words_for(held: HeldOut, shares: Sequence[dict[Setting, float]], whole: Setting) -> str:
+def words_for(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], whole: Setting) -> str:
     """What was chosen, and why."""
     plain, few, many = (
         "; ".join(f"{v:.2f} {s.words} ({held.loss(s, holes):.4g})" for s, v in parts.items())

@@ -1,4 +1,4 @@
-"""Missing cells written into a table of any library; all else stays as it is, bit for bit."""
+"""Write values into missing cells of a table of any library; all else stays the same."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

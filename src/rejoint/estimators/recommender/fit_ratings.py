@@ -1,4 +1,4 @@
-"""From ratings to the joint of all items, by traits or by free hidden classes."""
+"""Fit the joint of all items to ratings, by traits or by free hidden classes."""
 
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ from rejoint.domain.variable import Variable
 from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import estimate_quietly
 from rejoint.estimation.gibbs import Bayes
-from rejoint.estimators.recommender.rating_model import Evidence
-from rejoint.estimators.recommender.ratings import Cells, RatingLevels
+from rejoint.estimators.recommender.rating_model import UserEvidence
+from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
 from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
@@ -25,30 +25,30 @@ from rejoint.solver.solver import Record
 Array = NDArray[np.float64]
 
 
-def evidence_of(cells: Cells, items: int, scale: RatingLevels) -> Evidence:
-    """Cells as evidence: a one for each rating; ratings that are no level are left out."""
+def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvidence:
+    """Encode ratings as evidence: a one for each; ratings that are no level are left out."""
     size = len(scale.values)
-    levels = scale.encode(cells.rating)
+    levels = scale.encode(ratings.rating)
     bad = levels < 0
     if bad.any():
         remark(
-            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {cells.rating[bad][0]:g} is not "
+            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {ratings.rating[bad][0]:g} is not "
             f"among the ratings of the fit, {scale.words}."
         )
     if scale.implicit:  # a stored zero says what absence says
         bad = levels == 0
-    user, column = cells.user[~bad], (cells.item * size + levels)[~bad]
-    shape = (len(cells.users), items * size)
+    user, column = ratings.user[~bad], (ratings.item * size + levels)[~bad]
+    shape = (len(ratings.users), items * size)
     ones = sparse.csr_array((np.ones(len(user)), (user, column)), shape=shape)
     if not scale.implicit:
-        return Evidence(ones)
+        return UserEvidence(ones)
     background = np.tile([1.0, 0.0], items)
     undone = sparse.csr_array((-np.ones(len(user)), (user, column - 1)), shape=shape)
-    return Evidence(sparse.csr_array(ones + undone), background)
+    return UserEvidence(sparse.csr_array(ones + undone), background)
 
 
 def fit_ratings(
-    evidence: Evidence,
+    evidence: UserEvidence,
     items: list[Any],
     values: Array,
     solver: Any,
@@ -56,7 +56,7 @@ def fit_ratings(
     rng: np.random.Generator,
 ) -> FitResult:
     """Fit by the solver that was asked for."""
-    domain = domain_of(items, values)
+    domain = make_domain(items, values)
     if solver == "traits":
         solver = Traits()
     if isinstance(solver, Traits):
@@ -66,12 +66,12 @@ def fit_ratings(
             f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
             "such as rejoint.estimators.Traits(traits=3)."
         )
-    records = records_of(evidence, domain)
+    records = as_records(evidence, domain)
     return estimate_quietly(records, rank, solver, None, rng, progress=False)
 
 
-def domain_of(items: list[Any], values: Array) -> Domain:
-    """A variable for each item, called as text what the item is called."""
+def make_domain(items: list[Any], values: Array) -> Domain:
+    """Make a variable of each item, named by the text of its id."""
     names = [str(item) for item in items]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -81,7 +81,7 @@ def domain_of(items: list[Any], values: Array) -> Domain:
 
 
 def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
-    """A fit of traits, as all fits are told of."""
+    """Return a fit of traits as a result."""
     rank = fit.log_columns.shape[1]
     columns = np.exp(fit.log_columns).reshape(len(domain), -1, rank)
     pmf = LowRankPMF(np.full(rank, 1.0 / rank), list(columns), domain)
@@ -99,18 +99,15 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
 
 
-def predictive(result: FitResult) -> LowRankPMF:
-    """What to predict with: the mean of the posterior draws, as many as memory allows."""
-    if result.posterior is None:
-        return result.pmf
-    draws = result.posterior.draws
-    size = sum(result.pmf.domain.shape) * max(draw.rank for draw in draws)
-    step = -(-len(draws) * size // MOST_NUMBERS)
-    return LowRankPMF.average(draws[::step])
+def most_draws(result: FitResult) -> int:
+    """Return the number of posterior draws that fit into the memory of a model."""
+    draws = () if result.posterior is None else result.posterior.draws
+    rank = max((draw.rank for draw in draws), default=1)
+    return max(1, MOST_NUMBERS // (sum(result.pmf.domain.shape) * rank))
 
 
-def records_of(evidence: Evidence, domain: Domain) -> AnyRecords:
-    """Evidence as records: by what is observed, or by what is done where all else is not."""
+def as_records(evidence: UserEvidence, domain: Domain) -> AnyRecords:
+    """Return evidence as records: observed cells, or those that differ from the background."""
     cells = sparse.csr_array(evidence.cells)
     cells.sum_duplicates()  # in order
     if evidence.background is None:
