@@ -11,9 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain.labels import Bin
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.estimate import estimate, estimate_quietly
+from rejoint.estimation.estimate import Request, estimate, fit_data
 from rejoint.estimation.gibbs import Bayes
+from rejoint.estimation.variational import Variational
 from rejoint.estimators.partial_fit import PartialFit
 from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, read, weights_of
 from rejoint.factorization.algebraic import Subtables
@@ -21,12 +23,14 @@ from rejoint.factorization.factorize import factorize
 from rejoint.factorization.problem import make_problem
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import AnyRecords, SparseRecords
 from rejoint.solver.result import FitResult
+from rejoint.solver.session import Progress, Session
 
 Array = NDArray[np.float64]
 
@@ -35,10 +39,11 @@ RECORDS_PER_CELL = 5.0
 
 
 def is_for_records(solver: Any) -> bool:
-    """Whether a solver learns from records and not from tables of them."""
+    """Whether a solver works on records and not on tables counted from them."""
     if isinstance(solver, str):
         return solver in ("auto", "ml", "map", "bayes")
-    return isinstance(solver, Em | Bayes)
+    # Solvers for records and for tables have the same methods: others say what they need.
+    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
 
 
 def has_partial_fit(estimator: Any) -> bool:
@@ -213,14 +218,18 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         elif partial is None:
             partial = PartialFit.after(self.pmf_, self.n_samples_seen_, prior)
         assert partial is not None
-        self._keep(partial.learn(chunk, self._fit_chunk), partial.seen)
+        partial, result = partial.learn(InMemory.of(chunk), self._fit_chunks)
+        self._keep(result, partial.seen)
         self._partial = partial
         return self
 
-    def _fit_chunk(self, records: Records) -> LowRankPMF:
+    def _fit_chunks(self, data: InMemory) -> Model:
+        """Fit a fresh model; questions that the records leave open are not warned of."""
         solver = self.solver if self.solver in ("ml", "map") else "map"
-        rng = generator(self.random_state)
-        return estimate_quietly(records, self.rank, solver, self.n_init, rng).pmf
+        request = Request(self.rank, solver, n_init=self.n_init)
+        with Progress() as report:
+            pmf = fit_data(data, request, Session(generator(self.random_state), report)).pmf
+        return Model.of(pmf.weights, pmf.factors)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
         """The most probable hidden class of each row, 0 being the largest class.
@@ -358,7 +367,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         records = read(self, X, sample_weight, reset=False)
         mass = float(weights_of(records).sum())
-        free = self.rank_ * (sum(self.pmf_.domain.shape) - len(self.pmf_.domain) + 1) - 1
+        free = Layout(self.pmf_.domain.shape).parameters(self.rank_)
         return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_, records))
 
     def _keep(self, result: FitResult, mass: float) -> Self:

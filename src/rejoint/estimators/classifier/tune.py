@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -11,18 +12,19 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.check import whole
 from rejoint.domain.labels import plural
-from rejoint.estimation.data import Array
-from rejoint.estimation.em import Em
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
-from rejoint.estimation.fit_records import as_pmf
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimators.classifier.conditional import Conditional, LabelledProblem, label_start
-from rejoint.estimators.sklearn_input import weights_of
+from rejoint.estimation.starts import follow_start, given_model
+from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
+from rejoint.estimators.joint_pmf import is_for_records
+from rejoint.model import FloatArray
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import part, take
+from rejoint.rank.folds import make_folds, reweight
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
+from rejoint.solver.search import best_run, interruptible, search
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Run
 
 #: Parts that records are held out in, and cells learnt from, of different records, that are enough:
@@ -78,14 +80,18 @@ class Setting(NamedTuple):
         """In words."""
         return f"{self.rank} classes, strength {self.strength:g}, joint {self.joint:g}"
 
+    def apply(self, solver: Conditional) -> Conditional:
+        """The solver with this strength and joint."""
+        return replace(solver, joint=self.joint, strength=self.strength)
+
 
 @dataclass(frozen=True)
 class LabelFold:
     """What one fold learns from, and what it is judged by: without, with few, with many holes."""
 
-    learn: LabelledProblem
+    learn: Labelled
     judged: tuple[Codes, ...]
-    weight: Array
+    weight: FloatArray
     seed: int
 
 
@@ -94,7 +100,7 @@ class HeldOutLabels:
 
     Parameters
     ----------
-    records : Records
+    data : InMemory
         Features and labels.
     targets : int
         How many variables, the last ones, are labels.
@@ -108,14 +114,15 @@ class HeldOutLabels:
     Examples
     --------
     >>> records = Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    >>> held = HeldOutLabels(records, 1, Conditional(), np.random.default_rng(0))
+    >>> data = InMemory.of(records)
+    >>> held = HeldOutLabels(data, 1, Conditional(), np.random.default_rng(0))
     >>> held.loss(Setting(2, 0.1, 0.0)) < 0.1 < held.loss(Setting(1, 0.1, 0.0))
     True
     """
 
     def __init__(
         self,
-        records: Records,
+        data: InMemory,
         targets: int,
         solver: Conditional,
         rng: np.random.Generator,
@@ -123,12 +130,12 @@ class HeldOutLabels:
     ) -> None:
         self.targets = targets
         self.solver = solver
-        self.parts = list(label_folds(records, targets, rng))
+        self.parts = list(label_folds(data, targets, rng))
         self.weight = np.concatenate([p.weight for p in self.parts])
         self.starts = min(starts, STARTS)
-        self.tried: defaultdict[Setting, list[tuple[Array, ...]]] = defaultdict(list)
+        self.tried: defaultdict[Setting, list[tuple[FloatArray, ...]]] = defaultdict(list)
 
-    def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> Array:
+    def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> FloatArray:
         """Probability given to each label held out, by an average over starts.
 
         ``holes`` is a place in ``HOLES``.
@@ -139,12 +146,13 @@ class HeldOutLabels:
             tried.append(self.attempt(setting, start))
         return np.asarray(np.mean([told[holes] for told in tried[:starts]], axis=0))
 
-    def attempt(self, setting: Setting, start: int) -> tuple[Array, ...]:
+    def attempt(self, setting: Setting, start: int) -> tuple[FloatArray, ...]:
         """What one fit to each part says of the labels held out, with each kind of holes."""
         each = []
         for p in self.parts:
             # The same randomness for every setting.
-            found = fit(p.learn, setting, self.solver, np.random.default_rng([p.seed, start]))
+            first = label_start(p.learn, setting.rank, np.random.default_rng([p.seed, start]))
+            found = run(setting.apply(self.solver), p.learn, first)
             each.append([self.tell(p, found, codes) for codes in p.judged])
         return tuple(np.concatenate(told) for told in zip(*each, strict=True))
 
@@ -153,12 +161,12 @@ class HeldOutLabels:
         told = self.told(setting, holes, starts)
         return float(-self.weight @ np.log(told) / self.weight.sum())
 
-    def tell(self, p: LabelFold, found: Run, codes: Codes) -> Array:
+    def tell(self, p: LabelFold, found: Run, codes: Codes) -> FloatArray:
         """Probability of the labels of one fold."""
         blind = codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
         known, hidden = (
-            kernels.class_log_prob(c, found.weights, found.factors, p.learn.known.levels)
+            kernels.class_log_prob(c, found.weights, found.factors, p.learn.layout.levels)
             for c in (codes, blind)
         )
         return np.asarray((1 - DOUBT) * np.exp(known - hidden) + DOUBT)
@@ -180,44 +188,38 @@ class HeldOutLabels:
         return {settings[k]: float(shares[k] / shares[kept].sum()) for k in kept}
 
 
-def different(problem: LabelledProblem, setting: Setting, starts: int) -> int:
+def different(problem: Labelled, setting: Setting, starts: int) -> int:
     """How many of some starts differ: one, where no label has more than one class."""
     return 1 if setting.rank <= len(problem.combinations[0]) else starts
 
 
-def fit(
-    problem: LabelledProblem,
-    setting: Setting,
-    solver: Conditional,
-    rng: np.random.Generator,
-    start: int = 0,
-) -> Run:
-    """One conditional fit from a start of its own."""
-    solver = replace(solver, joint=setting.joint, strength=setting.strength)
-    return run(solver, problem, *label_start(problem, setting.rank, rng), start=start)
-
-
-def label_folds(records: Records, targets: int, rng: np.random.Generator) -> Iterator[LabelFold]:
+def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Iterator[LabelFold]:
     """Records to learn from and to be judged by; those without any label only teach."""
-    records = sampled(records, rng)
-    labels = records.codes[:, records.codes.shape[1] - targets :]
-    weight = weights_of(records)
-    told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
-    others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
+    data = sample_enough(data, rng)
+    labels = data.codes[:, data.codes.shape[1] - targets :]
+    has_label = (labels >= 0).any(axis=1)
+    told = reweight(data, np.where(has_label, data.weight, 0.0))
+    others = reweight(data, np.where(has_label, 0.0, data.weight))
     cells = 0
-    for fold in part(told, FOLDS, rng):
-        codes = np.array(fold.judge.codes)
-        judged = tuple(with_holes(codes, targets, *share, rng) for share in HOLES)
-        learn = Records(
-            records.domain,
-            np.vstack([fold.learn.codes, others.codes]),
-            np.concatenate([weights_of(fold.learn), weights_of(others)]),
+    for fold in make_folds(told, FOLDS, rng):
+        judged = tuple(
+            with_holes(np.array(fold.judge.codes), targets, *share, rng) for share in HOLES
         )
         seed = int(rng.integers(2**32))
-        yield LabelFold(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
+        learn = join(fold.learn, others)
+        yield LabelFold(Labelled.of(learn, targets), judged, fold.mass, seed)
         cells += learn.codes.size
         if cells > MANY:
             return
+
+
+def join(one: InMemory, other: InMemory) -> InMemory:
+    """The records of both, in order."""
+    if len(other.weight) == 0:
+        return one
+    codes = np.vstack([one.codes, other.codes])
+    weight = np.concatenate([one.weight, other.weight])
+    return InMemory.of(Records(one.domain, codes, weight), one.threads)
 
 
 def with_holes(
@@ -231,12 +233,11 @@ def with_holes(
     return codes
 
 
-def sampled(records: Records, rng: np.random.Generator) -> Records:
+def sample_enough(data: InMemory, rng: np.random.Generator) -> InMemory:
     """Some of the records, where they are more than enough to choose by."""
-    total = float(weights_of(records).sum())
-    if total < 2 * ENOUGH:
-        return records
-    return next(iter(part(records, int(total // ENOUGH), rng))).judge
+    if data.total < 2 * ENOUGH:
+        return data
+    return next(iter(make_folds(data, int(data.total // ENOUGH), rng))).judge
 
 
 def search_settings(
@@ -290,13 +291,6 @@ FEW_HOLES, MANY_HOLES = 1, 2
 #: Records that are too few to hold any out.
 FEW = 20
 
-REASONS = {
-    "optimal": "no move is left",
-    "progress": "the objective has stopped falling",
-    "steps": "the limit of steps was reached (raise max_steps of the solver's limits for more)",
-    "interrupted": "interrupted; this is the best model so far",
-}
-
 #: Cells times classes from which on a pass is worth more than one thread.
 LARGE = 10_000_000
 
@@ -317,7 +311,7 @@ class Fitted:
     """
 
     models: tuple[LowRankPMF, ...]
-    weights: Array
+    weights: FloatArray
     result: FitResult
 
 
@@ -333,7 +327,7 @@ def fit_classifier(
     starts = whole("n_init", n_init)
     if rank != "auto":
         rank = whole("rank", rank)
-    if isinstance(solver, Em | Bayes) or solver in ("ml", "map", "bayes"):
+    if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
         mean = result.pmf if result.posterior is None else result.posterior.mean
         return Fitted((mean,), np.ones((3, 1)), result)
@@ -344,31 +338,51 @@ def fit_classifier(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object: "
             "estimators.Conditional(), estimation.Em() or estimation.Bayes()."
         )
-    return fit_conditional(records, targets, rank, solver, starts, rng)
+    problem = Labelled.of(InMemory.of(records, threads=1), targets)
+    session = Session(rng)
+    fit = partial(fit_conditional, problem, rank, solver, starts, session)
+    return interruptible(session, fit, "raise")
 
 
 def fit_conditional(
-    records: Records,
-    targets: int,
+    problem: Labelled,
     rank: int | Literal["auto"],
     solver: Conditional,
     starts: int,
-    rng: np.random.Generator,
+    session: Session,
 ) -> Fitted:
     """Choose settings, train models for the labels, and one for the joint if they are none."""
-    problem = LabelledProblem.of(records, targets, threads=1)
-    choice = choose(problem, records, rank, solver, starts, rng)
+    choice = choose(problem, rank, solver, starts, session.rng)
     kept = dict.fromkeys(s for shares in choice.shares for s in shares)
-    runs = {s: train(problem, s, solver, starts, rng) for s in {**kept, choice.whole: None}}
-    top = min(runs[choice.whole], key=lambda run: run.objective)
+    made = partial(result_of, problem, choice.words)
+    runs: dict[Setting, list[Run]] = {}
+    for setting in {**kept, choice.whole: None}:
+        runs[setting] = train(problem, setting, solver, starts, session, made)
     weights = [
         [shares.get(s, 0.0) / len(runs[s]) for s in kept for _ in runs[s]]
         for shares in choice.shares
     ]
+    every = [run for group in runs.values() for run in group]
     return Fitted(
-        tuple(as_model(problem, run) for s in kept for run in runs[s]),
+        tuple(sorted_pmf(problem, run) for s in kept for run in runs[s]),
         np.array(weights),
-        as_result(problem, top, [run for group in runs.values() for run in group], choice.words),
+        made(every, runs[choice.whole][best_run(runs[choice.whole])]),
+    )
+
+
+def result_of(
+    problem: Labelled, words: str, runs: Sequence[Run], top: Run | None = None
+) -> FitResult:
+    """The model for everything, by default the best, with what is to be said about it."""
+    top = top or runs[best_run(runs)]
+    value, blind = (d.expect(top.model).log_likelihood for d in (problem.known, problem.blind))
+    return FitResult.of(
+        sorted_pmf(problem, top),
+        runs,
+        f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g},",
+        best=top,
+        log_likelihood=value,
+        choice=words,
     )
 
 
@@ -381,8 +395,7 @@ class Choice(NamedTuple):
 
 
 def choose(
-    problem: LabelledProblem,
-    records: Records,
+    problem: Labelled,
     rank: int | Literal["auto"],
     solver: Conditional,
     starts: int,
@@ -403,7 +416,7 @@ def choose(
     if problem.known.total < FEW:
         first = first._replace(joint=joints[-1])
         return only(first, "Too few records to choose by what is held out")
-    held = HeldOutLabels(records, problem.targets, solver, rng, starts)
+    held = HeldOutLabels(problem.known, problem.targets, solver, rng, starts)
     found: list[Setting] = []
     for joint in joints:
         first = search_settings(held.loss, first._replace(joint=joint), ranks, strengths)
@@ -449,9 +462,9 @@ def words_for(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], whole
     )
 
 
-def base_rank(problem: LabelledProblem) -> int:
+def base_rank(problem: Labelled) -> int:
     """One class for each label of the target that has most."""
-    return min(max(problem.domain.shape[-problem.targets :]), MOST_LABELS)
+    return min(max(problem.layout.levels[-problem.targets :]), MOST_LABELS)
 
 
 def middle(grid: Sequence[Any], place: int) -> Any:
@@ -467,45 +480,27 @@ def number(name: str, value: float | str) -> float:
 
 
 def train(
-    problem: LabelledProblem,
+    problem: Labelled,
     setting: Setting,
     solver: Conditional,
     starts: int,
-    rng: np.random.Generator,
+    session: Session,
+    offer: Callable[[list[Run]], FitResult],
 ) -> list[Run]:
     """Fits from several starts; one where they would all be the same."""
-    if problem.known.codes.size * setting.rank >= LARGE:
-        threads = kernels.available_threads()
-        known, blind = (replace(p, threads=threads) for p in (problem.known, problem.blind))
-        problem = LabelledProblem(known, blind, problem.targets)
-    starts = different(problem, setting, starts)
-    return [fit(problem, setting, solver, rng, start) for start in range(starts)]
+    if problem.known.cells * setting.rank >= LARGE:
+        problem = problem.with_threads(kernels.available_threads())
+    first = (
+        partial(given_model, model=label_start(problem, setting.rank, session.rng))
+        for _ in range(different(problem, setting, starts))
+    )
+    follow = partial(follow_start, solver=setting.apply(solver))
+    return search(problem, first, follow, session, offer=offer)
 
 
-def as_model(problem: LabelledProblem, run: Run) -> LowRankPMF:
-    """A run as a model, its classes by falling weight.
+def sorted_pmf(problem: Labelled, run: Run) -> LowRankPMF:
+    """A run as a model with labels, its classes by falling weight.
 
     Light classes stay: their columns may make up for the weight, and decide rows of their own.
     """
-    return as_pmf(problem.known, run.weights, run.factors).sorted()
-
-
-def as_result(problem: LabelledProblem, top: Run, runs: Sequence[Run], words: str) -> FitResult:
-    """The model for everything, with what is to be said about it."""
-    value = problem.known.expect(top.weights, top.factors).log_likelihood
-    blind = problem.blind.expect(top.weights, top.factors).log_likelihood
-    return FitResult(
-        pmf=as_model(problem, top),
-        stop=(
-            f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g}; "
-            f"{plural(len(runs), 'fit')}, {REASONS[top.reason]} "
-            f"(residual {top.residual:.1e})."
-        ),
-        history=tuple(record for run in runs for record in run.records),
-        error=float("nan"),
-        residual=top.residual,
-        starts=tuple(runs),
-        misfits={},
-        log_likelihood=value,
-        choice=words,
-    )
+    return problem.known.to_pmf(run.model.sorted())

@@ -1,5 +1,7 @@
 """Fit the joint of all items to ratings, by traits or by free hidden classes."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -10,17 +12,20 @@ from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
-from rejoint.estimation.em import Em
-from rejoint.estimation.estimate import estimate_quietly
-from rejoint.estimation.gibbs import Bayes
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.estimate import Request, fit_data
+from rejoint.estimators.joint_pmf import is_for_records
 from rejoint.estimators.recommender.rating_model import UserEvidence
 from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
 from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.messages import remark
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
 from rejoint.solver.result import FitResult
-from rejoint.solver.solver import Record
+from rejoint.solver.search import interruptible
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Record, Run, Stop
 
 Array = NDArray[np.float64]
 
@@ -61,13 +66,14 @@ def fit_ratings(
         solver = Traits()
     if isinstance(solver, Traits):
         return as_result(fit_traits(evidence, len(values), solver, rng), domain, solver)
-    if not (isinstance(solver, Em | Bayes) or solver in ("auto", "ml", "map", "bayes")):
+    if not is_for_records(solver):
         raise ValueError(
             f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
             "such as rejoint.estimators.Traits(traits=3)."
         )
-    records = as_records(evidence, domain)
-    return estimate_quietly(records, rank, solver, None, rng, progress=False)
+    session = Session(rng)
+    fit = partial(fit_data, InMemory.of(as_records(evidence, domain)), Request(rank, solver))
+    return interruptible(session, partial(fit, session), "raise")
 
 
 def make_domain(items: list[Any], values: Array) -> Domain:
@@ -82,21 +88,23 @@ def make_domain(items: list[Any], values: Array) -> Domain:
 
 def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     """Return a fit of traits as a result."""
-    rank = fit.log_columns.shape[1]
-    columns = np.exp(fit.log_columns).reshape(len(domain), -1, rank)
-    pmf = LowRankPMF(np.full(rank, 1.0 / rank), list(columns), domain)
+    rank, nothing = fit.log_columns.shape[1], float("nan")
+    model = Model(Layout(domain.shape), np.full(rank, 1.0 / rank), np.exp(fit.log_columns))
     history = tuple(
-        Record(0, "traits", step, -value, float("nan"), float("nan"))
+        Record(0, "traits", step, -value, nothing, nothing)
         for step, value in enumerate(fit.history)
     )
+    value = fit.history[-1]
     models = max(rank // solver.within(sum(domain.shape))[0], 1)
     stop = (
-        f"Log-likelihood {fit.history[-1]:.6g} after {plural(len(history), 'sweep')}: users in a "
+        f"Log-likelihood {value:.6g} after {plural(len(history), 'sweep')}: users in a "
         f"space of {plural(solver.traits, 'trait')}; {plural(models, 'model')} of "
         f"{plural(rank // models, 'point')} averaged."
     )
-    nothing = float("nan")
-    return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
+    sweeps = Run(model, -value, nothing, nothing, Stop.STEPS, history)
+    pmf = LowRankPMF(model.weights, model.parts, domain)
+    result = FitResult.of(pmf, [sweeps], "", log_likelihood=value)
+    return replace(result, stop=stop, starts=())
 
 
 def most_draws(result: FitResult) -> int:
