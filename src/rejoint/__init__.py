@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rejoint.queries import ZeroEvidenceError
     from rejoint.records import Records, Scan, SparseRecords
     from rejoint.records.read import read, read_chunks, scan
-    from rejoint.solver import FitResult
+    from rejoint.solver import FitInterrupted, FitResult
 
 __version__ = "0.1.0"
 
@@ -35,6 +35,7 @@ _HOMES: dict[str, str | None] = {
     "Answer": "pmf",
     "Bin": "domain",
     "Domain": "domain",
+    "FitInterrupted": "solver",
     "FitResult": "solver",
     "JointClassifier": "estimators",
     "JointImputer": "estimators",
@@ -74,6 +75,7 @@ __all__ = [
     "Answer",
     "Bin",
     "Domain",
+    "FitInterrupted",
     "FitResult",
     "JointClassifier",
     "JointImputer",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import RecordProblem
+from rejoint.estimation.data import Data
 from rejoint.records.delimited import Source
 from rejoint.records.discover import (
     CHUNK,
@@ -210,7 +210,7 @@ class _Placing(Executor):
         return found
 
     def _place(self, argument: Any) -> Any:
-        if not isinstance(argument, RecordProblem):
+        if not isinstance(argument, Data):
             return argument
         mark = argument.fingerprint
         if mark not in self.placed:

@@ -1,12 +1,14 @@
 """What a fit will take: memory by counting, time by measuring passes over some of the records."""
 
+from dataclasses import replace
 from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
 
-from rejoint.estimation.data import RecordProblem
-from rejoint.estimation.estimate import choose
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.estimate import Request, choose_solver
+from rejoint.model import Model
 from rejoint.records.records import Records
 
 __all__ = ["Forecast", "forecast"]
@@ -53,8 +55,8 @@ def forecast(records: Records, rank: int | None, solver: str) -> Forecast:
     (3, True)
     """
     classes = TYPICAL if rank is None else rank
-    problem = RecordProblem.of(records)
-    chosen, why = choose(problem, classes, solver)
+    problem = InMemory.of(records)
+    chosen, why = choose_solver(problem, classes, Request(solver=solver))
     seconds = measured_pass(problem, classes)
     low, high = (LEAST + seconds * passes for passes in (PASSES if rank else CHOOSING))
     if chosen not in ("ml", "map"):
@@ -65,17 +67,15 @@ def forecast(records: Records, rank: int | None, solver: str) -> Forecast:
     return Forecast(memory, low, high, classes, why)
 
 
-def measured_pass(problem: RecordProblem, rank: int) -> float:
+def measured_pass(problem: InMemory, rank: int) -> float:
     """Seconds of one pass over all records, from the quickest of three over some."""
     rng = np.random.default_rng(0)
-    part = RecordProblem(
-        problem.domain, problem.codes[:SOME], problem.weight[:SOME], problem.threads
-    )
-    weights = np.full(rank, 1.0 / rank)
-    columns = [rng.dirichlet(np.ones(n), rank).T for n in problem.levels]
+    part = replace(problem, codes=problem.codes[:SOME], weight=problem.weight[:SOME])
+    columns = [rng.dirichlet(np.ones(n), rank).T for n in problem.layout.levels]
+    model = Model.of(np.full(rank, 1.0 / rank), columns)
     times = []
     for _ in range(3):
         begun = perf_counter()
-        part.expect(weights, np.vstack(columns))
+        part.expect(model)
         times.append(perf_counter() - begun)
     return min(times) * len(problem.codes) / len(part.codes)

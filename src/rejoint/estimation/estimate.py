@@ -7,7 +7,7 @@ from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -29,8 +29,6 @@ from rejoint.identifiability.concern import Concern, of_any
 from rejoint.messages import remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.select import select_rank
-from rejoint.rank.selection import Selection
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import AnyRecords, read_any
 from rejoint.solver.checkpoint import digest, open_checkpoint
@@ -39,6 +37,9 @@ from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
 from rejoint.solver.session import Progress, Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
+
+if TYPE_CHECKING:
+    from rejoint.rank.selection import Selection
 
 
 def estimate(
@@ -197,8 +198,11 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth)
     choose_solver(data, 1, request)  # what is not possible is refused before the long part
     said: list[str] = []
-    selection: Selection | None = None
+    selection: "Selection | None" = None
     if request.rank == "auto":
+        # Loading rank loads the front of this package, and so this file.
+        from rejoint.rank.select import select_rank
+
         with session.convert(partial(_result_of_selection, data)):
             selection = select_rank(small.records, session=session, policy=policy)
         rank = selection.rank
@@ -226,7 +230,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         return finished(fit.mode(solver))
 
 
-def _result_of_selection(data: Data, selection: Selection) -> FitResult | None:
+def _result_of_selection(data: Data, selection: "Selection") -> FitResult | None:
     """The result if the fit is interrupted while the rank is chosen."""
     if selection is None or selection.pmf is None:
         return None

@@ -16,7 +16,7 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import Auto
-from rejoint.factorization.factorize import fit_marginals
+from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
@@ -100,7 +100,7 @@ def model_from_tables(
     thorough = data.total > policy.thorough_records_per_parameter * parameters
     solver: Any = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
     start = None if thorough else "algebraic"
-    found = fit_marginals(tables, rank, solver, Session(rng), start=start, n_init=1).pmf
+    found = fit_tables(tables, rank, solver, Session(rng), start=start, n_init=1).pmf
     # Zeros stay zeros under EM: mix with independence, the less the more records.
     share = min(policy.table_lift, float(np.sqrt(parameters / data.total)))
     factors = (1 - share) * np.vstack(found.factors) + share * data.center[:, None]

@@ -18,35 +18,25 @@ from typing import Protocol
 import numpy as np
 
 from rejoint import kernels
-from rejoint.factorization import grams
 from rejoint.factorization.anderson import mixing_shares
-from rejoint.factorization.problem import (
-    Array,
-    Problem,
-    factor_pull,
-    gram_stack,
-    mttkrp,
-    objective,
-    weights_pull,
-)
-from rejoint.factorization.record_tables import RecordTables, RecordVisit
+from rejoint.factorization.problem import ROUGH_SHARE
 from rejoint.kernels import damped_inverse, project_columns
-from rejoint.solver.run import Stalled, relative_error
-from rejoint.solver.solver import Limits
+from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.solver import Limits, Stalled
 
 
 def factor_update(
-    gram: Array, target: Array, factor: Array, dual: Array, steps: int
-) -> tuple[Array, Array]:
-    """Minimise ``tr(A G A^T)/2 - <A, V>`` over columns on the simplex, A and V being (I, F)."""
+    gram: FloatArray, target: FloatArray, factor: FloatArray, dual: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """Minimize ``tr(A G A^T)/2 - <A, V>`` over columns on the simplex, A and V being (I, F)."""
     inverse, rho = damped_inverse(gram)
     return kernels.admm_steps(inverse, target, factor, dual, rho, steps)
 
 
 def weights_update(
-    gram: Array, target: Array, weights: Array, dual: Array, steps: int
-) -> tuple[Array, Array]:
-    """Minimise ``w G w/2 - v w`` over the simplex, which here runs along F."""
+    gram: FloatArray, target: FloatArray, weights: FloatArray, dual: FloatArray, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """Minimize ``w G w/2 - v w`` over the simplex, which here runs along F."""
     inverse, rho = damped_inverse(gram)
     rows = (target[None], weights[None], dual[None])
     found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
@@ -56,88 +46,77 @@ def weights_update(
 class Visit(Protocol):
     """What a sweep asks for; it changes the factors it was begun with in place."""
 
-    def normal(self, n: int) -> tuple[Array, Array]:
+    def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
         ...
 
-    def moved(self, n: int) -> None:
+    def note_change(self, n: int) -> None:
         """Take note that factor ``n`` has changed."""
         ...
 
-    def whole(self) -> tuple[Array, Array]:
+    def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         ...
 
 
-class TableVisit:
-    """A visit to tables that are there."""
+class SweepProblem(Protocol):
+    """Tables as ``Admm`` needs them, formed or not."""
 
-    def __init__(self, problem: Problem, weights: Array, factors: Array) -> None:
-        self.problem, self.weights, self.factors = problem, weights, factors
-        self.products = gram_stack(problem, factors)
+    @property
+    def layout(self) -> Layout:
+        """Where the levels of each variable stand."""
+        ...
 
-    def normal(self, n: int) -> tuple[Array, Array]:
-        """See ``Visit``."""
-        problem = self.problem
-        gram = grams.without(problem.families, self.products, n)
-        target = mttkrp(problem, self.factors, n)
-        if problem.moments:
-            more, pulled = factor_pull(problem, self.products, self.weights, self.factors, n)
-            gram, target = gram + more, target + pulled
-        return gram, target
+    @property
+    def packed(self) -> FloatArray | None:
+        """All triples as one array, where there is nothing else."""
+        ...
 
-    def moved(self, n: int) -> None:
-        """See ``Visit``."""
-        mine = self.factors[self.problem.rows(n)]
-        self.products[n] = mine.T @ mine
+    @property
+    def weight(self) -> FloatArray:
+        """Weights of the tables."""
+        ...
 
-    def whole(self) -> tuple[Array, Array]:
-        """See ``Visit``."""
-        return weights_normal(self.problem, self.products, self.weights, self.factors)
+    @property
+    def scale(self) -> float:
+        """Sum of squares of the tables; NaN where it is not known."""
+        ...
 
+    def visit(self, weights: FloatArray, factors: FloatArray) -> Visit:
+        """Begin a sweep over all variables."""
+        ...
 
-def weights_normal(
-    problem: Problem, products: Array, weights: Array, factors: Array
-) -> tuple[Array, Array]:
-    """``G`` and ``v`` of the weights' subproblem."""
-    gram = grams.whole(problem.families, products)
-    target = np.zeros_like(weights)
-    for n in range(len(problem.levels)):
-        mine = mttkrp(problem, factors, n, owned=True)
-        target += np.sum(mine * factors[problem.rows(n)], axis=0)
-    if problem.moments:
-        more, pulled = weights_pull(problem, products, weights, factors)
-        gram, target = gram + more, target + pulled
-    return gram, target
+    def quick_value(self, model: Model) -> float:
+        """The squared error, up to a constant."""
+        ...
+
+    def error(self, objective: float) -> float:
+        """Relative error of the tables; NaN where it is not known."""
+        ...
 
 
 #: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
 #: rounding that they fail by.
 PATIENCE, SETTLED = 20, 1e-6
 
-#: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
-#: is good enough: rounding takes at most 1e-10 of it then.
-ROUGH = 1e-5
-
 
 @dataclass(frozen=True)
 class AdmmState:
     """Model, duals, and the last sweeps for the acceleration."""
 
-    weights: Array
-    factors: Array
-    weights_dual: Array
-    factors_dual: Array
+    model: Model
+    weights_dual: FloatArray
+    factors_dual: FloatArray
     objective: float
     residual: float
-    before: tuple[Array, ...] = ()
-    after: tuple[Array, ...] = ()
+    before: tuple[FloatArray, ...] = ()
+    after: tuple[FloatArray, ...] = ()
     rejected: int = 0
 
 
 @dataclass(frozen=True)
 class Admm:
-    """Alternating optimisation with ADMM inside (the paper's Algorithm 1).
+    """Alternating optimization with ADMM inside (the paper's Algorithm 1).
 
     Parameters
     ----------
@@ -162,22 +141,23 @@ class Admm:
     memory: int = 10
     limits: Limits = field(default=Limits(max_steps=2000, progress=1e-6, window=25))
     name: str = field(default="admm", init=False)
+    needs = ("visit", "loss.unit_curvature")
 
-    def init(self, problem: Problem | RecordTables, weights: Array, factors: Array) -> AdmmState:
+    def init(self, problem: SweepProblem, model: Model) -> AdmmState:
         """State at a first model, with zero duals."""
-        value = value_of(problem, weights, factors)
-        zero = np.zeros_like
-        return AdmmState(weights, factors, zero(weights), zero(factors), value, np.inf)
+        zeros = np.zeros_like(model.weights), np.zeros_like(model.factors)
+        return AdmmState(model, *zeros, problem.quick_value(model), np.inf)
 
-    def step(self, problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
+    def step(self, problem: SweepProblem, state: AdmmState) -> AdmmState:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
         value = swept.objective  # NaN where the sweep has not computed it
-        if not value > ROUGH * problem.scale:
-            value = value_of(problem, swept.weights, swept.factors)
-        moved = np.linalg.norm(stack(swept) - stack(state)) / np.linalg.norm(stack(state))
+        if not value > ROUGH_SHARE * problem.scale:
+            value = problem.quick_value(swept.model)
+        before, after = state.model.stacked, swept.model.stacked
+        moved = np.linalg.norm(after - before) / np.linalg.norm(before)
         # Moves are small because little is left as well as because they lead nowhere.
-        left = relative_error(problem, state.objective)
+        left = problem.error(state.objective)
         residual = float(moved / left) if left > 0 else 0.0
         if np.isnan(left):  # the size of tables that are not formed is not known
             residual = float(moved)
@@ -187,12 +167,10 @@ class Admm:
             # Inexact inner steps are not monotone: keep the model, but also the new duals,
             # from which the same update comes out better next time.
             return replace(
-                state,
-                weights_dual=swept.weights_dual,
-                factors_dual=swept.factors_dual,
+                swept,
+                model=state.model,
+                objective=state.objective,
                 residual=residual,
-                before=(),
-                after=(),
                 rejected=state.rejected + 1,
             )
         kept = slice(-self.memory - 1, None) if self.memory else slice(0, 0)
@@ -200,79 +178,49 @@ class Admm:
             swept,
             objective=value,
             residual=residual,
-            before=(*state.before, stack(state))[kept],
-            after=(*state.after, stack(swept))[kept],
+            before=(*state.before, before)[kept],
+            after=(*state.after, after)[kept],
         )
         return accelerate(problem, state)
 
 
-def stack(state: AdmmState) -> Array:
-    """Weights and factors as one array, (1 + L, F)."""
-    return np.vstack([state.weights, state.factors])
-
-
-def sweep(problem: Problem | RecordTables, state: AdmmState, inner: int) -> AdmmState:
+def sweep(problem: SweepProblem, state: AdmmState, inner: int) -> AdmmState:
     """Update each factor, then the weights (the paper's two subproblems)."""
-    if isinstance(problem, Problem) and problem.packed is not None:
-        return packed_sweep(problem, problem.packed, state, inner)
-    weights, factors = state.weights, state.factors.copy()
-    dual = state.factors_dual.copy()
-    visit = begin(problem, weights, factors)
+    if problem.packed is not None:
+        return sweep_packed(problem, problem.packed, state, inner)
+    layout, weights = problem.layout, state.model.weights
+    factors, dual = state.model.factors.copy(), state.factors_dual.copy()
+    visit = problem.visit(weights, factors)
     outer = np.outer(weights, weights)
-    for n in range(len(problem.levels)):
-        rows = problem.rows(n)
-        gram, target = visit.normal(n)
+    for n in range(len(layout.levels)):
+        rows = layout.rows(n)
+        gram, target = visit.factor_normal(n)
         factors[rows], dual[rows] = factor_update(
             outer * gram, target * weights, factors[rows], dual[rows], inner
         )
-        visit.moved(n)
-    gram, target = visit.whole()
+        visit.note_change(n)
+    gram, target = visit.weights_normal()
     weights, weights_dual = weights_update(gram, target, weights, state.weights_dual, 2 * inner)
-    return AdmmState(weights, factors, weights_dual, dual, np.nan, np.inf)
+    return AdmmState(Model(layout, weights, factors), weights_dual, dual, np.nan, np.inf)
 
 
-def packed_sweep(problem: Problem, packed: Array, state: AdmmState, inner: int) -> AdmmState:
+def sweep_packed(
+    problem: SweepProblem, packed: FloatArray, state: AdmmState, inner: int
+) -> AdmmState:
     """The same over all triples, by a kernel as a whole."""
-    (weights, factors), duals, value = kernels.triples_sweep(
+    parts, duals, value = kernels.triples_sweep(
         packed,
-        problem.levels,
+        problem.layout.levels,
         float(problem.weight[0]),
-        (state.weights, state.factors),
+        (state.model.weights, state.model.factors),
         (state.weights_dual, state.factors_dual),
         inner,
     )
-    return AdmmState(weights, factors, *duals, float(0.5 * problem.scale + value), np.inf)
+    objective = float(0.5 * problem.scale + value)
+    return AdmmState(Model(problem.layout, *parts), *duals, objective, np.inf)
 
 
-def begin(problem: Problem | RecordTables, weights: Array, factors: Array) -> Visit:
-    """A visit to all variables, whichever form the tables have."""
-    if isinstance(problem, RecordTables):
-        return RecordVisit(problem, factors)
-    return TableVisit(problem, weights, factors)
-
-
-def value_of(problem: Problem | RecordTables, weights: Array, factors: Array) -> float:
-    """The objective, whichever form the tables have."""
-    if isinstance(problem, RecordTables):
-        return problem.objective(weights, factors)
-    if problem.packed is not None:
-        value = 0.5 * problem.scale + kernels.triples_value(
-            problem.packed, problem.levels, float(problem.weight[0]), weights, factors
-        )
-        if value > ROUGH * problem.scale:
-            return float(value)
-    return objective(problem, weights, factors)
-
-
-def best_weights(
-    problem: Problem, products: Array, weights: Array, factors: Array, dual: Array, steps: int
-) -> tuple[Array, Array]:
-    """The weights' subproblem for given factors: new weights and their duals."""
-    gram, target = weights_normal(problem, products, weights, factors)
-    return weights_update(gram, target, weights, dual, steps)
-
-
-def accelerate(problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
+def accelerate(problem: SweepProblem, state: AdmmState) -> AdmmState:
     """Anderson mixing of the last sweeps, where it lowers the objective."""
     if len(state.before) < 2:
         return state
@@ -280,18 +228,13 @@ def accelerate(problem: Problem | RecordTables, state: AdmmState) -> AdmmState:
     mix = mixing_shares((after - before).reshape(len(before), -1))
     if mix is None:
         return state
-    weights, factors = project(problem, after[-1] - np.tensordot(mix, np.diff(after, axis=0), 1))
-    value = value_of(problem, weights, factors)
-    if not value < state.objective:
-        return state
-    return replace(state, weights=weights, factors=factors, objective=value)
+    model = project(problem.layout, after[-1] - np.tensordot(mix, np.diff(after, axis=0), 1))
+    value = problem.quick_value(model)
+    return replace(state, model=model, objective=value) if value < state.objective else state
 
 
-def project(problem: Problem | RecordTables, stacked: Array) -> tuple[Array, Array]:
+def project(layout: Layout, stacked: FloatArray) -> Model:
     """Nearest weights and factors whose columns lie on the simplex."""
     weights = project_columns(stacked[0][:, None])[:, 0]
-    factors = stacked[1:].copy()
-    for n in range(len(problem.levels)):
-        rows = problem.rows(n)
-        factors[rows] = project_columns(factors[rows])
-    return weights, factors
+    parts = [project_columns(part) for part in layout.split(stacked[1:])]
+    return Model(layout, weights, np.vstack(parts))

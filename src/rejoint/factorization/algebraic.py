@@ -6,7 +6,7 @@ factors. Where the first two have full column rank F, their modes are compressed
 every slab becomes ``P diag(w a) Q^T``: slabs share their eigenvectors, which give the stacked
 factor of group 1 up to scale, and each variable's block of rows sums to one, which fixes the
 scale. Least squares gives the rest, variables outside the three groups included, as long as
-they hang on known ones by a table.
+they share a table with known ones.
 
 With sampled tables the slabs share eigenvectors only roughly. Several partitions and several
 random combinations of slabs are tried and the model that fits the tables best is kept.
@@ -23,9 +23,10 @@ from itertools import combinations, product
 
 import numpy as np
 
-from rejoint.factorization.admm import best_weights
-from rejoint.factorization.problem import Array, Problem, gram_stack, objective
+from rejoint.factorization.admm import weights_update
+from rejoint.factorization.problem import TableProblem
 from rejoint.kernels import project_columns
+from rejoint.model import FloatArray, Model
 from rejoint.solver.solver import Limits
 
 Block = tuple[int, ...]
@@ -48,7 +49,7 @@ class Groups:
 class Subtables:
     """Finds the table of any subset that is contained in a given table, and sums down to it."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: TableProblem) -> None:
         self.problem = problem
         self.best: dict[bool, Groups | None] = {}
         self.owner: dict[frozenset[int], int] = {}
@@ -60,7 +61,7 @@ class Subtables:
     def __contains__(self, names: Iterable[int]) -> bool:
         return frozenset(names) in self.owner
 
-    def table(self, variables: Sequence[int]) -> Array:
+    def table(self, variables: Sequence[int]) -> FloatArray:
         """The table over ``variables``, axes in that order."""
         index = self.owner[frozenset(variables)]
         subset = self.problem.subsets[index]
@@ -99,7 +100,7 @@ def draw_groups(
 
     How far the first two grow beyond ``rank`` is drawn too: with noisy tables it is not known
     beforehand whether longer sides or more slabs help. ``limit`` bounds the rows of a stacked
-    mode; what is left out hangs on by least squares.
+    mode; what is left out is added by least squares.
     """
     levels = subtables.problem.levels
     order = [int(n) for n in rng.permutation(len(levels)) if levels[n] > 1]
@@ -187,7 +188,7 @@ def search_groups(subtables: Subtables, pairs: bool) -> Groups:
     return max(drawn, key=lambda groups: carried_rank(levels, groups))
 
 
-def virtual_tensor(subtables: Subtables, groups: Groups) -> Array:
+def virtual_tensor(subtables: Subtables, groups: Groups) -> FloatArray:
     """The tables across the groups set into one tensor, (L_1, L_2, L_3)."""
     levels = subtables.problem.levels
     sides = [[int(np.prod([levels[n] for n in block])) for block in mode] for mode in groups.modes]
@@ -201,15 +202,14 @@ def virtual_tensor(subtables: Subtables, groups: Groups) -> Array:
     return tensor
 
 
-Known = dict[int, Array]
+Known = dict[int, FloatArray]
 
 
 @dataclass(frozen=True)
 class AlgebraicState:
     """The best model so far and the source of the next partition."""
 
-    weights: Array
-    factors: Array
+    model: Model
     objective: float
     residual: float
     subtables: Subtables = field(repr=False)
@@ -243,31 +243,32 @@ class Algebraic:
     seed: int = 0
     limits: Limits = field(default=Limits(max_steps=6, window=6, progress=0.0))
     name: str = field(default="algebraic", init=False)
+    needs = ("tables",)
+    deterministic = True  # whatever the start, so that one is enough
 
-    def init(self, problem: Problem, weights: Array, factors: Array) -> AlgebraicState:
+    def init(self, problem: TableProblem, model: Model) -> AlgebraicState:
         """Check that the rank can be done at all."""
         subtables = Subtables(problem)
-        check_rank(subtables, len(weights))
-        value = objective(problem, weights, factors)
+        check_rank(subtables, model.rank)
         rng = np.random.default_rng(self.seed)
-        return AlgebraicState(weights, factors, value, np.inf, subtables, rng)
+        return AlgebraicState(model, problem.value(model), np.inf, subtables, rng)
 
-    def step(self, problem: Problem, state: AlgebraicState) -> AlgebraicState:
+    def step(self, problem: TableProblem, state: AlgebraicState) -> AlgebraicState:
         """Solve for one random partition; keep the model if it fits better."""
-        rank = len(state.weights)
+        rank = state.model.rank
         pairs = state.subtables.largest_rank(pairs=False) < rank
         groups = draw_groups(state.subtables, rank, state.rng, pairs=pairs)
         if carried_rank(problem.levels, groups) < rank:
             groups = state.subtables.best_groups(pairs=pairs)
-        for weights, factors in self.solve(state.subtables, groups, rank, state.rng):
-            value = objective(problem, weights, factors)
+        for model in self.solve(state.subtables, groups, rank, state.rng):
+            value = problem.value(model)
             if value < state.objective:
-                state = replace(state, weights=weights, factors=factors, objective=value)
+                state = replace(state, model=model, objective=value)
         return replace(state)
 
     def solve(
         self, subtables: Subtables, groups: Groups, rank: int, rng: np.random.Generator
-    ) -> list[tuple[Array, Array]]:
+    ) -> list[Model]:
         """Models of one partition, one for each random combination of slabs."""
         tensor = virtual_tensor(subtables, groups)
         basis, core = compress(tensor, rank)
@@ -276,7 +277,7 @@ class Algebraic:
             stacked = basis @ shared_eigenvectors(core, rng)
             known = read_factors(subtables.problem, groups.first, stacked)
             known, weights = complete_groups(subtables.problem, groups, tensor, known)
-            hang_on(subtables, known, weights)
+            attach_rest(subtables, known, weights)
             models.append(polish_weights(subtables.problem, known, weights))
         return models
 
@@ -298,7 +299,7 @@ def check_rank(subtables: Subtables, rank: int) -> None:
         )
 
 
-def compress(tensor: Array, rank: int) -> tuple[Array, Array]:
+def compress(tensor: FloatArray, rank: int) -> tuple[FloatArray, FloatArray]:
     """Basis of the first mode (L_1, F), and the tensor with two modes compressed (F, F, L_3)."""
     first = np.linalg.svd(tensor.reshape(len(tensor), -1), full_matrices=False)[0][:, :rank]
     turned = tensor.transpose(1, 0, 2).reshape(tensor.shape[1], -1)
@@ -306,7 +307,7 @@ def compress(tensor: Array, rank: int) -> tuple[Array, Array]:
     return first, np.einsum("ap,abc,bq->pqc", first, tensor, second, optimize=True)
 
 
-def shared_eigenvectors(core: Array, rng: np.random.Generator) -> Array:
+def shared_eigenvectors(core: FloatArray, rng: np.random.Generator) -> FloatArray:
     """``P`` (F, F), up to the scale of its columns, from one random combination of slabs.
 
     The sum of all slabs is ``P diag(w) Q^T`` times the number of variables, with positive
@@ -318,9 +319,9 @@ def shared_eigenvectors(core: Array, rng: np.random.Generator) -> Array:
     return np.real(np.linalg.eig(ratio)[1])
 
 
-def read_factors(problem: Problem, blocks: tuple[Block, ...], stacked: Array) -> Known:
+def read_factors(problem: TableProblem, blocks: tuple[Block, ...], stacked: FloatArray) -> Known:
     """Scale every block's columns to sum to one; sum pairs down to single variables."""
-    parts: dict[int, list[Array]] = {}
+    parts: dict[int, list[FloatArray]] = {}
     start = 0
     for block in blocks:
         shape = [problem.levels[n] for n in block]
@@ -336,8 +337,8 @@ def read_factors(problem: Problem, blocks: tuple[Block, ...], stacked: Array) ->
 
 
 def complete_groups(
-    problem: Problem, groups: Groups, tensor: Array, known: Known
-) -> tuple[Known, Array]:
+    problem: TableProblem, groups: Groups, tensor: FloatArray, known: Known
+) -> tuple[Known, FloatArray]:
     """Factors of the other two groups, and the weights.
 
     The rows of ``pinv(A_1) T`` are ``w_f a_2f o a_3f``; summed over one group's rows they give
@@ -352,7 +353,7 @@ def complete_groups(
     return known, project_columns(mass[:, None])[:, 0]
 
 
-def product_of(known: Known, block: Block | list[int]) -> Array:
+def product_of(known: Known, block: Block | list[int]) -> FloatArray:
     """Khatri-Rao product of the known factors of some variables."""
     product = known[block[0]]
     for n in block[1:]:
@@ -360,7 +361,7 @@ def product_of(known: Known, block: Block | list[int]) -> Array:
     return product
 
 
-def hang_on(subtables: Subtables, known: Known, weights: Array) -> None:
+def attach_rest(subtables: Subtables, known: Known, weights: FloatArray) -> None:
     """Find the factors of all other variables from tables they share with known ones.
 
     ``X = A_n (Q diag(w))^T`` is linear in ``A_n``; the variable whose ``Q`` has the highest rank
@@ -375,7 +376,9 @@ def hang_on(subtables: Subtables, known: Known, weights: Array) -> None:
                 known[n] = factor
 
 
-def solve_one(subtables: Subtables, known: Known, weights: Array, n: int) -> tuple[int, Array]:
+def solve_one(
+    subtables: Subtables, known: Known, weights: FloatArray, n: int
+) -> tuple[int, FloatArray]:
     """Least-squares factor of variable ``n`` given known ones, and the rank of the system."""
     problem, rank = subtables.problem, len(weights)
     sides, designs = [], []
@@ -391,9 +394,10 @@ def solve_one(subtables: Subtables, known: Known, weights: Array, n: int) -> tup
     return int(found[2]), project_columns(np.asarray(found[0].T, dtype=np.float64))
 
 
-def polish_weights(problem: Problem, known: Known, weights: Array) -> tuple[Array, Array]:
+def polish_weights(problem: TableProblem, known: Known, weights: FloatArray) -> Model:
     """Stack the factors and fit the weights to all tables."""
     factors = np.vstack([known[n] for n in range(len(problem.levels))])
-    products = gram_stack(problem, factors)
-    zero = np.zeros_like(weights)
-    return best_weights(problem, products, weights, factors, zero, 200)[0], factors
+    normal = problem.visit(weights, factors).weights_normal()
+    return Model(
+        problem.layout, weights_update(*normal, weights, np.zeros_like(weights), 200)[0], factors
+    )

@@ -1,6 +1,8 @@
 """AllTables: what ``factorize`` takes where tables are too many to be counted."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, is_dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,23 +10,24 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import plural, show
 from rejoint.factorization.admm import Admm
-from rejoint.factorization.auto import REASONS, Auto, Report
-from rejoint.factorization.problem import Array
-from rejoint.factorization.random_start import spread_model
+from rejoint.factorization.auto import Auto, as_method
+from rejoint.factorization.fit_tables import as_pmf, as_start, join_runs
+from rejoint.factorization.random_start import draw_model
 from rejoint.factorization.record_tables import RecordTables
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
+from rejoint.solver.search import best_run, search
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run
 
-__all__ = ["AllTables", "fit_all_tables"]
-
 #: How far each start is followed before the best one is followed to the end.
-EXPLORE = Limits(max_steps=15, progress=1e-4)
+EXPLORE_LIMITS = Limits(max_steps=15, progress=1e-4)
 
 #: Products of rows that the starts may take in a sweep, all together; one start is always made.
-WORK = 2_000_000_000
+WORK_LIMIT = 2_000_000_000
 
 
 @dataclass(frozen=True)
@@ -96,48 +99,53 @@ def fit_all_tables(
     tables: AllTables,
     rank: int,
     solver: Any,
-    start: LowRankPMF | None,
+    session: Session,
+    *,
+    start: LowRankPMF | str | None,
     n_init: int,
     weighting: str,
-    rng: np.random.Generator,
-    report: Report,
 ) -> FitResult:
     """Follow some starts for a while, and the best one to the end."""
-    admm = checked_solver(solver)
+    method = as_method(solver)
+    method = Admm() if isinstance(method, Auto) else method
+    if "tables" in getattr(method, "needs", ()):
+        raise ValueError(
+            f"solver={method.name!r} needs tables; those of AllTables are never formed: give "
+            "solver='admm', or count some tables by rj.Marginals.count."
+        )
+    given = as_start(start, tables, rank)
     problem = make_problem(tables, weighting)
     patterns, _ = problem.patterns
     size = problem.cells.size * rank + patterns.size * rank * rank // 2
-    count = max(1, min(n_init, WORK // max(size, 1)))
-    models: list[tuple[Array, Array]] = []
-    if start is not None:
-        given = start.align(tables.domain)
-        models, count = [(np.array(given.weights), np.vstack(given.factors))], 1
-    shares = problem.shares()
-    runs: list[Run] = []
-    brief = admm if count == 1 else replace(admm, limits=EXPLORE)
-    for k in range(count):
-        model = models[k] if models else spread_model(shares, rank, rng)
-        runs.append(run(brief, problem, *model, start=k, report=report))
-        if runs[-1].reason == "interrupted":
-            break
-    best = int(np.argmin([found.objective for found in runs]))
-    if count > 1 and runs[-1].reason != "interrupted":
-        found = runs[best]
-        last = run(admm, problem, found.weights, found.factors, start=best, report=report)
-        runs[best] = replace(last, records=(*found.records, *last.records))
-    return as_result(tables, problem, runs, runs[best])
-
-
-def checked_solver(solver: Any) -> Admm:
-    """The one solver that needs no tables."""
-    if isinstance(solver, Auto):
-        return Admm()
-    if isinstance(solver, Admm):
-        return solver
-    raise ValueError(
-        f"solver={getattr(solver, 'name', solver)!r} needs tables; those of AllTables are never "
-        "formed: give solver='admm', or count some tables by rj.Marginals.count."
+    count = max(1, min(n_init, WORK_LIMIT // max(size, 1)))
+    if isinstance(given, Model):
+        models, count = iter([given]), 1
+    else:
+        shares = problem.shares()
+        models = (draw_model(shares, rank, session.rng) for _ in range(count))
+    conclude = partial(make_result, tables)
+    # A solver of the user's own that is no dataclass is followed to the end at once.
+    brief = (
+        method if count == 1 or not is_dataclass(method) else replace(method, limits=EXPLORE_LIMITS)
     )
+
+    def explore(
+        problem: RecordTables, model: Model, number: int, session: Session, key: str
+    ) -> Run:
+        return run(brief, problem, model, session, start=number)
+
+    runs = search(problem, models, explore, session, offer=conclude)
+    best = best_run(runs)
+
+    def extended(last: Run | None) -> FitResult:
+        return conclude(
+            [*runs[:best], join_runs(runs[best], last or runs[best]), *runs[best + 1 :]]
+        )
+
+    if brief is method:
+        return conclude(runs)
+    session.offer(lambda: extended(session.unfinished.get(best)))
+    return extended(run(method, problem, runs[best].model, session, start=best))
 
 
 def make_problem(tables: AllTables, weighting: str) -> RecordTables:
@@ -165,24 +173,12 @@ def make_problem(tables: AllTables, weighting: str) -> RecordTables:
     return RecordTables.of(cells, weight, tables.order)
 
 
-def as_result(tables: AllTables, problem: RecordTables, runs: list[Run], best: Run) -> FitResult:
-    """The best run as a model, with what is to be said about it."""
-    order = np.argsort(-best.weights, kind="stable")
-    parts = [best.factors[problem.rows(n)][:, order] for n in range(len(problem.levels))]
-    steps = sum(record.step > 0 for found in runs for record in found.records)
-    ended = any(found.reason == "interrupted" for found in runs)
-    reason = REASONS["interrupted" if ended else best.reason]
-    stop = (
-        f"{plural(steps, 'sweep')} over all tables of {plural(tables.order, 'variable')} from "
-        f"{plural(len(runs), 'start')}; {reason} (residual {best.residual:.1e}). Tables were not "
-        "formed, so that their error is not known."
-    )
-    return FitResult(
-        pmf=LowRankPMF(best.weights[order], parts, tables.domain),
-        stop=stop,
-        history=tuple(record for found in runs for record in found.records),
-        error=float("nan"),
-        residual=best.residual,
-        starts=tuple(runs),
-        misfits={},
+def make_result(tables: AllTables, runs: Sequence[Run]) -> FitResult:
+    """The best run as a result."""
+    return FitResult.of(
+        as_pmf(runs[best_run(runs)].model, tables),
+        runs,
+        f"All tables of {plural(tables.order, 'variable')} are fitted",
+        unit="sweep",
+        more="Tables were not formed, so that their error is not known.",
     )

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from rejoint.factorization.problem import Array
+from rejoint.model import FloatArray
 
 
-def mixing_shares(moves: Array) -> Array | None:
+def mixing_shares(moves: FloatArray) -> FloatArray | None:
     """How far to go back along each change of the last points, (K-1,); None if none moved.
 
     ``moves`` (K, P) are the last steps; the mixture of them with these shares is the shortest.

@@ -7,27 +7,36 @@ of records is known, steps end once the tables are met to a share of what chance
 the distance; tables of few records are followed less far.
 """
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 
 import numpy as np
 
 from rejoint.domain.labels import plural
+from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
+from rejoint.factorization.loss import KL
+from rejoint.factorization.problem import TableProblem, make_problem
+from rejoint.factorization.random_start import random_model
 from rejoint.marginals.marginals import Marginals
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
-from rejoint.solver.solver import Limits
+from rejoint.solver.run import run
+from rejoint.solver.search import best_run, search
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Limits, Record, Run, Stop
 
 #: Classes of each member: on Adult more are no better, and fewer are (80: by a twentieth).
 CLASSES = 320
 
 #: Steps where no number of records is known.
-UNTOLD = 60
+UNTOLD_STEPS = 60
 
 #: Steps between two looks at how near the tables are; probabilities are lifted off zero then.
-ROUND = 10
+ROUND_STEPS = 10
 
 
 @dataclass(frozen=True)
@@ -63,66 +72,69 @@ class Smooth:
         return min(CLASSES, prod(marginals.domain.shape))
 
 
-#: Fits tables as they are by a solver, from a model or a random start.
-FitFrom = Callable[[Marginals, Kl, LowRankPMF | None], FitResult]
-
-
-def fit_smooth(marginals: Marginals, solver: Smooth, fit: FitFrom) -> FitResult:
+def fit_smooth(
+    marginals: Marginals, smooth: Smooth, rank: int, weighting: str, session: Session
+) -> FitResult:
     """The mean of some models that were left on their way to the tables."""
-    results: list[FitResult] = []
-    steps: list[int] = []
-    while len(results) < solver.members and not (results and _interrupted(results[-1])):
-        result, taken = _member(marginals, solver, fit)
-        results.append(result)
-        steps.append(taken)
-    pmf = LowRankPMF.average([result.pmf for result in results])
+    problem = make_problem(marginals, weighting, KL)
+    starts = (random_model(problem, rank, session.rng) for _ in range(smooth.members))
+    follow = partial(follow_member, marginals, smooth, weighting)
+    average = partial(average_members, marginals)
+    return average(search(problem, starts, follow, session, offer=average))
+
+
+def follow_member(
+    marginals: Marginals,
+    smooth: Smooth,
+    weighting: str,
+    problem: TableProblem,
+    model: Model,
+    number: int,
+    session: Session,
+    key: str,
+) -> Run:
+    """One model, taken towards the tables until it is near enough."""
+    brief = Kl(dense_limit=0, limits=Limits(max_steps=ROUND_STEPS, progress=0.0))
+    known = bool(marginals.counted.any())
+    rounds = -(-(smooth.max_steps if known else min(UNTOLD_STEPS, smooth.max_steps)) // ROUND_STEPS)
+    records: tuple[Record, ...] = ()
+    for taken in range(1, max(rounds, 1) + 1):
+        done = run(brief, problem, model, session, start=number)
+        records, model = (*records, *done.records), done.model
+        near = is_near(marginals, model, smooth.closeness)
+        stop = Stop.EARLY if near or (taken == rounds and not known) else Stop.STEPS
+        error = problem.relative_error(model)
+        done = session.unfinished[number] = replace(done, error=error, records=records, stop=stop)
+        if near:
+            break
+        if marginals.unknown is not None:
+            problem = make_problem(marginals.filled(as_pmf(model, marginals)), weighting, KL)
+    return done
+
+
+def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
+    """The mean of the members as a result."""
+    pmf = LowRankPMF.average([as_pmf(run.model, marginals) for run in runs])
     apart = {fit.names: fit.distance for fit in marginals.compare(pmf)}
     mean = float(np.mean(list(apart.values()))) if apart else 0.0
-    effort = f"{min(steps)} to {max(steps)}" if min(steps) < max(steps) else f"{steps[0]}"
-    stop = (
-        f"The tables are met to {mean:.2g} of their mass on average, by the mean of "
-        f"{plural(len(results), 'model')} of {results[0].pmf.rank} classes, after {effort} steps "
-        "of EM from random starts. What the tables do not say is smooth; the classes mean nothing."
-        + " Interrupted: others would have followed."
-        * _interrupted(results[-1])
+    error, residual = (
+        float(np.mean([getattr(run, x) for run in runs])) for x in ("error", "residual")
     )
-    return FitResult(
-        pmf=pmf,
-        stop=stop,
-        history=tuple(record for result in results for record in result.history),
-        error=float(np.mean([result.error for result in results])),
-        residual=float(np.mean([result.residual for result in results])),
-        starts=tuple(run for result in results for run in result.starts),
+    return FitResult.of(
+        pmf,
+        runs,
+        f"The tables are met to {mean:.2g} of their mass on average, by the mean of "
+        f"{plural(len(runs), 'model')} of {runs[0].model.rank} classes,",
+        best=replace(runs[best_run(runs)], error=error, residual=residual),
+        unit="EM step",
+        more="What the tables do not say is smooth; the classes mean nothing.",
         misfits=apart,
     )
 
 
-def _member(marginals: Marginals, solver: Smooth, fit: FitFrom) -> tuple[FitResult, int]:
-    """One model, and how many steps were taken."""
-    brief = Kl(dense_limit=0, limits=Limits(max_steps=ROUND, progress=0.0))
-    tables, result, steps = marginals, fit(marginals, brief, None), ROUND
-    most = solver.max_steps if marginals.counted.any() else min(UNTOLD, solver.max_steps)
-    while steps < most and not _near(marginals, result.pmf, solver.closeness):
-        if marginals.unknown is not None:
-            tables = marginals.filled(result.pmf)
-        before, result = result, fit(tables, brief, result.pmf)
-        steps += ROUND
-        ended = _interrupted(result)
-        result = replace(
-            result,
-            history=(*before.history, *result.history),
-            starts=(*before.starts, *result.starts),
-        )
-        if ended:
-            break
-    return result, steps
-
-
-def _interrupted(result: FitResult) -> bool:
-    return any(run.reason == "interrupted" for run in result.starts)
-
-
-def _near(marginals: Marginals, pmf: LowRankPMF, closeness: float) -> bool:
-    fits = [fit for fit in marginals.compare(pmf) if not np.isnan(fit.chance)]
+def is_near(marginals: Marginals, model: Model, closeness: float) -> bool:
+    """Whether the tables are met to a share of what chance alone would make the distance."""
+    fits = marginals.compare(as_pmf(model, marginals))
+    fits = [fit for fit in fits if not np.isnan(fit.chance)]
     chance = sum(fit.chance for fit in fits)
     return bool(fits) and sum(fit.distance for fit in fits) <= closeness * chance

@@ -13,11 +13,10 @@ from functools import cached_property
 from itertools import combinations, pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+from rejoint.factorization.unfolding import Rows
+from rejoint.model import FloatArray
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Family:
     """All tables of one order: their variables (S, d), weights (S,), and whether all are there."""
 
     members: Rows
-    weight: Array
+    weight: FloatArray
     complete: bool
 
     @property
@@ -34,7 +33,7 @@ class Family:
         return int(self.members.shape[1])
 
     @cached_property
-    def others(self) -> dict[int, tuple[Rows, Array]]:
+    def others(self) -> dict[int, tuple[Rows, FloatArray]]:
         """For each variable: the other variables of its subsets (S_n, d-1), and the weights."""
         found = {}
         for n in np.unique(self.members):
@@ -56,7 +55,7 @@ class Family:
                 yield slot, members, csr_array((weight, place), shape=(size, len(members)))
 
 
-def symmetric(grams: Sequence[Array] | Array, order: int) -> list[Array]:
+def symmetric(grams: Sequence[FloatArray] | FloatArray, order: int) -> list[FloatArray]:
     """Elementary symmetric polynomials ``e_0 .. e_order`` of matrices, elementwise.
 
     Examples
@@ -72,12 +71,12 @@ def symmetric(grams: Sequence[Array] | Array, order: int) -> list[Array]:
     return terms
 
 
-def include(terms: Sequence[Array], gram: Array) -> list[Array]:
+def include(terms: Sequence[FloatArray], gram: FloatArray) -> list[FloatArray]:
     """Add one matrix to the polynomials: ``E_d += G E_{d-1}``."""
     return [terms[0]] + [term + gram * below for below, term in pairwise(terms)]
 
 
-def exclude(terms: Sequence[Array], gram: Array) -> list[Array]:
+def exclude(terms: Sequence[FloatArray], gram: FloatArray) -> list[FloatArray]:
     """Take one matrix out of the polynomials: ``E_d -= G E_{d-1}``, from below."""
     left = [terms[0]]
     for term in terms[1:]:
@@ -85,7 +84,7 @@ def exclude(terms: Sequence[Array], gram: Array) -> list[Array]:
     return left
 
 
-def product(grams: Array, members: Rows, left_out: Collection[int] = ()) -> Array:
+def product(grams: FloatArray, members: Rows, left_out: Collection[int] = ()) -> FloatArray:
     """``prod_k G_{members[s, k]}`` over all slots k but some, for each subset s, (S, F, F)."""
     result = np.ones((len(members), *grams.shape[1:]))
     for slot, column in enumerate(members.T):
@@ -94,7 +93,7 @@ def product(grams: Array, members: Rows, left_out: Collection[int] = ()) -> Arra
     return result
 
 
-def product_sum(grams: Array, members: Rows, weight: Array) -> Array:
+def product_sum(grams: FloatArray, members: Rows, weight: FloatArray) -> FloatArray:
     """``sum_s weight_s prod_k G_{members[s, k]}`` for a list of subsets, in bounded memory."""
     total = np.zeros(grams.shape[1:])
     for part in chunks(len(members), total.size):
@@ -109,7 +108,7 @@ def chunks(count: int, size: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def whole(families: Sequence[Family], grams: Array) -> Array:
+def whole(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     """``sum_S omega_S prod_{m in S} G_m``: the normal matrix of the weights."""
     total = np.zeros(grams.shape[1:])
     for family in families:
@@ -120,7 +119,7 @@ def whole(families: Sequence[Family], grams: Array) -> Array:
     return total
 
 
-def without(families: Sequence[Family], grams: Array, n: int) -> Array:
+def without(families: Sequence[Family], grams: FloatArray, n: int) -> FloatArray:
     """``sum_{S with n} omega_S prod_{m in S - n} G_m``: the normal matrix of factor ``n``."""
     total = np.zeros(grams.shape[1:])
     for family in families:
@@ -132,7 +131,7 @@ def without(families: Sequence[Family], grams: Array, n: int) -> Array:
     return total
 
 
-def without_each(families: Sequence[Family], grams: Array) -> Array:
+def without_each(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     """``without`` for every variable at once, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:
@@ -146,12 +145,12 @@ def without_each(families: Sequence[Family], grams: Array) -> Array:
     return total
 
 
-def add_onto(total: Array, onto: csr_array, values: Array) -> None:
+def add_onto(total: FloatArray, onto: csr_array, values: FloatArray) -> None:
     """``total += onto @ values`` for matrices (F, F) in place of numbers."""
     total.reshape(len(total), -1)[:] += onto @ values.reshape(len(values), -1)
 
 
-def without_pairs(families: Sequence[Family], grams: Array) -> Array:
+def without_pairs(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     """``sum_{S with n, m} omega_S prod_{k in S - n - m} G_k``, (N, N, F, F); zero where n = m."""
     size = len(grams)
     total = np.zeros((size, size, *grams.shape[1:]))
@@ -167,7 +166,7 @@ def without_pairs(families: Sequence[Family], grams: Array) -> Array:
     return total
 
 
-def add_pairs(total: Array, family: Family, grams: Array) -> None:
+def add_pairs(total: FloatArray, family: Family, grams: FloatArray) -> None:
     """Add the pair sums of a list of subsets to ``total``."""
     for first, second in combinations(range(family.order), 2):
         rest = family.weight[:, None, None] * product(grams, family.members, {first, second})
@@ -176,7 +175,9 @@ def add_pairs(total: Array, family: Family, grams: Array) -> None:
         np.add.at(total, (b, a), rest)
 
 
-def without_each_along(families: Sequence[Family], grams: Array, turns: Array) -> Array:
+def without_each_along(
+    families: Sequence[Family], grams: FloatArray, turns: FloatArray
+) -> FloatArray:
     """Derivative of ``without_each`` when each ``G_n`` moves along ``turns[n]``, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:
@@ -190,7 +191,7 @@ def without_each_along(families: Sequence[Family], grams: Array, turns: Array) -
     return total
 
 
-def symmetric_along(grams: Array, turns: Array, degree: int) -> Array:
+def symmetric_along(grams: FloatArray, turns: FloatArray, degree: int) -> FloatArray:
     """Derivative of ``e_degree`` of all matrices but one, for each one left out."""
     terms = [np.ones_like(grams[0])] + [np.zeros_like(grams[0]) for _ in range(degree)]
     slopes = [np.zeros_like(term) for term in terms]

@@ -7,6 +7,7 @@ pull the model towards zero there.
 
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -15,23 +16,28 @@ from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
+from rejoint.solver.search import best_run
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Stop
 
 #: Rounds at the most, and the share of a table's mass below which a round moves nothing.
 ROUNDS, STILL = 200, 3e-5
 
 #: Steps of each solver within a round: more are lost on a fill that is not final.
-STEPS = 5
+ROUND_STEPS = 5
 
 Fit = Callable[[Marginals, LowRankPMF | None, bool], FitResult]
 
 
-def fit_filled(marginals: Marginals, fit: Fit) -> FitResult:
+def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
     """Alternate between a fit and filling unknown cells by it, until these rest.
 
     Parameters
     ----------
     marginals : Marginals
         With cells that are not known.
+    session : Session
+        Of the fit.
     fit : callable
         Fits tables, from a model if one is given, briefly or to the end.
 
@@ -45,39 +51,47 @@ def fit_filled(marginals: Marginals, fit: Fit) -> FitResult:
            [0.2, 0.4]])
     """
     result = fit(marginals, None, False)
-    runs, history = list(result.starts), list(result.history)
+    best = best_run(result.starts)
     rounds, moved = 0, np.inf
-    while rounds < ROUNDS and moved > STILL and not _interrupted(result):
+    while rounds < ROUNDS and moved > STILL:
         filled = marginals.filled(result.pmf)
         moved, marginals = _moved(marginals, filled), filled
         rounds += 1
-        result = fit(marginals, result.pmf, moved > STILL and rounds < ROUNDS)
-        runs += result.starts
-        history += result.history
-    stop = result.stop + _words(marginals, rounds, moved)
-    return replace(result, stop=stop, starts=tuple(runs), history=tuple(history))
+        extend = partial(_extend, result, best, _describe_fill(marginals, rounds, moved))
+        with session.convert(extend):
+            after = fit(marginals, result.pmf, moved > STILL and rounds < ROUNDS)
+        result = extend(after)
+    return result
 
 
-def briefly(solver: AnySolver | Auto) -> AnySolver | Auto:
+def _extend(before: FitResult, best: int, note: str, after: FitResult | None) -> FitResult:
+    """The result with its best start followed on; without a further fit it was interrupted."""
+    starts = list(before.starts)
+    if after is None:
+        starts[-1] = replace(starts[-1], stop=Stop.INTERRUPTED)
+        return replace(before, starts=tuple(starts), stop=f"{before.stop} Interrupted.")
+    records = (*starts[best].records, *after.starts[0].records)
+    starts[best] = replace(after.starts[0], records=records)
+    history = tuple(record for run in starts for record in run.records)
+    return replace(after, starts=tuple(starts), history=history, stop=after.stop + note)
+
+
+def shorten(method: AnySolver | Auto) -> AnySolver | Auto:
     """The same solver with few steps.
 
     Examples
     --------
     >>> from rejoint.factorization.kl import Kl
-    >>> briefly(Kl()).limits.max_steps
+    >>> shorten(Kl()).limits.max_steps
     5
     """
-    if isinstance(solver, Auto):
-        polish, finish = briefly(solver.polish), briefly(solver.finish)
-        return replace(solver, polish=polish, finish=finish)  # type: ignore[arg-type]
-    if is_dataclass(solver) and any(f.name == "limits" for f in fields(solver)):
-        limits = replace(solver.limits, max_steps=STEPS)
-        return replace(solver, limits=limits)
-    return solver
-
-
-def _interrupted(result: FitResult) -> bool:
-    return any(run.reason == "interrupted" for run in result.starts)
+    if isinstance(method, Auto):
+        polish, finish = shorten(method.polish), shorten(method.finish)
+        return replace(method, polish=polish, finish=finish)  # type: ignore[arg-type]
+    if is_dataclass(method) and any(f.name == "limits" for f in fields(method)):
+        limits = replace(method.limits, max_steps=ROUND_STEPS)
+        return replace(method, limits=limits)
+    return method
 
 
 def _moved(before: Marginals, after: Marginals) -> float:
@@ -86,7 +100,7 @@ def _moved(before: Marginals, after: Marginals) -> float:
     return float((gap / np.maximum(after.totals, 1e-300)).max())
 
 
-def _words(marginals: Marginals, rounds: int, moved: float) -> str:
+def _describe_fill(marginals: Marginals, rounds: int, moved: float) -> str:
     assert marginals.unknown is not None
     number = plural(len(marginals.unknown), "cell")
     text = (

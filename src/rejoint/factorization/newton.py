@@ -1,9 +1,10 @@
-"""Levenberg-Marquardt on the least-squares objective, in softmax coordinates.
+"""Levenberg-Marquardt on the any loss with a curvature, in softmax coordinates.
 
 ADMM moves fast at first and then crawls along a flat valley; this ends the walk. Weights and
 factor columns are softmaxes of free parameters, so the simplex holds by itself, and the
-Gauss-Newton matrix comes from Gram matrices (see ``curvature``). Beyond ``dense_limit``
-parameters the damped equations are solved by preconditioned conjugate gradients.
+Gauss-Newton matrix of squared errors comes from Gram matrices; that of other losses is in
+``fisher``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
+conjugate gradients, with the matrix of squared errors whatever the loss.
 
 With ``M_n`` (``grams.without_each``) and ``W_nm`` (``grams.without_pairs``), its blocks in the
 coordinates ``w`` and ``A`` are
@@ -19,52 +20,103 @@ with it, in O(N F^2 d + L F^2). Both are in softmax coordinates: the Jacobian of
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rejoint.factorization import grams
-from rejoint.factorization.problem import Array, Problem, gram_stack, objective, residual_mttkrp
-from rejoint.solver.run import relative_error
+from rejoint.factorization.fisher import information
+from rejoint.factorization.problem import TableProblem, gram_stack
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.solver import Limits
 
+#: Probabilities of a start are held above this, since neither a softmax nor EM can leave zero, but
+#: no further than the start's own error: what fits to 1e-9 has its zeros right to about that.
+FLOOR = 1e-4
 
-def pull(problem: Problem, model: Array, slope: Array) -> Array:
+
+Solution = tuple[FloatArray, float]
+
+
+class Damped(Protocol):
+    """A state of damped steps."""
+
+    @property
+    def objective(self) -> float:
+        """What is minimized."""
+        ...
+
+    @property
+    def damping(self) -> float:
+        """Where the damping of the next step begins."""
+        ...
+
+
+DampedT = TypeVar("DampedT", bound=Damped)
+
+
+def lift_zeros(problem: TableProblem, model: Model) -> FloatArray:
+    """Weights above factors, held away from zero."""
+    floor = min(FLOOR, max(problem.relative_error(model), 1e-14))
+    return np.maximum(model.stacked, floor)
+
+
+def column_sums(layout: Layout, stacked: FloatArray) -> FloatArray:
+    """Sums of the weights and of each variable's columns, repeated to the shape of ``stacked``.
+
+    Arrays are (1 + L, F, ...), weights first.
+    """
+    sums = np.add.reduceat(stacked, [0, *(1 + layout.offsets[:-1])], axis=0)
+    sums[0] = sums[0].sum(axis=0)
+    repeated: FloatArray = np.repeat(sums, [1, *layout.levels], axis=0)
+    return repeated
+
+
+def pull(model: Model, slope: FloatArray) -> FloatArray:
     """Apply the softmax Jacobian to each column; arrays are (1 + L, F, ...), weights first."""
-    shape = (...,) + (None,) * (slope.ndim - 2)
-    pulled = model[shape] * slope
-    head, body = pulled[0], pulled[1:]
-    sums = np.add.reduceat(body, problem.offsets[:-1], axis=0)
-    head -= model[0][shape] * head.sum(axis=0)
-    body -= model[1:][shape] * np.repeat(sums, problem.levels, axis=0)
+    stacked = model.stacked[(...,) + (None,) * (slope.ndim - 2)]
+    pulled = stacked * slope
+    pulled -= stacked * column_sums(model.layout, pulled)
     return pulled
 
 
-def matrix(problem: Problem, model: Array) -> Array:
+def softmax(layout: Layout, logits: FloatArray) -> Model:
+    """The model with these logits, (1 + L, F), weights first."""
+    weights = np.exp(logits[0] - logits[0].max())
+    return Model(layout, weights / weights.sum(), layout.softmax(logits[1:]))
+
+
+def matrix(problem: TableProblem, model: Model) -> FloatArray:
     """Gauss-Newton matrix in softmax coordinates, (P, P) with P = (1 + L) F."""
-    full = linear_matrix(problem, model[0], model[1:])
-    size = model.size
-    for _ in range(2):
-        full = pull(problem, model, full).transpose(2, 3, 0, 1)
-    result = full.reshape(size, size)
+    quadratic = hasattr(problem.loss, "unit_curvature")
+    full = gram_matrix(problem, model) if quadratic else information(problem, model)
     rows = moment_rows(problem, model)
-    return result + rows.T @ rows
+    return pull_both(model, full) + rows.T @ rows
 
 
-def linear_matrix(problem: Problem, weights: Array, factors: Array) -> Array:
+def pull_both(model: Model, full: FloatArray) -> FloatArray:
+    """A matrix (1 + L, F, 1 + L, F) in weights and factors, in softmax coordinates, (P, P)."""
+    for _ in range(2):
+        full = pull(model, full).transpose(2, 3, 0, 1)
+    return full.reshape(len(full) * model.rank, -1)
+
+
+def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
     """The blocks above, tables only, (1 + L, F, 1 + L, F)."""
+    weights, factors = model.weights, model.factors
     rank, size = len(weights), len(factors)
-    stack = gram_stack(problem, factors)
+    stack = gram_stack(problem.layout, factors)
     single = grams.without_each(problem.families, stack)
     pairs = grams.without_pairs(problem.families, stack)
     outer = np.outer(weights, weights)
     owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
     full = np.zeros((1 + size, rank, 1 + size, rank))
     for n in range(len(problem.levels)):
-        rows = problem.rows(n)
+        rows = problem.layout.rows(n)
         block = full[1 + rows.start : 1 + rows.stop]
         cross = (outer * pairs[n])[owner] * factors[:, :, None]  # (r, f, f')
         np.multiply(
@@ -81,19 +133,14 @@ def linear_matrix(problem: Problem, weights: Array, factors: Array) -> Array:
     return full
 
 
-def moment_rows(problem: Problem, model: Array) -> Array:
+def moment_rows(problem: TableProblem, model: Model) -> FloatArray:
     """Jacobian of the weighted moments in softmax coordinates, (K, P)."""
-    weights, factors = model[0], model[1:]
-    parts = [np.zeros((0, model.size))]
+    size = model.rank * (1 + len(model.factors))
+    parts = [np.zeros((0, size))]
     for moments in problem.moments:
-        sides = moments.projections(factors)
-        rows = np.zeros((len(sides), *model.shape))
-        rows[:, 0] = np.prod(sides, axis=1)
-        for slot in range(moments.family.order):
-            others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
-            rows[:, 1:] += moments.vectors[:, slot, :, None] * others[:, None, :]
+        rows = moments.slopes(model.weights, model.factors)
         rows *= np.sqrt(moments.family.weight)[:, None, None]
-        parts.append(pull(problem, model, rows.transpose(1, 2, 0)).reshape(model.size, -1).T)
+        parts.append(pull(model, rows.transpose(1, 2, 0)).reshape(size, -1).T)
     return np.concatenate(parts)
 
 
@@ -101,85 +148,67 @@ def moment_rows(problem: Problem, model: Array) -> Array:
 class Product:
     """Products of the same matrix with vectors, and its diagonal, without forming it."""
 
-    problem: Problem
-    model: Array
+    problem: TableProblem
+    model: Model
 
     @cached_property
-    def stack(self) -> Array:
+    def stack(self) -> FloatArray:
         """``G_n``."""
-        return gram_stack(self.problem, self.model[1:])
+        return gram_stack(self.problem.layout, self.model.factors)
 
     @cached_property
-    def single(self) -> Array:
+    def single(self) -> FloatArray:
         """``M_n``."""
         return grams.without_each(self.problem.families, self.stack)
 
     @cached_property
-    def whole(self) -> Array:
+    def whole(self) -> FloatArray:
         """The block of the weights."""
         return grams.whole(self.problem.families, self.stack)
 
     @cached_property
-    def rows(self) -> Array:
+    def rows(self) -> FloatArray:
         """Jacobian of the moments."""
         return moment_rows(self.problem, self.model)
 
-    def __call__(self, vector: Array) -> Array:
+    def __call__(self, vector: FloatArray) -> FloatArray:
         """Multiply with a vector in softmax coordinates, (P,)."""
-        problem, weights, factors = self.problem, self.model[0], self.model[1:]
-        direction = pull(problem, self.model, vector.reshape(self.model.shape))
-        slices = [problem.rows(n) for n in range(len(problem.levels))]
+        layout, weights, factors = self.problem.layout, self.model.weights, self.model.factors
+        direction = pull(self.model, vector.reshape(-1, len(weights)))
+        slices = [layout.rows(n) for n in range(len(layout.levels))]
         # C_n[f, f'] = (A_n^T dA_n)[f, f']
         turns = np.stack([factors[rows].T @ direction[1:][rows] for rows in slices])
-        bent = grams.without_each_along(problem.families, self.stack, turns)
-        out = np.empty_like(self.model)
+        bent = grams.without_each_along(self.problem.families, self.stack, turns)
+        out = np.empty_like(direction)
         out[0] = self.whole @ direction[0] + np.einsum("nfg,nfg,g->f", self.single, turns, weights)
         for n, rows in enumerate(slices):
             straight = direction[1:][rows] * weights + factors[rows] * direction[0]
             out[1:][rows] = straight @ self.single[n] + (factors[rows] * weights) @ bent[n].T
         out[1:] *= weights
-        return pull(problem, self.model, out).ravel() + self.rows.T @ (self.rows @ vector)
+        return pull(self.model, out).ravel() + self.rows.T @ (self.rows @ vector)
 
     @cached_property
-    def diagonal(self) -> Array:
+    def diagonal(self) -> FloatArray:
         """Diagonal of the matrix without its off-diagonal blocks' part, for preconditioning."""
-        weights, factors = self.model[0], self.model[1:]
-        square = weights**2 * np.einsum("nff->nf", self.single)
-        square = np.repeat(square, self.problem.levels, axis=0)
-        sums = np.add.reduceat(factors**2, self.problem.offsets[:-1])
-        spread = 1.0 - 2.0 * factors + np.repeat(sums, self.problem.levels, axis=0)
+        layout, weights, factors = self.problem.layout, self.model.weights, self.model.factors
+        square = layout.expand(weights**2 * np.einsum("nff->nf", self.single))
+        spread = 1.0 - 2.0 * factors + layout.expand(layout.sums(factors**2))
         head = weights**2 * np.einsum("ff->f", self.whole)
         tables = np.concatenate([head, (factors**2 * spread * square).ravel()])
-        moments: Array = np.einsum("kp,kp->p", self.rows, self.rows)
+        moments: FloatArray = np.einsum("kp,kp->p", self.rows, self.rows)
         return tables + moments
-
-
-#: Probabilities of a start are held above this, since a softmax cannot leave zero, but no
-#: further than the start's own error: what fits to 1e-9 has its zeros right to about that.
-FLOOR = 1e-4
 
 
 @dataclass(frozen=True)
 class NewtonState:
     """Logits (1 + L, F), weights first; the model; its gradient; the damping."""
 
-    logits: Array
-    model: Array
-    slope: Array
+    logits: FloatArray
+    model: Model
+    slope: FloatArray
     objective: float
     residual: float
     damping: float
-
-    @property
-    def weights(self) -> Array:
-        """Weights of the classes."""
-        head: Array = self.model[0]
-        return head
-
-    @property
-    def factors(self) -> Array:
-        """Stacked factors."""
-        return self.model[1:]
 
 
 @dataclass(frozen=True)
@@ -205,51 +234,58 @@ class Newton:
     dense_limit: int = 1500
     limits: Limits = field(default=Limits(max_steps=300, progress=1e-6, window=8))
     name: str = field(default="newton", init=False)
+    needs = ("tables", "loss.curvature")
 
-    def init(self, problem: Problem, weights: Array, factors: Array) -> NewtonState:
+    def init(self, problem: TableProblem, model: Model) -> NewtonState:
         """State at a first model, its probabilities held away from zero."""
-        error = relative_error(problem, objective(problem, weights, factors))
-        floor = min(FLOOR, max(error, 1e-14))
-        logits = np.log(np.maximum(np.vstack([weights, factors]), floor))
-        model = softmax(problem, logits)
-        value, slope = gradient(problem, model)
-        start = 1e-3 * float(Product(problem, model).diagonal.max())
-        return NewtonState(
-            logits, model, slope, value, steepness(problem, model, slope, value), start
-        )
+        state = evaluate(problem, np.log(lift_zeros(problem, model)), np.nan)
+        diagonal = Product(problem, state.model).diagonal
+        return replace(state, damping=1e-3 * float(diagonal.max()))
 
-    def step(self, problem: Problem, state: NewtonState) -> NewtonState:
-        """One damped step that lowers the objective (Nielsen's rule for the damping)."""
-        solve = equations(problem, state, self.dense_limit)
-        damping, growth = state.damping, 2.0
-        while growth < 1e12:
+    def step(self, problem: TableProblem, state: NewtonState) -> NewtonState:
+        """One damped step that lowers the objective."""
+        slope = pull(state.model, state.slope).ravel()
+        solve: Callable[[float], Solution]
+        if state.logits.size <= self.dense_limit:
+            solve = partial(solve_directly, matrix(problem, state.model), slope)
+        else:
+            solve = partial(solve_iteratively, Product(problem, state.model), slope)
+
+        def attempt(damping: float) -> tuple[NewtonState, float]:
             move, promised = solve(damping)
             logits = state.logits + move.reshape(state.logits.shape)
-            model = softmax(problem, logits)
-            value, slope = gradient(problem, model)
-            if value < state.objective:
-                gain = (state.objective - value) / promised if promised > 0 else 0.5
-                damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-                residual = steepness(problem, model, slope, value)
-                return NewtonState(logits, model, slope, value, residual, damping)
-            damping, growth = damping * growth, growth * 2
-        return state  # no step lowers the objective any more
+            return evaluate(problem, logits, damping), promised
+
+        return descend(state, attempt)
 
 
-Solution = tuple[Array, float]
+def evaluate(problem: TableProblem, logits: FloatArray, damping: float) -> NewtonState:
+    """State at some logits."""
+    model = softmax(problem.layout, logits)
+    value, slope = problem.gradient(model)
+    return NewtonState(
+        logits, model, slope, value, steepness(problem, model, slope, value), damping
+    )
 
 
-def equations(
-    problem: Problem, state: NewtonState, dense_limit: int
-) -> Callable[[float], Solution]:
-    """Solver of ``(H + damping I) s = -g`` that also says what the model promises of ``s``."""
-    slope = pulled_slope(problem, state)
-    if state.model.size <= dense_limit:
-        return partial(solve_directly, matrix(problem, state.model), slope)
-    return partial(solve_iteratively, Product(problem, state.model), slope)
+def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -> DampedT:
+    """The first attempt that lowers the objective (Nielsen's rule for the damping).
+
+    An attempt says where a damping leads and by how much the objective was to fall. Where none
+    lowers it any more, the state itself is returned.
+    """
+    damping, growth = state.damping, 2.0
+    while growth < 1e12:
+        moved, promised = attempt(damping)
+        if moved.objective < state.objective:
+            gain = (state.objective - moved.objective) / promised if promised > 0 else 0.5
+            damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
+            return replace(moved, damping=damping)
+        damping, growth = damping * growth, growth * 2
+    return state
 
 
-def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
+def solve_directly(matrix: FloatArray, slope: FloatArray, damping: float) -> Solution:
     """By a Cholesky factor; a damping too small for one is raised."""
     size = len(matrix)
     least = 1e-14 * float(np.trace(matrix)) or 1.0
@@ -263,7 +299,7 @@ def solve_directly(matrix: Array, slope: Array, damping: float) -> Solution:
     return move, -float(slope @ move + 0.5 * move @ (matrix @ move))
 
 
-def solve_iteratively(product: Product, slope: Array, damping: float) -> Solution:
+def solve_iteratively(product: Product, slope: FloatArray, damping: float) -> Solution:
     """By conjugate gradients, to the accuracy that a Newton step deserves."""
     size = len(slope)
     operator = LinearOperator((size, size), matvec=lambda v: product(v) + damping * v)
@@ -273,48 +309,11 @@ def solve_iteratively(product: Product, slope: Array, damping: float) -> Solutio
     return move, -float(slope @ move + 0.5 * move @ product(move))
 
 
-def gradient(problem: Problem, model: Array) -> tuple[float, Array]:
-    """Objective and its slope in weights and factors, (1 + L, F), from the residuals."""
-    weights, factors = model[0], model[1:]
-    total, slope = 0.0, np.zeros_like(model)
-    for n in range(len(problem.levels)):
-        rows = problem.rows(n)
-        half, owned = residual_mttkrp(problem, weights, factors, n, owned=True)
-        total += half
-        slope[0] -= np.sum(owned * factors[rows], axis=0)
-        slope[1:][rows] -= weights * residual_mttkrp(problem, weights, factors, n)[1]
-    for moments in problem.moments:
-        gaps = moments.gaps(weights, factors)
-        push = moments.family.weight * gaps
-        sides = moments.projections(factors)
-        total += 0.5 * float(gaps @ push)
-        slope[0] -= push @ np.prod(sides, axis=1)
-        for slot in range(moments.family.order):
-            others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
-            slope[1:] -= moments.vectors[:, slot].T @ (push[:, None] * others)
-    return total, slope
-
-
-def pulled_slope(problem: Problem, state: NewtonState) -> Array:
-    """Gradient in softmax coordinates, (P,)."""
-    return pull(problem, state.model, state.slope).ravel()
-
-
-def steepness(problem: Problem, model: Array, slope: Array, value: float) -> float:
+def steepness(problem: TableProblem, model: Model, slope: FloatArray, value: float) -> float:
     """Norm of the gradient in softmax coordinates over the norms of residuals and tables.
 
     The gradient is ``J^T r``; divided by ``||r||`` it vanishes only where the residuals are
     orthogonal to all directions of the model, not merely because they are small.
     """
     size = np.sqrt(2.0 * value * problem.scale) or 1.0
-    return float(np.linalg.norm(pull(problem, model, slope)) / size)
-
-
-def softmax(problem: Problem, logits: Array) -> Array:
-    """Weights and stacked factors (1 + L, F) from their logits."""
-    head = np.exp(logits[0] - logits[0].max())
-    starts, repeat = problem.offsets[:-1], problem.levels
-    body = logits[1:] - np.repeat(np.maximum.reduceat(logits[1:], starts), repeat, axis=0)
-    body = np.exp(body)
-    body /= np.repeat(np.add.reduceat(body, starts), repeat, axis=0)
-    return np.vstack([head / head.sum(), body])
+    return float(np.linalg.norm(pull(model, slope)) / size)

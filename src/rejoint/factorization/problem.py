@@ -1,4 +1,4 @@
-"""From Marginals to the least-squares problem.
+"""The problem that solvers of tables work on, made from Marginals.
 
 The unknowns are ``w`` (F,) and ``A`` (L, F), the factors of all variables one below the
 other, ``L = sum I_n``. Everything a solver needs is a sum over tables ``S`` of the paper's
@@ -10,28 +10,32 @@ objective ``1/2 sum_S omega_S || X_S - [w; A_n, n in S] ||^2`` (omega = 1 in the
 * the residuals, computed directly: ``|X|^2/2 - v w + w G w/2`` loses all digits near 1e-8.
 
 A moment is ``<u_a o u_b o ..., Xhat> = b`` with unit vectors ``u``. In an alternating update it
-is majorised: with ``gap = b - <u, Xhat>`` at the present model, ``1/2 gap^2`` is at most
+is majorized: with ``gap = b - <u, Xhat>`` at the present model, ``1/2 gap^2`` is at most
 ``1/2 || Xhat_now + gap u - Xhat ||^2``, with equality now. That is the term of an ordinary table,
 whose MTTKRPs are known in closed form, so no table is ever formed.
 """
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from math import comb
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.factorization import grams
 from rejoint.factorization.grams import Family
-from rejoint.factorization.unfolding import Columns, Slabs, Unfolding
+from rejoint.factorization.loss import SQUARES, Loss
+from rejoint.factorization.unfolding import Columns, Rows, Slabs, Unfolding
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
+from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.checkpoint import digest
 
-Array = NDArray[np.float64]
-Rows = NDArray[np.intp]
+#: Objective, as a share of the tables' own sum of squares, above which ``|X|^2/2 - v w + w G w/2``
+#: is good enough: rounding takes at most 1e-10 of it then.
+ROUGH_SHARE = 1e-5
 
 
 @dataclass(frozen=True)
@@ -39,38 +43,67 @@ class Moments:
     """Known expectations ``<u_1 o .. o u_d, X> = b`` of one order, with unit vectors ``u``."""
 
     family: Family
-    vectors: Array  # (K, d, L), on the stacked levels
-    value: Array  # (K,)
+    vectors: FloatArray  # (K, d, L), on the stacked levels
+    value: FloatArray  # (K,)
 
-    def projections(self, factors: Array) -> Array:
+    def projections(self, factors: FloatArray) -> FloatArray:
         """``u^T A`` of every vector, (K, d, F)."""
-        sides: Array = self.vectors @ factors
+        sides: FloatArray = self.vectors @ factors
         return sides
 
-    def gaps(self, weights: Array, factors: Array) -> Array:
+    def gaps(self, weights: FloatArray, factors: FloatArray) -> FloatArray:
         """``b - <u, Xhat>``, (K,)."""
-        model: Array = np.prod(self.projections(factors), axis=1) @ weights
+        model: FloatArray = np.prod(self.projections(factors), axis=1) @ weights
         return self.value - model
+
+    def slopes(self, weights: FloatArray, factors: FloatArray) -> FloatArray:
+        """Derivatives of ``<u, Xhat>`` in weights and factors, (K, 1 + L, F)."""
+        sides = self.projections(factors)
+        found = np.empty((len(sides), 1 + len(factors), len(weights)))
+        found[:, 0] = np.prod(sides, axis=1)
+        found[:, 1:] = 0.0
+        for slot in range(self.family.order):
+            others = np.prod(np.delete(sides, slot, axis=1), axis=1) * weights
+            found[:, 1:] += self.vectors[:, slot, :, None] * others[:, None, :]
+        return found
 
 
 @dataclass(frozen=True)
-class Problem:
-    """Tables as shares, with weights, ready for the solvers."""
+class TableProblem:
+    """Tables as shares, with weights and a loss, ready for the solvers.
+
+    Parameters
+    ----------
+    levels : tuple of int
+        Number of levels of each variable.
+    subsets : tuple of tuple of int
+        Variables of each table.
+    tables : tuple of array
+        Shares of each table.
+    weight : array
+        Weight of each table, ``omega``.
+    moments : tuple of Moments
+        Known expectations; they enter as squared errors whatever the loss.
+    loss : Loss
+        How far a table is from the model's.
+    """
 
     levels: tuple[int, ...]
     subsets: tuple[tuple[int, ...], ...]
-    tables: tuple[Array, ...]
-    weight: Array
+    tables: tuple[FloatArray, ...]
+    weight: FloatArray
     moments: tuple[Moments, ...] = ()
+    loss: Loss = SQUARES
 
     @cached_property
-    def offsets(self) -> Rows:
-        """First stacked row of each variable, and L at the end."""
-        return np.concatenate([[0], np.cumsum(self.levels)]).astype(np.intp)
+    def layout(self) -> Layout:
+        """Where the levels of each variable stand."""
+        return Layout(self.levels)
 
-    def rows(self, n: int) -> slice:
-        """Rows of variable ``n`` in the stacked factors."""
-        return slice(int(self.offsets[n]), int(self.offsets[n + 1]))
+    @property
+    def fingerprint(self) -> str:
+        """Tells these tables and their loss from others."""
+        return digest(self)
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
@@ -103,7 +136,7 @@ class Problem:
         return tuple(map(tuple, found))
 
     @cached_property
-    def packed(self) -> Array | None:
+    def packed(self) -> FloatArray | None:
         """All triples as one array, where there is nothing else."""
         whole = len(self.families) == 1 and self.families[0].complete and not self.moments
         if not (whole and self.families[0].order == 3):
@@ -116,15 +149,146 @@ class Problem:
         """For each variable the tables that contain it, unfolded and set side by side."""
         return tuple(unfold(self, n) for n in range(len(self.levels)))
 
+    def under(self, loss: Loss) -> "TableProblem":
+        """The same tables under another loss; their layout is shared."""
+        if loss is self.loss:
+            return self
+        _ = self.unfoldings  # made once for both
+        other = copy(self)
+        object.__setattr__(other, "loss", loss)
+        return other
 
-def cell_rows(problem: Problem, subset: Sequence[int]) -> Rows:
+    def error(self, objective: float) -> float:
+        """Relative error of the tables, ``||X - Xhat|| / ||X||``, or a bound of it."""
+        return self.loss.error(objective, self.scale)
+
+    def relative_error(self, model: Model) -> float:
+        """The same of a model, computed from its tables."""
+        return SQUARES.error(self.under(SQUARES).value(model), self.scale)
+
+    def value(self, model: Model) -> float:
+        """What is minimized: the weighted loss, computed from the tables themselves."""
+        weights, factors, total = model.weights, model.factors, 0.0
+        for n, parts in enumerate(self.unfoldings):
+            scaled = factors[self.layout.rows(n)] * weights
+            total += sum(part.value(self.loss, scaled, factors) for part in parts)
+        for moments in self.moments:
+            gap = moments.gaps(weights, factors)
+            total += 0.5 * float(moments.family.weight @ gap**2)
+        return total
+
+    def quick_value(self, model: Model) -> float:
+        """The squared error from ``V`` and ``G`` where that has digits enough, else ``value``."""
+        if self.packed is not None:
+            value = 0.5 * self.scale + kernels.triples_value(
+                self.packed, self.levels, float(self.weight[0]), model.weights, model.factors
+            )
+            if value > ROUGH_SHARE * self.scale:
+                return float(value)
+        return self.value(model)
+
+    def gradient(self, model: Model) -> tuple[float, FloatArray]:
+        """Objective and its slope in weights and factors, (1 + L, F), in one pass over the tables.
+
+        Near a perfect fit ``V - G A`` is the difference of two large numbers; this is not.
+        """
+        weights, factors = model.weights, model.factors
+        total, slope = 0.0, np.zeros((1 + len(factors), len(weights)))
+        for n, parts in enumerate(self.unfoldings):
+            rows = self.layout.rows(n)
+            for part in parts:
+                value, pulled = part.slope(self.loss, factors[rows] * weights, factors)
+                total += value
+                slope[1:][rows] += weights * pulled
+                # A table of order d comes up d times, once for each of its variables.
+                slope[0] += np.sum(pulled * factors[rows], axis=0) / part.order
+        for moments in self.moments:
+            gap = moments.gaps(weights, factors)
+            push = moments.family.weight * gap
+            total += 0.5 * float(gap @ push)
+            slope -= np.tensordot(push, moments.slopes(weights, factors), 1)
+        return total, slope
+
+    def visit(self, weights: FloatArray, factors: FloatArray) -> "TableVisit":
+        """Begin a sweep over all variables."""
+        return TableVisit(self, weights, factors)
+
+
+class TableVisit:
+    """What a sweep of ``Admm`` asks of tables; ``factors`` change in place between calls."""
+
+    def __init__(self, problem: TableProblem, weights: FloatArray, factors: FloatArray) -> None:
+        self.problem, self.weights, self.factors = problem, weights, factors
+        self.products = gram_stack(problem.layout, factors)
+
+    def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
+        problem = self.problem
+        gram = grams.without(problem.families, self.products, n)
+        target = mttkrp(problem, self.factors, n)
+        for moments in problem.moments:
+            more, pulled = self._factor_pull(moments, n)
+            gram, target = gram + more, target + pulled
+        return gram, target
+
+    def note_change(self, n: int) -> None:
+        """Take note that factor ``n`` has changed."""
+        mine = self.factors[self.problem.layout.rows(n)]
+        self.products[n] = mine.T @ mine
+
+    def weights_normal(self) -> tuple[FloatArray, FloatArray]:
+        """``G`` (F, F) and ``v`` (F,) of the weights."""
+        problem = self.problem
+        gram = grams.whole(problem.families, self.products)
+        target = np.zeros_like(self.weights)
+        for n in range(len(problem.levels)):
+            mine = mttkrp(problem, self.factors, n, owned=True)
+            target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
+        for moments in problem.moments:
+            more = grams.whole([moments.family], self.products)
+            push = moments.family.weight * moments.gaps(self.weights, self.factors)
+            gram = gram + more
+            target += push @ np.prod(moments.projections(self.factors), axis=1)
+            target += more @ self.weights
+        return gram, target
+
+    def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
+        """What moments add to ``G_n`` and ``V_n``."""
+        rows = self.problem.layout.rows(n)
+        gram = grams.without([moments.family], self.products, n)
+        sides = moments.projections(self.factors)
+        push = moments.family.weight * moments.gaps(self.weights, self.factors)
+        pulled = (self.factors[rows] * self.weights) @ gram
+        for slot in range(moments.family.order):
+            mine = np.flatnonzero(moments.family.members[:, slot] == n)
+            others = np.prod(np.delete(sides[mine], slot, axis=1), axis=1)
+            pulled += moments.vectors[mine, slot, rows].T @ (push[mine, None] * others)
+        return gram, pulled
+
+
+def gram_stack(layout: Layout, factors: FloatArray) -> FloatArray:
+    """``A_n^T A_n`` for every variable, (N, F, F)."""
+    return np.stack([a.T @ a for a in layout.split(factors)])
+
+
+def mttkrp(
+    problem: TableProblem, factors: FloatArray, n: int, *, owned: bool = False
+) -> FloatArray:
+    """``V_n`` without the weights ``w``: (I_n, F). ``owned``: only tables that start with ``n``."""
+    total = np.zeros((problem.levels[n], factors.shape[1]))
+    for part in problem.unfoldings[n]:
+        total += part.contract(factors, owned)
+    return total
+
+
+def cell_rows(problem: TableProblem, subset: Sequence[int]) -> Rows:
     """Stacked rows (d, cells) of the cells of a table over ``subset``, in C order."""
     shape = [problem.levels[n] for n in subset]
     grid = np.indices(shape, dtype=np.intp).reshape(len(subset), int(np.prod(shape)))
-    return grid + problem.offsets[list(subset)][:, None]
+    return grid + problem.layout.offsets[list(subset)][:, None]
 
 
-def unfold(problem: Problem, n: int) -> tuple[Unfolding, ...]:
+def unfold(problem: TableProblem, n: int) -> tuple[Unfolding, ...]:
     """Lay out the tables that contain ``n``, order by order."""
     parts: list[Unfolding] = []
     for family in problem.families:
@@ -136,12 +300,12 @@ def unfold(problem: Problem, n: int) -> tuple[Unfolding, ...]:
     return tuple(parts)
 
 
-def is_dense(problem: Problem) -> bool:
+def is_dense(problem: TableProblem) -> bool:
     """Whether all triples pay as slabs: enough variables, and at most a gigabyte in all."""
-    return len(problem.levels) >= 8 and 8 * int(problem.offsets[-1]) ** 3 <= 2**30
+    return len(problem.levels) >= 8 and 8 * problem.layout.size**3 <= 2**30
 
 
-def as_columns(problem: Problem, n: int, tables: list[int]) -> Columns:
+def as_columns(problem: TableProblem, n: int, tables: list[int]) -> Columns:
     """Unfold tables along ``n`` and set them side by side, owned ones first."""
     tables = sorted(tables, key=lambda i: problem.subsets[i][0] != n)
     sides, rows, first = [], [], 0
@@ -159,92 +323,21 @@ def as_columns(problem: Problem, n: int, tables: list[int]) -> Columns:
     )
 
 
-def as_slabs(problem: Problem, n: int, tables: list[int], weight: float) -> Slabs:
+def as_slabs(problem: TableProblem, n: int, tables: list[int], weight: float) -> Slabs:
     """Set triples with ``n`` into one tensor over all pairs of the other variables."""
-    size = int(problem.offsets[-1])
+    size = problem.layout.size
     tensor, mask = np.zeros((problem.levels[n], size, size)), np.zeros((size, size))
     for i in tables:
         subset = problem.subsets[i]
-        rows, columns = (problem.rows(m) for m in subset if m != n)
+        rows, columns = (problem.layout.rows(m) for m in subset if m != n)
         tensor[:, rows, columns] = np.moveaxis(problem.tables[i], subset.index(n), 0)
         mask[rows, columns] = 1.0
-    return Slabs(tensor, mask, weight, int(problem.offsets[n + 1]))
+    return Slabs(tensor, mask, weight, int(problem.layout.offsets[n + 1]))
 
 
-def mttkrp(problem: Problem, factors: Array, n: int, *, owned: bool = False) -> Array:
-    """``V_n`` without the weights ``w``: (I_n, F). ``owned``: only tables that start with ``n``."""
-    total = np.zeros((problem.levels[n], factors.shape[1]))
-    for part in problem.unfoldings[n]:
-        total += part.contract(factors, owned)
-    return total
-
-
-def residual_mttkrp(
-    problem: Problem, weights: Array, factors: Array, n: int, *, owned: bool = False
-) -> tuple[float, Array]:
-    """The same sum for the residuals ``X - Xhat``, and half their weighted sum of squares.
-
-    Near a perfect fit ``V - G A`` is the difference of two large numbers; this is not.
-    """
-    half, total = 0.0, np.zeros((problem.levels[n], factors.shape[1]))
-    scaled = factors[problem.rows(n)] * weights
-    for part in problem.unfoldings[n]:
-        square, pulled = part.residual(scaled, factors, owned)
-        half, total = half + square, total + pulled
-    return half, total
-
-
-def objective(problem: Problem, weights: Array, factors: Array) -> float:
-    """Half the weighted sum of squared residuals, computed from the residuals themselves."""
-    total = 0.0
-    for n in range(len(problem.levels)):
-        total += residual_mttkrp(problem, weights, factors, n, owned=True)[0]
-    for moments in problem.moments:
-        gap = moments.gaps(weights, factors)
-        total += 0.5 * float(moments.family.weight @ gap**2)
-    return total
-
-
-def gram_stack(problem: Problem, factors: Array) -> Array:
-    """``A_n^T A_n`` for every variable, (N, F, F)."""
-    parts = (factors[problem.rows(n)] for n in range(len(problem.levels)))
-    return np.stack([a.T @ a for a in parts])
-
-
-def factor_pull(
-    problem: Problem, products: Array, weights: Array, factors: Array, n: int
-) -> tuple[Array, Array]:
-    """What the moments add to ``G_n`` and ``V_n`` (both without the weights) of factor ``n``."""
-    rows = problem.rows(n)
-    gram = np.zeros_like(products[n])
-    pulled = np.zeros_like(factors[rows])
-    for moments in problem.moments:
-        gram += grams.without([moments.family], products, n)
-        sides = moments.projections(factors)
-        push = moments.family.weight * moments.gaps(weights, factors)
-        for slot in range(moments.family.order):
-            mine = np.flatnonzero(moments.family.members[:, slot] == n)
-            others = np.prod(np.delete(sides[mine], slot, axis=1), axis=1)
-            pulled += moments.vectors[mine, slot, rows].T @ (push[mine, None] * others)
-    return gram, pulled + (factors[rows] * weights) @ gram
-
-
-def weights_pull(
-    problem: Problem, products: Array, weights: Array, factors: Array
-) -> tuple[Array, Array]:
-    """What the moments add to ``G`` and ``V`` of the weights."""
-    gram = np.zeros(products.shape[1:])
-    pulled = np.zeros_like(weights)
-    for moments in problem.moments:
-        gram += grams.whole([moments.family], products)
-        push = moments.family.weight * moments.gaps(weights, factors)
-        pulled += push @ np.prod(moments.projections(factors), axis=1)
-    return gram, pulled + gram @ weights
-
-
-def make_problem(marginals: Marginals, weighting: str) -> Problem:
+def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> TableProblem:
     """Shares, weights and moments as arrays; refuses what cannot be factored."""
-    check_tables(marginals)
+    check_totals(marginals)
     subsets = marginals.index_subsets
     weight = np.array(marginals.table_weight, dtype=np.float64)
     if weighting == "count":
@@ -256,13 +349,15 @@ def make_problem(marginals: Marginals, weighting: str) -> Problem:
         )
     used = np.flatnonzero(weight > 0)
     check_reached(marginals, [subsets[i] for i in used])
-    problem = Problem(
+    problem = TableProblem(
         tuple(marginals.domain.shape),
         tuple(subsets[i] for i in used),
         tuple(np.ascontiguousarray(marginals.shares(int(i))) for i in used),
         weight[used],
         read_moments(marginals),
+        loss,
     )
+    loss.check(problem)
     remark_on_islands(marginals)
     return problem
 
@@ -280,7 +375,7 @@ def check_reached(marginals: Marginals, subsets: Sequence[tuple[int, ...]]) -> N
         )
 
 
-def check_tables(marginals: Marginals) -> None:
+def check_totals(marginals: Marginals) -> None:
     """Every table must rest on something."""
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
@@ -290,7 +385,7 @@ def check_tables(marginals: Marginals) -> None:
         )
 
 
-def count_weight(marginals: Marginals) -> Array:
+def count_weight(marginals: Marginals) -> FloatArray:
     """Weights in proportion to the records behind each table, one on average.
 
     A table given as shares does not say how many there are: it counts as an average one.
@@ -304,15 +399,15 @@ def count_weight(marginals: Marginals) -> Array:
 
 def read_moments(marginals: Marginals) -> tuple[Moments, ...]:
     """The moments by order, on the stacked levels, each scaled to unit vectors."""
-    offsets = np.concatenate([[0], np.cumsum(marginals.domain.shape)]).astype(int)
-    groups: dict[int, list[tuple[tuple[int, ...], Array, float]]] = {}
+    layout = Layout(tuple(marginals.domain.shape))
+    groups: dict[int, list[tuple[tuple[int, ...], FloatArray, float]]] = {}
     for moment in marginals.moments:
         order = len(moment.variables)
-        vectors, size = np.zeros((order, offsets[-1])), 1.0
+        vectors, size = np.zeros((order, layout.size)), 1.0
         for slot, (n, vector) in enumerate(zip(moment.variables, moment.vectors, strict=True)):
             length = float(np.linalg.norm(vector))
             size *= length
-            vectors[slot, offsets[n] : offsets[n + 1]] = vector / (length or 1.0)
+            vectors[slot, layout.rows(n)] = vector / (length or 1.0)
         if size > 0:  # a vector of zeros says nothing
             groups.setdefault(order, []).append((moment.variables, vectors, moment.value / size))
     found = []

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rejoint.factorization.problem import Array, Problem
+from rejoint.factorization.problem import TableProblem
+from rejoint.model import FloatArray, Model
 
 
-def own_marginals(problem: Problem) -> list[Array]:
+def own_shares(problem: TableProblem) -> list[FloatArray]:
     """One-variable shares, each from the first table that holds the variable; else uniform."""
     found = [np.full(size, 1.0 / size) for size in problem.levels]
     for subset, table in zip(reversed(problem.subsets), reversed(problem.tables), strict=True):
@@ -17,29 +18,25 @@ def own_marginals(problem: Problem) -> list[Array]:
     return found
 
 
-def random_model(problem: Problem, rank: int, rng: np.random.Generator) -> tuple[Array, Array]:
+def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and factor columns drawn around each variable's own shares."""
-    return spread_model(own_marginals(problem), rank, rng)
+    return draw_model(own_shares(problem), rank, rng)
 
 
-def spread_model(
-    shares: Sequence[Array], rank: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
+def draw_model(shares: Sequence[FloatArray], rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and factor columns drawn around given shares."""
     # At least 0.1, so that a level that was never seen may still be drawn.
     spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
     columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
-    return np.full(rank, 1.0 / rank), np.vstack(columns)
+    return Model.of(np.full(rank, 1.0 / rank), columns)
 
 
-def inward(
-    problem: Problem, weights: Array, factors: Array, share: float = 0.3
-) -> tuple[Array, Array]:
+def mix_with_independence(problem: TableProblem, model: Model, share: float = 0.3) -> Model:
     """Mix a model with independence, to start a solver away from the walls of the simplex.
 
     A projected algebraic solution has many zeros that are noise; started there, solvers end in
     poor local minima.
     """
-    own = np.concatenate(own_marginals(problem))
-    mixed = (1.0 - share) * factors + share * own[:, None]
-    return (1.0 - share) * weights + share / len(weights), mixed
+    own = np.concatenate(own_shares(problem))
+    mixed = (1.0 - share) * model.factors + share * own[:, None]
+    return Model(model.layout, (1.0 - share) * model.weights + share / model.rank, mixed)

@@ -7,9 +7,9 @@ over records of elementary symmetric polynomials: with ``a_n = A_n[x_n]`` for th
 * ``v = sum_m c_m e_d(a_n)`` and ``V_n[i] = sum_{m: x_n = i} c_m e_{d-1}(a_k, k != n)``, and
 * the same of the matrices ``G_n``, elementwise, gives the normal matrices.
 
-The cost of a sweep is O(cells F) for V. G costs O(N F^2) where all records have the same holes, for
-complete ones above all, and O(cells F^2) at the worst. For complete records this is the paper's own
-objective, in which all tables count the same; what cannot be had is ``||X||^2``, so that the
+The cost of a sweep is O(cells F) for V. G costs O(N F^2) where all records miss the same values,
+above all for complete ones, and O(cells F^2) at the worst. For complete records this is the paper's
+own objective, in which all tables count the same; ``||X||^2`` is not computed, so that the
 objective is known up to a constant.
 """
 
@@ -20,8 +20,10 @@ from math import comb
 import numpy as np
 
 from rejoint import kernels
-from rejoint.factorization.problem import Array, Rows
+from rejoint.factorization.loss import SQUARES
+from rejoint.factorization.problem import gram_stack
 from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
+from rejoint.model import FloatArray, Layout, Model
 
 #: Bytes that the polynomials of all records may take.
 ROOM = 2**31
@@ -32,35 +34,29 @@ class RecordTables:
     """Records as all their tables of one order; ``weight`` sums to one for a mean table."""
 
     cells: SparseCodes
-    weight: Array
+    weight: FloatArray
     order: int
     threads: int
-    kept: dict[bytes, tuple[Array, Array]] = field(default_factory=dict, repr=False, compare=False)
+    kept: dict[bytes, tuple[FloatArray, FloatArray]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
-    #: The size of the tables is not known.
-    scale = float("nan")
+    scale = float("nan")  # the size of the tables is not known
+    packed = None
+    loss = SQUARES
 
     @classmethod
-    def of(cls, cells: SparseCodes, weight: Array, order: int) -> "RecordTables":
+    def of(cls, cells: SparseCodes, weight: FloatArray, order: int) -> "RecordTables":
         """Scale the weights, so that tables count one on average."""
         held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
         mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
         used = np.flatnonzero(cells.counts >= order)
         return cls(cells[used], weight[used] / mean, order, kernels.available_threads())
 
-    @property
-    def levels(self) -> tuple[int, ...]:
-        """Number of levels of each variable."""
-        return self.cells.levels
-
     @cached_property
-    def offsets(self) -> Rows:
-        """First stacked row of each variable, and L at the end."""
-        return np.concatenate([[0], np.cumsum(self.levels)]).astype(np.intp)
-
-    def rows(self, n: int) -> slice:
-        """Rows of variable ``n`` in the stacked factors."""
-        return slice(int(self.offsets[n]), int(self.offsets[n + 1]))
+    def layout(self) -> Layout:
+        """Where the levels of each variable stand."""
+        return Layout(self.cells.levels)
 
     @cached_property
     def columns(self) -> SparseColumns:
@@ -68,7 +64,7 @@ class RecordTables:
         return SparseColumns.of(self.cells)
 
     @cached_property
-    def patterns(self) -> tuple[SparseCodes, Array]:
+    def patterns(self) -> tuple[SparseCodes, FloatArray]:
         """Which variables are observed together, and the weight of the records with just these."""
         return merge_patterns(self.cells, self.weight)
 
@@ -77,20 +73,18 @@ class RecordTables:
         """The patterns by variable."""
         return SparseColumns.of(self.patterns[0])
 
-    def shares(self) -> list[Array]:
+    def shares(self) -> list[FloatArray]:
         """Shares of each variable's levels."""
         mass = np.repeat(self.weight, self.cells.counts)
-        counts = np.bincount(self.cells.cells, weights=mass, minlength=int(self.offsets[-1]))
-        found = (counts[self.rows(n)] for n in range(len(self.levels)))
-        return [mine / mine.sum() for mine in found]
+        counts = np.bincount(self.cells.cells, weights=mass, minlength=self.layout.size)
+        return self.layout.split(self.layout.normalize(counts))
 
-    def products(self, factors: Array) -> Array:
+    def products(self, factors: FloatArray) -> FloatArray:
         """Upper triangles of ``A_n^T A_n``, (N, F (F + 1) / 2)."""
         upper = np.triu_indices(factors.shape[1])
-        parts = (factors[self.rows(n)] for n in range(len(self.levels)))
-        return np.stack([(a.T @ a)[upper] for a in parts])
+        return gram_stack(self.layout, factors)[:, *upper]
 
-    def totals(self, factors: Array) -> tuple[Array, Array]:
+    def totals(self, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights; the last ones asked for are remembered."""
         key = factors.tobytes()
         if key not in self.kept:
@@ -102,21 +96,29 @@ class RecordTables:
             self.kept[key] = square(flat, factors.shape[1]), v
         return self.kept[key]
 
-    def objective(self, weights: Array, factors: Array) -> float:
+    def quick_value(self, model: Model) -> float:
         """Half the sum of squares, less that of the tables themselves."""
-        gram, v = self.totals(factors)
-        return float(0.5 * weights @ gram @ weights - v @ weights)
+        gram, v = self.totals(model.factors)
+        return float(0.5 * model.weights @ gram @ model.weights - v @ model.weights)
+
+    def error(self, objective: float) -> float:
+        """The error is not known where tables are not formed."""
+        return float("nan")
+
+    def visit(self, weights: FloatArray, factors: FloatArray) -> "RecordVisit":
+        """Begin a sweep over all variables."""
+        return RecordVisit(self, factors)
 
 
 class RecordVisit:
     """A visit to all variables that keeps the polynomials of all records up to date."""
 
-    def __init__(self, problem: RecordTables, factors: Array) -> None:
+    def __init__(self, problem: RecordTables, factors: FloatArray) -> None:
         rank, (patterns, mass) = factors.shape[1], problem.patterns
         numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
         if 8 * (problem.order - 1) * numbers > ROOM:
             raise ValueError(
-                f"{len(problem.cells):,} records with {len(patterns):,} patterns of holes need "
+                f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values need "
                 f"more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a lower "
                 "rank, count some of the tables (rj.Marginals.count(data, order=3, sample=2000)), "
                 "or use rj.estimate, which needs none."
@@ -128,23 +130,23 @@ class RecordVisit:
             patterns, problem.pattern_columns, mass, problem.products(factors), *options
         )
 
-    def normal(self, n: int) -> tuple[Array, Array]:
+    def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """See ``Visit``."""
         gram = square(self.grams.without(n)[0], self.factors.shape[1])
         return gram, self.values.without(n)
 
-    def moved(self, n: int) -> None:
+    def note_change(self, n: int) -> None:
         """See ``Visit``."""
-        mine = self.factors[self.problem.rows(n)]
+        mine = self.factors[self.problem.layout.rows(n)]
         self.values.replace(n, mine)
         self.grams.replace(n, (mine.T @ mine)[np.triu_indices(mine.shape[1])][None])
 
-    def whole(self) -> tuple[Array, Array]:
+    def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """See ``Visit``."""
         return self.problem.totals(self.factors)
 
 
-def square(triangle: Array, rank: int) -> Array:
+def square(triangle: FloatArray, rank: int) -> FloatArray:
     """The symmetric matrix with this upper triangle.
 
     Examples
@@ -160,7 +162,7 @@ def square(triangle: Array, rank: int) -> Array:
     return found
 
 
-def merge_patterns(cells: SparseCodes, weight: Array) -> tuple[SparseCodes, Array]:
+def merge_patterns(cells: SparseCodes, weight: FloatArray) -> tuple[SparseCodes, FloatArray]:
     """Distinct sets of observed variables, each with the weight of the records that have it.
 
     Examples

@@ -6,8 +6,9 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
-from rejoint.factorization.factorize import fit_marginals
-from rejoint.factorization.kl import Kl, check_tables
+from rejoint.factorization.fit_tables import fit_tables
+from rejoint.factorization.kl import Kl
+from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
 from rejoint.factorization.random_start import draw_model
 from rejoint.marginals.marginals import Marginals
@@ -68,7 +69,6 @@ def select_tables(
     >>> select_tables(tables, random_state=0).rank
     2
     """
-    check_tables(make_problem(marginals, "equal"))
     with Progress(progress) as report:
         session = Session(np.random.default_rng(random_state), report)
         choose = partial(select_rank_of_tables, marginals, n_init, session)
@@ -77,6 +77,7 @@ def select_tables(
 
 def select_rank_of_tables(marginals: Marginals, n_init: int, session: Session) -> Selection:
     """Choose the rank of tables, as part of another fit."""
+    KL.check(make_problem(marginals, "equal"))
     judge = TableBic(marginals, n_init, session)
     cap = _largest(marginals)
     return search_ranks(judge, None, cap, session, partial(_conclude, judge, cap))
@@ -113,7 +114,7 @@ class TableBic:
         """BIC of the tables, per record and the higher the better."""
         self.session.report(f"rank {rank}")
         results = [
-            fit_marginals(self.tables, rank, _SOLVER, self.session, start=start, n_init=1)
+            fit_tables(self.tables, rank, _SOLVER, self.session, start=start, n_init=1)
             for start in self._starts(rank)
         ]
         found = [(self._likelihood(result.pmf), k) for k, result in enumerate(results)]

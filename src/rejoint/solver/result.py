@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rejoint.domain.labels import plural
@@ -113,9 +114,10 @@ class FitResult:
         best = best or runs[best_run(runs)]
         reason = Stop.INTERRUPTED if is_interrupted(runs) else best.stop
         steps = sum(record.step > 0 for run in runs for record in run.records)
+        residual = f" (residual {best.residual:.1e})" if isfinite(best.residual) else ""
         stop = (
             f"{achieved} after {plural(steps, unit)} from {plural(len(runs), 'start')}; "
-            f"{reason.text} (residual {best.residual:.1e})."
+            f"{reason.text}{residual}."
         )
         return cls(
             pmf=pmf,

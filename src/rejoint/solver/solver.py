@@ -7,6 +7,7 @@ passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
 from copy import copy
 from dataclasses import dataclass, is_dataclass, replace
 from enum import StrEnum
+from functools import reduce
 from typing import Any, Protocol, TypeVar
 
 from rejoint.model import FloatArray, Model
@@ -57,6 +58,7 @@ class Stop(StrEnum):
     PROGRESS = "progress"
     STALLED = "stalled"
     STEPS = "steps"
+    EARLY = "early"
     INTERRUPTED = "interrupted"
 
     @property
@@ -73,6 +75,7 @@ _TEXTS = {
     Stop.STEPS: (
         "the limit of steps was reached while the fit was still improving: raise max_steps"
     ),
+    Stop.EARLY: "ended early, before noise is fitted",
     Stop.INTERRUPTED: "interrupted; this is the best model so far",
 }
 
@@ -187,9 +190,10 @@ P_contra = TypeVar("P_contra", bound=Problem, contravariant=True)
 class Solver(Protocol[P_contra, S]):
     """A method that improves a model step by step.
 
-    A solver may declare in ``needs`` the names of what it uses of the problem, and is then refused
-    with the missing part named. With ``freeze`` (state to arrays and numbers) and ``thaw`` (the
-    reverse), a checkpoint can resume it in the middle of a run.
+    A solver may declare in ``needs`` the names of what it uses of the problem (``"loss.slope"`` for
+    a part of a part), and is then refused with the missing part named. With ``freeze`` (state to
+    arrays and numbers) and ``thaw`` (the reverse), a checkpoint can resume it in the middle of a
+    run.
     """
 
     @property
@@ -224,9 +228,27 @@ def is_solver(candidate: Any) -> bool:
     return steps and limits and hasattr(candidate, "name") and not isinstance(candidate, type)
 
 
+def missing_needs(solver: Any, problem: Any) -> list[str]:
+    """Return which needs of a solver the problem does not meet.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> missing_needs(SimpleNamespace(needs=("loss.slope",)), SimpleNamespace(loss=None))
+    ['loss.slope']
+    """
+    missing = object()
+    return [
+        need
+        for need in getattr(solver, "needs", ())
+        if reduce(lambda part, name: getattr(part, name, missing), need.split("."), problem)
+        is missing
+    ]
+
+
 def check_needs(solver: Any, problem: Any) -> None:
     """Refuse a solver that needs what the problem does not have."""
-    missing = [name for name in getattr(solver, "needs", ()) if not hasattr(problem, name)]
+    missing = missing_needs(solver, problem)
     if missing:
         raise ValueError(
             f"solver={getattr(solver, 'name', solver)!r} needs {', '.join(missing)}, which "
