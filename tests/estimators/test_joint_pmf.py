@@ -1,6 +1,7 @@
 """JointPMF: scikit-learn's contract, what it learns, what it says of rows, chunks."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -18,6 +19,7 @@ import rejoint as rj
 from rejoint.estimation import Bayes
 from rejoint.estimators.partial_fit import PartialFit
 from rejoint.factorization import Admm, Limits
+from rejoint.model import Model
 
 # Every check passes: there is no exemption to give a reason for.
 EXEMPTIONS: dict[str, str] = {}
@@ -472,6 +474,56 @@ def test_stream_is_pickled(records):
     again = pickle.loads(pickle.dumps(model)).partial_fit(records)
     assert again.n_samples_seen_ == 4000
     assert isinstance(again._partial, PartialFit)
+
+
+def test_an_interrupted_chunk_can_be_learned_again(records, monkeypatch):
+    """Ctrl-C leaves the model as it was before the chunk."""
+    first, second = list(records.chunks(1000))
+    model = rj.JointPMF(rank=2, random_state=0).partial_fit(first)
+    before = model.pmf_
+
+    def press(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rejoint.estimators.partial_fit.run", press)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(second)
+    assert model.pmf_ is before
+    assert model.n_samples_seen_ == 1000
+    model.partial_fit(second)
+    whole = chunked(rj.JointPMF(rank=2, random_state=0), records, 1000)
+    assert model.pmf_ == whole.pmf_
+    assert model.result_.stop == whole.result_.stop
+
+
+class PlainEm:
+    """A solver of somebody else, which says that it works on passes over records."""
+
+    name = "plain"
+    limits = Limits(max_steps=50, progress=1e-6, exact=-1.0)
+    needs = ("expect", "layout")
+
+    def init(self, data, model):
+        return self.look(data, model)
+
+    def step(self, data, state):
+        counts = state.counts
+        factors = data.layout.normalize(counts[1:] + 1e-9)
+        return self.look(data, Model(data.layout, counts[0] / counts[0].sum(), factors))
+
+    def look(self, data, model):
+        found = data.expect(model)
+        return SimpleNamespace(
+            model=model, objective=-found.log_likelihood, residual=np.inf, counts=found.counts
+        )
+
+
+def test_a_solver_of_your_own_for_records(records, fitted):
+    model = rj.JointPMF(rank=2, solver=PlainEm(), n_init=3, random_state=0).fit(records)
+    assert {record.solver for record in model.result_.history} == {"plain"}
+    # Maximum likelihood against the posterior mode: sampling error is 0.08.
+    assert rj.metrics.tensor_error(fitted.pmf_.align(DOMAIN), model.pmf_.align(DOMAIN)) < 0.05
 
 
 def test_tables_have_no_chunks():

@@ -11,14 +11,16 @@ background's.
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoint.estimators.recommender.ratings import Ratings
 from rejoint.pmf.pmf import LowRankPMF
+
+if TYPE_CHECKING:
+    from rejoint.estimators.recommender.ratings import Ratings
 
 Array = NDArray[np.float64]
 
@@ -199,7 +201,7 @@ def average_rows(posterior: Array, users: Ints, items: Ints, table: Array) -> Ar
     return found
 
 
-def score_rows(model: RatingModel, evidence: UserEvidence, cells: Ratings) -> float:
+def score_rows(model: RatingModel, evidence: UserEvidence, cells: "Ratings") -> float:
     """Return the error of ratings (place -1: not in the evidence); implicit: their mean rank."""
     expected = np.full(len(cells.user), mean_rating(model, evidence))
     known = np.flatnonzero(cells.item >= 0)
@@ -237,7 +239,7 @@ def score_table(model: RatingModel, evidence: UserEvidence) -> float:
     return float(every.mean()) if evidence.background is not None else root_mean_square(every)
 
 
-def rank_row(model: RatingModel, evidence: UserEvidence, cells: Ratings, row: int) -> float:
+def rank_row(model: RatingModel, evidence: UserEvidence, cells: "Ratings", row: int) -> float:
     """Return the share of items the user does not have that rank below the item of a row."""
     if cells.user[row] < 0:
         mine = with_empty_row(evidence).take(np.array([evidence.cells.shape[0]]))
