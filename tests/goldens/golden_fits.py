@@ -68,7 +68,7 @@ def summary(result):
         "answers": answers(result.pmf),
         "objective": digits(best.objective),
         "stop": {
-            "reason": best.reason,
+            "reason": best.stop,
             "starts": len(runs),
             "steps": sum(record.step > 0 for record in result.history),
             "solvers": sorted({record.solver for record in result.history}),
