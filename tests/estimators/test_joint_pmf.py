@@ -387,7 +387,7 @@ def test_memory_is_bounded(records):
     for chunk in records.chunks(100):
         model.partial_fit(chunk)
         model._partial.budget = 6000  # bytes: some 300 records of 10 + 8
-        sizes.append(sum(part.codes.nbytes + 8 * len(part) for part in model._partial.kept))
+        sizes.append(sum(p.codes.nbytes + p.weight.nbytes for p in model._partial.kept))
     assert max(sizes[1:]) <= 6000
     assert "only expected counts are kept" in model.result_.stop
     assert model.n_samples_seen_ == 2000

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
@@ -65,31 +66,31 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     rank : int or "auto"
         Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
     solver : str or solver object
-        From the records: ``"ml"``, ``"map"``, ``"bayes"``, or ``"auto"``, which takes one of
-        them (see :func:`rejoint.estimate`). From tables counted of them: ``"algebraic"``,
-        ``"admm"``, ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`).
+        On records: ``"ml"``, ``"map"``, ``"bayes"``, or ``"auto"``, which chooses one of them (see
+        :func:`rejoint.estimate`). On tables counted from them: ``"algebraic"``, ``"admm"``,
+        ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`). A solver of your own works on tables
+        unless its ``needs`` include ``"expect"``.
     order : int or "auto"
-        Variables in each table, where the solver works on tables: by default three, four if
+        Variables in each table, where the solver works on tables: by default three, or four if
         the rank needs it and the records fill them.
     n_init : int
-        Starts.
+        Number of starts.
     random_state : int, RandomState, Generator or None
         Source of randomness.
     smooth : bool or list of names
-        Ordinal or binned columns whose neighbouring levels are to inform each other; True for
-        all of them. With solvers that work on records, in ``fit``.
+        Ordinal or binned columns whose neighboring levels inform each other; True for all of
+        them. For ``fit`` with solvers that work on records.
 
     Attributes
     ----------
     pmf_ : LowRankPMF
-        One model of rank ``rank_``, whose classes mean something: largest first.
+        One model of rank ``rank_``, its classes in decreasing order of weight.
     rank_ : int
-        Its number of classes; those that came to nothing are dropped.
+        Its number of classes; empty ones are dropped.
     result_ : FitResult
-        How it came about: ``stop``, ``choice``, ``history``, and ``posterior`` with
-        ``solver="bayes"``.
+        The fit: ``stop``, ``choice``, ``history``, and ``posterior`` with ``solver="bayes"``.
     n_samples_seen_ : float
-        Weight of the records learnt from.
+        Weight of all records so far.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -102,10 +103,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Notes
     -----
     X may be a pandas, polars or pyarrow frame, a NumPy array, a list of rows or of dicts, a dict
-    of columns, or :class:`Records`, which say how columns are to be read (bins, levels). NaN,
-    None and NA are missing, and so is, later on, a level that the fit has not seen.
-    ``score_samples`` and ``sample`` use the posterior mean where there is one, everything
-    about classes uses ``pmf_``.
+    of columns, or :class:`Records`, which say how columns are read (bins, levels). NaN, None and
+    NA are missing, and so is a level that the fit has not seen. ``score_samples`` and ``sample``
+    use the posterior mean where there is one; all methods about classes use ``pmf_``.
 
     Examples
     --------
@@ -148,9 +148,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         X : table of shape (rows, columns), Records or SparseRecords
-            Levels of discrete variables; may have holes.
+            Levels of discrete variables; values may be missing.
         y : ignored
-            There by convention.
+            Present for API consistency.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
 
@@ -175,16 +175,17 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn from one more chunk of records, in bounded memory.
 
-        The first chunk fixes the domain: levels that come later are missing. Where it may lack
+        The first chunk fixes the domain: levels that occur later are missing. Where it may lack
         some, pass it as ``Records.of(chunk, domain=...)``. Up to 64 MB of the latest records
-        are held (as small integers, identical ones merged) and refined upon together; while
-        all fit, the model is fitted afresh, and its rank chosen anew with ``rank="auto"``,
-        whenever the records have become four times as many, so that it ends near what ``fit``
-        gives. Of records that had to go, expected counts stay, which slowly fade. After
-        ``fit``, learning goes on from its model.
+        are kept (as small integers, identical ones merged), and the model is refined on all of
+        them. While all records fit, the model is fitted afresh, and its rank chosen again with
+        ``rank="auto"``, whenever they have become four times as many, so that the result is close
+        to that of ``fit``. Of records that no longer fit, expected counts are kept, which slowly
+        fade. After ``fit``, learning continues from its model. A call that Ctrl-C ends can be
+        repeated.
 
         ``result_.history`` has minus the mean log-probability of each chunk before it was
-        learnt. Priors are as with ``solver="map"`` (none with ``"ml"``).
+        learned. Priors are those of ``solver="map"`` (none with ``"ml"``).
 
         Parameters
         ----------
@@ -232,7 +233,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return Model.of(pmf.weights, pmf.factors)
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """The most probable hidden class of each row, 0 being the largest class.
+        """Return the most probable hidden class of each row; 0 is the largest class.
 
         Examples
         --------
@@ -246,7 +247,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return np.asarray(np.argmax(self.predict_proba(X), axis=1))
 
     def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of each hidden class for each row.
+        """Return the posterior probability of each hidden class for each row.
 
         Examples
         --------
@@ -259,7 +260,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self.pmf_.classes(read(self, X, reset=False))
 
     def score_samples(self, X: Any) -> Array:
-        """Log-probability of each row, missing cells summed out.
+        """Return the log-probability of each row, missing cells summed out.
 
         Examples
         --------
@@ -272,7 +273,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self._predictive.log_prob(read(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-probability of the rows.
+        """Return the mean log-probability of the rows.
 
         Examples
         --------
@@ -286,7 +287,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return log_likelihood(self._predictive, records) / float(weights_of(records).sum())
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's criterion of ``pmf_`` on these rows; the lower the better.
+        """Return Akaike's criterion of ``pmf_`` on these rows; lower is better.
 
         Examples
         --------
@@ -298,7 +299,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self._criterion(X, sample_weight, lambda mass: 2.0)
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion of ``pmf_`` on these rows; the lower the better.
+        """Return the Bayesian information criterion of ``pmf_`` on these rows; lower is better.
 
         Examples
         --------
@@ -310,12 +311,12 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self._criterion(X, sample_weight, np.log)
 
     def profiles(self, backend: Backend | None = None) -> Any:
-        """Probability of each level overall and within each class, as a frame.
+        """Return the probability of each level overall and within each class, as a frame.
 
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
-            By default the first of them that is installed.
+            The library of the frame; by default the first of these that is installed.
 
         Examples
         --------
@@ -336,14 +337,14 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         n_samples : int
-            How many.
+            Number of records.
         random_state : int, RandomState, Generator or None
-            By default that of the estimator.
+            Source of randomness; by default that of the estimator.
 
         Returns
         -------
         Records
-            ``to_frame`` makes a frame of them.
+            See :meth:`Records.to_frame`.
 
         Examples
         --------
@@ -414,9 +415,9 @@ def fit_joint(
 
 
 def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
-    """Three variables a table, four where the rank needs it and the tables would be filled.
+    """Choose three variables a table, or four where the rank needs it and they would be filled.
 
-    Pairs never determine the hidden classes; larger tables say more of them but hold fewer
+    Pairs never determine the hidden classes; larger tables say more about them but hold fewer
     records in each cell.
 
     Examples
@@ -451,7 +452,7 @@ def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
 
 
 def count_filled(records: AnyRecords, order: int) -> Marginals:
-    """All tables of an order, but for those that no record fills; these are said."""
+    """Count all tables of an order that some record fills; warn of the others."""
     tables = Marginals.count(records, order=order)
     there = np.asarray(tables.totals) > 0
     if there.all():
@@ -472,7 +473,7 @@ def log_likelihood(pmf: LowRankPMF, records: AnyRecords) -> float:
 
 
 def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
-    """One row a level of a variable; one column for all records and one for each class.
+    """Return one row for each level; one column for all records and one for each class.
 
     Examples
     --------
@@ -499,10 +500,4 @@ def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
     # Columns of these have one type: labels of several variables meet as text.
     columns = {"variable": names, "level": [str(level) for level in levels]}
     columns |= dict(zip(titles, map(list, zip(*shares, strict=True)), strict=True))
-    if backend == "polars":
-        import polars
-
-        return polars.DataFrame(columns)
-    import pyarrow
-
-    return pyarrow.table(columns)
+    return nw.from_dict(columns, backend=backend).to_native()
