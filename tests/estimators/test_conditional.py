@@ -241,26 +241,26 @@ def test_weights_are_those_of_averages_over_starts():
     )
     held = held_out(records, starts=3)
     setting = Setting(4, 0.1, 0.0)
-    first = held.told(setting).copy()
+    first = held.label_prob(setting).copy()
     held.shares([setting])
     assert len(held.tried[setting]) == 3
-    assert np.array_equal(held.told(setting), first)
+    assert np.array_equal(held.label_prob(setting), first)
     each = [told[0] for told in held.tried[setting]]
     assert not np.array_equal(each[0], each[1])
-    assert np.array_equal(held.told(setting, starts=3), np.mean(each, axis=0))
+    assert np.array_equal(held.label_prob(setting, starts=3), np.mean(each, axis=0))
 
 
 def test_many_different_records_are_held_out_in_fewer_parts(monkeypatch):
-    monkeypatch.setattr("rejoint.estimators.classifier.tune.MANY", 250)
+    monkeypatch.setattr("rejoint.estimators.classifier.tune.ENOUGH_CELLS", 250)
     few = rj.Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    assert len(held_out(few).parts) == 5
+    assert len(held_out(few).folds) == 5
     many = rj.Records.of({"x": list(range(100)), "y": ["no", "yes"] * 50}, kinds={"x": "nominal"})
     # Of 100 different records of two cells, 80 are learnt from: two parts are more than 250 cells.
-    assert len(held_out(many).parts) == 2
+    assert len(held_out(many).folds) == 2
 
 
 def test_unlabelled_records_are_never_judged():
     records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
     held = held_out(records)
     assert held.weight.sum() == 20
-    assert all(part.learn.known.total == 116 for part in held.parts)
+    assert all(part.learn.known.total == 116 for part in held.folds)

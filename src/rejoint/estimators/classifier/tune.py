@@ -27,30 +27,29 @@ from rejoint.solver.search import best_run, interruptible, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run
 
-#: Parts that records are held out in, and cells learnt from, of different records, that are enough:
-#: of large tables, fewer parts have to do.
-FOLDS, MANY = 5, 100_000
+#: Folds, and cells of distinct training records after which no further fold is used.
+FOLDS, ENOUGH_CELLS = 5, 100_000
 
-#: Starts that are averaged where settings are judged, if there will be as many.
+#: Starts that are averaged when settings are scored, if there will be as many.
 STARTS = 3
 
-#: Records that are enough to choose by.
-ENOUGH = 50_000
+#: Records that are enough to choose settings by.
+ENOUGH_RECORDS = 50_000
 
-#: Least and largest share of cells taken out of a record that models are judged by.
-HOLES = ((0.0, 0.0), (0.0, 1 / 3), (1 / 3, 1.0))
+#: Least and largest share of values removed from the records that models are scored on.
+MISSING_SHARES = ((0.0, 0.0), (0.0, 1 / 3), (1 / 3, 1.0))
 
 #: Weight below which a setting is left out of an average.
-LIGHT = 0.05
+LEAST_WEIGHT = 0.05
 
-#: A label cannot cost more than it would at this probability: one outlier is one outlier.
-DOUBT = 1e-3
+#: Least probability of a label in the loss, so that one outlier does not decide.
+LEAST_PROBABILITY = 1e-3
 
-#: Records that speak for each model beforehand, since few labels held out say little of weights;
-#: steps towards the best weights, and how little they move in the last.
-EVEN, STEPS, STILL = 3.0, 5000, 1e-5
+#: Prior records of each model in the weights of an average, EM steps towards the best weights, and
+#: the change of weights below which these steps end.
+PRIOR_RECORDS, WEIGHT_STEPS, WEIGHT_CHANGE = 3.0, 5000, 1e-5
 
-#: Relative fall of the loss that is worth another setting.
+#: Relative fall of the loss that justifies another setting.
 NOTICEABLE = 1e-3
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -87,16 +86,16 @@ class Setting(NamedTuple):
 
 @dataclass(frozen=True)
 class LabelFold:
-    """What one fold learns from, and what it is judged by: without, with few, with many holes."""
+    """Training data of one fold, and its held-out codes with none, few and many values removed."""
 
     learn: Labelled
-    judged: tuple[Codes, ...]
+    held: tuple[Codes, ...]
     weight: FloatArray
     seed: int
 
 
 class HeldOutLabels:
-    """How well settings tell labels that are held out; each is fitted once.
+    """How well settings predict held-out labels; each setting is fitted once.
 
     Parameters
     ----------
@@ -105,11 +104,11 @@ class HeldOutLabels:
     targets : int
         How many variables, the last ones, are labels.
     solver : Conditional
-        Whose limits count.
+        The solver; settings replace its joint and strength.
     rng : Generator
-        Which records are held out.
+        Chooses the records that are held out.
     starts : int
-        Fits that will be averaged for each setting, which weights are to be right for.
+        Number of fits of each setting that will be averaged.
 
     Examples
     --------
@@ -130,86 +129,90 @@ class HeldOutLabels:
     ) -> None:
         self.targets = targets
         self.solver = solver
-        self.parts = list(label_folds(data, targets, rng))
-        self.weight = np.concatenate([p.weight for p in self.parts])
+        self.folds = list(label_folds(data, targets, rng))
+        self.weight = np.concatenate([p.weight for p in self.folds])
         self.starts = min(starts, STARTS)
         self.tried: defaultdict[Setting, list[tuple[FloatArray, ...]]] = defaultdict(list)
 
-    def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> FloatArray:
-        """Probability given to each label held out, by an average over starts.
+    def label_prob(self, setting: Setting, missing: int = 0, starts: int = 1) -> FloatArray:
+        """Probability of each held-out label, averaged over starts.
 
-        ``holes`` is a place in ``HOLES``.
+        ``missing`` is a place in ``MISSING_SHARES``.
         """
         tried = self.tried[setting]
-        starts = different(self.parts[0].learn, setting, starts)
+        starts = distinct_starts(self.folds[0].learn, setting, starts)
         for start in range(len(tried), starts):
             tried.append(self.attempt(setting, start))
-        return np.asarray(np.mean([told[holes] for told in tried[:starts]], axis=0))
+        return np.asarray(np.mean([found[missing] for found in tried[:starts]], axis=0))
 
     def attempt(self, setting: Setting, start: int) -> tuple[FloatArray, ...]:
-        """What one fit to each part says of the labels held out, with each kind of holes."""
+        """Fit each fold; return probabilities of its held-out labels, for each missing share."""
         each = []
-        for p in self.parts:
+        for fold in self.folds:
             # The same randomness for every setting.
-            first = label_start(p.learn, setting.rank, np.random.default_rng([p.seed, start]))
-            found = run(setting.apply(self.solver), p.learn, first)
-            each.append([self.tell(p, found, codes) for codes in p.judged])
-        return tuple(np.concatenate(told) for told in zip(*each, strict=True))
+            rng = np.random.default_rng([fold.seed, start])
+            first = label_start(fold.learn, setting.rank, rng)
+            found = run(setting.apply(self.solver), fold.learn, first)
+            each.append([self.predict(found, codes) for codes in fold.held])
+        return tuple(np.concatenate(found) for found in zip(*each, strict=True))
 
-    def loss(self, setting: Setting, holes: int = 0, starts: int = 1) -> float:
-        """Mean log-loss of the labels held out."""
-        told = self.told(setting, holes, starts)
-        return float(-self.weight @ np.log(told) / self.weight.sum())
+    def loss(self, setting: Setting, missing: int = 0, starts: int = 1) -> float:
+        """Mean log-loss of the held-out labels."""
+        found = self.label_prob(setting, missing, starts)
+        return float(-self.weight @ np.log(found) / self.weight.sum())
 
-    def tell(self, p: LabelFold, found: Run, codes: Codes) -> FloatArray:
-        """Probability of the labels of one fold."""
+    def predict(self, found: Run, codes: Codes) -> FloatArray:
+        """Probability of the labels of some records."""
         blind = codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
+        levels = found.model.layout.levels
         known, hidden = (
-            kernels.class_log_prob(c, found.weights, found.factors, p.learn.layout.levels)
-            for c in (codes, blind)
+            kernels.class_log_prob(rows, found.weights, found.factors, levels)
+            for rows in (codes, blind)
         )
-        return np.asarray((1 - DOUBT) * np.exp(known - hidden) + DOUBT)
+        share = np.exp(known - hidden)
+        return np.asarray((1 - LEAST_PROBABILITY) * share + LEAST_PROBABILITY)
 
-    def shares(self, settings: Sequence[Setting], holes: int = 0) -> dict[Setting, float]:
-        """Weights under which the average of some settings tells the labels best, by EM.
+    def shares(self, settings: Sequence[Setting], missing: int = 0) -> dict[Setting, float]:
+        """Weights of an average of some settings that predicts the labels best, by EM.
 
-        Light ones are left out; the heaviest is first.
+        Settings of little weight are left out; the heaviest is first.
         """
-        told = np.stack([self.told(setting, holes, self.starts) for setting in settings])
+        found = np.stack([self.label_prob(s, missing, self.starts) for s in settings])
         shares = np.full(len(settings), 1.0 / len(settings))
-        for _ in range(STEPS):
-            parts = shares[:, None] * told
-            before, shares = shares, EVEN + parts / parts.sum(axis=0) @ self.weight
+        for _ in range(WEIGHT_STEPS):
+            parts = shares[:, None] * found
+            before, shares = shares, PRIOR_RECORDS + parts / parts.sum(axis=0) @ self.weight
             shares /= shares.sum()
-            if np.abs(shares - before).max() < STILL:
+            if np.abs(shares - before).max() < WEIGHT_CHANGE:
                 break
-        kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LIGHT]
+        kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LEAST_WEIGHT]
         return {settings[k]: float(shares[k] / shares[kept].sum()) for k in kept}
 
 
-def different(problem: Labelled, setting: Setting, starts: int) -> int:
-    """How many of some starts differ: one, where no label has more than one class."""
+def distinct_starts(problem: Labelled, setting: Setting, starts: int) -> int:
+    """Number of starts that differ: one, where no label has more than one class."""
     return 1 if setting.rank <= len(problem.combinations[0]) else starts
 
 
 def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Iterator[LabelFold]:
-    """Records to learn from and to be judged by; those without any label only teach."""
+    """Training and held-out records; records without any label are never held out."""
     data = sample_enough(data, rng)
     labels = data.codes[:, data.codes.shape[1] - targets :]
     has_label = (labels >= 0).any(axis=1)
-    told = reweight(data, np.where(has_label, data.weight, 0.0))
+    labelled = reweight(data, np.where(has_label, data.weight, 0.0))
     others = reweight(data, np.where(has_label, 0.0, data.weight))
     cells = 0
-    for fold in make_folds(told, FOLDS, rng):
-        judged = tuple(
-            with_holes(np.array(fold.judge.codes), targets, *share, rng) for share in HOLES
+    for fold in make_folds(labelled, FOLDS, rng):
+        held = tuple(
+            remove_values(np.array(fold.judge.codes), targets, *share, rng)
+            for share in MISSING_SHARES
         )
         seed = int(rng.integers(2**32))
         learn = join(fold.learn, others)
-        yield LabelFold(Labelled.of(learn, targets), judged, fold.mass, seed)
+        yield LabelFold(Labelled.of(learn, targets), held, fold.mass, seed)
         cells += learn.codes.size
-        if cells > MANY:
+        if cells > ENOUGH_CELLS:
             return
 
 
@@ -222,10 +225,10 @@ def join(one: InMemory, other: InMemory) -> InMemory:
     return InMemory.of(Records(one.domain, codes, weight), one.threads)
 
 
-def with_holes(
+def remove_values(
     codes: Codes, targets: int, least: float, largest: float, rng: np.random.Generator
 ) -> Codes:
-    """Records with cells of their features taken out, of each its own share."""
+    """Codes with a random share of the features removed from each record."""
     codes = codes.copy()
     features = codes[:, : codes.shape[1] - targets]
     share = least + (largest - least) * rng.random((len(codes), 1))
@@ -234,10 +237,10 @@ def with_holes(
 
 
 def sample_enough(data: InMemory, rng: np.random.Generator) -> InMemory:
-    """Some of the records, where they are more than enough to choose by."""
-    if data.total < 2 * ENOUGH:
+    """A sample of the records, where they are more than enough to choose settings by."""
+    if data.total < 2 * ENOUGH_RECORDS:
         return data
-    return next(iter(make_folds(data, int(data.total // ENOUGH), rng))).judge
+    return next(iter(make_folds(data, int(data.total // ENOUGH_RECORDS), rng))).judge
 
 
 def search_settings(
@@ -246,7 +249,7 @@ def search_settings(
     ranks: Sequence[int],
     strengths: Sequence[float],
 ) -> Setting:
-    """The rank and strength of least loss, by steps along one of them at a time.
+    """The rank and strength of least loss, found by steps along one of them at a time.
 
     Examples
     --------
@@ -275,24 +278,24 @@ def walk(loss: Callable[[Setting], float], best: Setting, settings: Sequence[Set
     return best
 
 
-#: Loss, relative to the least, from which on still more of the joint likelihood is not tried.
-HOPELESS = 1.25
+#: Loss, relative to the least, above which larger shares of the joint likelihood are not tried.
+HOPELESS_LOSS = 1.25
 
-#: Weight of the joint likelihood from which on a model is fit to be asked anything,
-#: and that of the model for everything where the user wants less for the labels.
-ENOUGH_JOINT, JOINT = 0.1, 1.0
+#: Least share of the joint likelihood in a model that answers any question, and the share in
+#: ``pmf_`` where the user asks for less.
+ENOUGH_JOINT, DEFAULT_JOINT = 0.1, 1.0
 
-#: More labels than this share their classes.
+#: Number of labels above which labels share classes.
 MOST_LABELS = 20
 
-#: Places in ``HOLES``.
-FEW_HOLES, MANY_HOLES = 1, 2
+#: Places in ``MISSING_SHARES``.
+FEW_MISSING, MANY_MISSING = 1, 2
 
-#: Records that are too few to hold any out.
-FEW = 20
+#: Number of records below which none are held out.
+FEWEST_RECORDS = 20
 
-#: Cells times classes from which on a pass is worth more than one thread.
-LARGE = 10_000_000
+#: Cells times classes above which a pass uses all threads.
+THREADED_PASS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -304,10 +307,10 @@ class Fitted:
     models : tuple of LowRankPMF
         Whose conditional probabilities are averaged.
     weights : array (3, models)
-        Weight of each of them, for rows as they were at the fit, and for rows with few and with
-        many other holes.
+        Weight of each of them, for rows as they were at the fit, and for rows that miss few and
+        many other values.
     result : FitResult
-        How the one for everything came about.
+        The fit of the model for everything.
     """
 
     models: tuple[LowRankPMF, ...]
@@ -351,12 +354,12 @@ def fit_conditional(
     starts: int,
     session: Session,
 ) -> Fitted:
-    """Choose settings, train models for the labels, and one for the joint if they are none."""
+    """Choose settings, train models for the labels, and one for the joint."""
     choice = choose(problem, rank, solver, starts, session.rng)
     kept = dict.fromkeys(s for shares in choice.shares for s in shares)
     made = partial(result_of, problem, choice.words)
     runs: dict[Setting, list[Run]] = {}
-    for setting in {**kept, choice.whole: None}:
+    for setting in {**kept, choice.joint: None}:
         runs[setting] = train(problem, setting, solver, starts, session, made)
     weights = [
         [shares.get(s, 0.0) / len(runs[s]) for s in kept for _ in runs[s]]
@@ -366,14 +369,14 @@ def fit_conditional(
     return Fitted(
         tuple(sorted_pmf(problem, run) for s in kept for run in runs[s]),
         np.array(weights),
-        made(every, runs[choice.whole][best_run(runs[choice.whole])]),
+        made(every, runs[choice.joint][best_run(runs[choice.joint])]),
     )
 
 
 def result_of(
     problem: Labelled, words: str, runs: Sequence[Run], top: Run | None = None
 ) -> FitResult:
-    """The model for everything, by default the best, with what is to be said about it."""
+    """The result of the model for everything, by default the best run."""
     top = top or runs[best_run(runs)]
     value, blind = (d.expect(top.model).log_likelihood for d in (problem.known, problem.blind))
     return FitResult.of(
@@ -387,10 +390,10 @@ def result_of(
 
 
 class Choice(NamedTuple):
-    """Settings to average with their weights, for no, few and many holes; and that of the joint."""
+    """Settings to average with their weights, for no, few and many missing values; the joint's."""
 
     shares: tuple[dict[Setting, float], ...]
-    whole: Setting
+    joint: Setting
     words: str
 
 
@@ -401,10 +404,10 @@ def choose(
     starts: int,
     rng: np.random.Generator,
 ) -> Choice:
-    """Choose by what is held out.
+    """Choose settings by held-out labels.
 
-    For each weight of the joint likelihood the rank and strength of least log-loss are averaged.
-    The joint is left to that of them which is best at records with holes.
+    The settings of least log-loss for each share of the joint likelihood are averaged. The one
+    that is best where values are missing also gives the joint.
     """
     base = base_rank(problem)
     ranks = [base * m for m in CLASSES] if rank == "auto" else [rank]
@@ -413,52 +416,52 @@ def choose(
     first = Setting(middle(ranks, 2), middle(strengths, 5), joints[0])
     if len(ranks) == len(strengths) == len(joints) == 1:
         return only(first, "As asked")
-    if problem.known.total < FEW:
+    if problem.known.total < FEWEST_RECORDS:
         first = first._replace(joint=joints[-1])
-        return only(first, "Too few records to choose by what is held out")
+        return only(first, "Too few records to hold any out")
     held = HeldOutLabels(problem.known, problem.targets, solver, rng, starts)
     found: list[Setting] = []
     for joint in joints:
         first = search_settings(held.loss, first._replace(joint=joint), ranks, strengths)
         found.append(first)
-        if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS * min(map(held.loss, found)):
+        if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS_LOSS * min(map(held.loss, found)):
             break
     best = min(found, key=held.loss)
-    # An average over starts can do with less of a prior.
+    # An average over starts needs less of a prior.
     found[found.index(best)] = walk(
         lambda s: held.loss(s, starts=held.starts),
         best,
         [best._replace(strength=s) for s in strengths],
     )
-    wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
-    wide.sort(key=lambda s: held.loss(s, FEW_HOLES) + held.loss(s, MANY_HOLES))
+    wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=DEFAULT_JOINT)]
+    wide.sort(key=lambda s: held.loss(s, FEW_MISSING) + held.loss(s, MANY_MISSING))
     every = list(dict.fromkeys([*found, *wide]))
     shares = (
         held.shares(found),
-        held.shares(every, FEW_HOLES),
-        held.shares(every, MANY_HOLES),
+        held.shares(every, FEW_MISSING),
+        held.shares(every, MANY_MISSING),
     )
-    return Choice(shares, wide[0], words_for(held, shares, wide[0]))
+    return Choice(shares, wide[0], describe(held, shares, wide[0]))
 
 
 def only(setting: Setting, why: str) -> Choice:
-    """One setting; for the joint, and where there are holes, one with enough of the joint."""
-    wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=JOINT)
+    """One setting; for the joint and for missing values, one with enough of the joint."""
+    wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=DEFAULT_JOINT)
     more = "" if wide == setting else f" For the joint: {wide.words}."
     shares = {setting: 1.0}, {wide: 1.0}, {wide: 1.0}
     return Choice(shares, wide, f"{why}: {setting.words}.{more}")
 
 
-def words_for(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], whole: Setting) -> str:
+def describe(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], joint: Setting) -> str:
     """What was chosen, and why."""
-    plain, few, many = (
-        "; ".join(f"{v:.2f} {s.words} ({held.loss(s, holes):.4g})" for s, v in parts.items())
-        for holes, parts in enumerate(shares)
+    none, few, many = (
+        "; ".join(f"{v:.2f} {s.words} ({held.loss(s, missing):.4g})" for s, v in parts.items())
+        for missing, parts in enumerate(shares)
     )
     return (
         f"Least log-loss of held-out labels, of {plural(len(held.tried), 'setting')} tried, by an "
-        f"average of {plain}. With a few holes: {few}. With many: {many}. "
-        f"For the joint: {whole.words}."
+        f"average of {none}. With few missing values: {few}. With many: {many}. "
+        f"For the joint: {joint.words}."
     )
 
 
@@ -468,7 +471,7 @@ def base_rank(problem: Labelled) -> int:
 
 
 def middle(grid: Sequence[Any], place: int) -> Any:
-    """Where a search begins."""
+    """The value that a search starts at."""
     return grid[min(place, len(grid) - 1)]
 
 
@@ -488,11 +491,11 @@ def train(
     offer: Callable[[list[Run]], FitResult],
 ) -> list[Run]:
     """Fits from several starts; one where they would all be the same."""
-    if problem.known.cells * setting.rank >= LARGE:
+    if problem.known.cells * setting.rank >= THREADED_PASS:
         problem = problem.with_threads(kernels.available_threads())
     first = (
         partial(given_model, model=label_start(problem, setting.rank, session.rng))
-        for _ in range(different(problem, setting, starts))
+        for _ in range(distinct_starts(problem, setting, starts))
     )
     follow = partial(follow_start, solver=setting.apply(solver))
     return search(problem, first, follow, session, offer=offer)
