@@ -16,8 +16,8 @@ from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.ordinal_smoothing import Smoothed
 from rejoint.estimation.survey import add_up, look_at
+from rejoint.progress import Progress
 from rejoint.solver import Limits, run
-from rejoint.solver.session import Progress
 
 SHAPE = (3, 4, 2, 3, 3)
 THOROUGH = Em(limits=Limits(max_steps=3000, progress=1e-13, window=10, exact=-1.0))

@@ -216,7 +216,7 @@ def test_unknown_levels_are_missing(fitted):
 def test_blocks_do_not_matter(fitted, monkeypatch):
     X, _ = world(500, holes=0.2, seed=5)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr("rejoint.estimators.classifier.label_proba.BLOCK", 7)
+    monkeypatch.setattr("rejoint.estimators.classifier.label_proba.BLOCK_ROWS", 7)
     # Products of matrices of other sizes round otherwise.
     assert np.allclose(fitted.predict_proba(X), whole, rtol=1e-12)
     assert np.array_equal(fitted.predict(X), fitted.classes_[whole.argmax(axis=1)])
@@ -435,3 +435,29 @@ def test_integers_are_read_as_any_labels():
     holes = odd.astype(float)
     holes[0, 0] = holes[1, 2] = np.nan
     assert np.array_equal(shares, model.predict_proba(holes))
+
+
+# --- Ctrl-C --------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_fit_has_its_best_model(monkeypatch):
+    X, y = [["a", "u"], ["a", "v"], ["b", "u"], ["b", "v"]] * 10, ["no", "yes", "yes", "no"] * 10
+    solver = Conditional(joint=1.0, strength=0.1)
+    model = rj.JointClassifier(rank=4, solver=solver, n_init=3, random_state=0)
+    step, taken = Conditional.step, []
+
+    def press(self, problem, state):
+        taken.append(state)
+        if len(taken) == 5:
+            raise KeyboardInterrupt
+        return step(self, problem, state)
+
+    monkeypatch.setattr(Conditional, "step", press)
+    with pytest.raises(rj.FitInterrupted) as pressed:
+        model.fit(X, y)
+    result = pressed.value.result
+    assert result.interrupted
+    assert "interrupted" in result.stop
+    assert result.pmf.domain.names == ("x0", "x1", "y")
+    assert len(result.history) == 5  # the start, and four steps
+    assert not hasattr(model, "pmf_")

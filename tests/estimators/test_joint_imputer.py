@@ -18,7 +18,6 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators.imputer import fill as filling
 from rejoint.estimators.imputer.fill import fill, level_probabilities
 
 # Every check passes: there is no exemption to give a reason for.
@@ -107,7 +106,7 @@ def whole(dense, row):
 
 
 def test_joint_modes_say_what_is_not_proven(monkeypatch):
-    monkeypatch.setattr(filling, "NODES", 0)
+    monkeypatch.setattr("rejoint.estimators.imputer.fill.MOST_NODES", 0)
     rng = np.random.default_rng(0)
     factors = [rng.dirichlet(np.full(4, 3.0), size=6).T for _ in range(8)]
     pmf = rj.LowRankPMF(np.full(6, 1 / 6), factors)  # too flat to be seen through at once

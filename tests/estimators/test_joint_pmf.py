@@ -1,6 +1,7 @@
 """JointPMF: scikit-learn's contract, what it learns, what it says of rows, chunks."""
 
 import pickle
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -16,8 +17,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
-from rejoint.estimators.partial_fit import Stream
+from rejoint.estimators.partial_fit import PartialFit
 from rejoint.factorization import Admm, Limits
+from rejoint.model import Model
 
 # Every check passes: there is no exemption to give a reason for.
 EXEMPTIONS: dict[str, str] = {}
@@ -365,7 +367,7 @@ def chunked(model, records, size):
 def test_chunks_end_near_the_whole(records, fitted):
     model = chunked(rj.JointPMF(rank=2, random_state=0), records, 150)
     assert model.n_samples_seen_ == 2000
-    assert model.result_.stop == "Learnt from 2,000 records in 14 chunks, all of which are held."
+    assert model.result_.stop == "Learned from 2,000 records in 14 chunks, all of which are kept."
     apart = rj.metrics.tensor_error(fitted.pmf_.align(DOMAIN), model.pmf_)
     # The latest quarter at the most had one pass only; sampling error is 0.08.
     assert apart < 0.05
@@ -384,10 +386,10 @@ def test_memory_is_bounded(records):
     sizes = []
     for chunk in records.chunks(100):
         model.partial_fit(chunk)
-        model._stream.budget = 6000  # bytes: some 300 records of 10 + 8
-        sizes.append(sum(part.codes.nbytes + 8 * len(part) for part in model._stream.held))
+        model._partial.budget = 6000  # bytes: some 300 records of 10 + 8
+        sizes.append(sum(p.codes.nbytes + p.weight.nbytes for p in model._partial.kept))
     assert max(sizes[1:]) <= 6000
-    assert "that are not held, expected counts are left" in model.result_.stop
+    assert "only expected counts are kept" in model.result_.stop
     assert model.n_samples_seen_ == 2000
     last = rj.JointPMF(rank=2, solver="map", random_state=0).fit(
         rj.Records(records.domain, records.codes[-300:])
@@ -399,13 +401,13 @@ def test_memory_is_bounded(records):
 def test_counts_add_up(records):
     """Expected counts of what is held and gone weigh as much as the records."""
     model = chunked(rj.JointPMF(rank=2, random_state=0), records, 100)
-    stream = model._stream
-    assert stream.held_counts is None or stream.held_counts[0].sum() == pytest.approx(
-        stream.held_mass
+    stream = model._partial
+    assert stream.kept_counts is None or stream.kept_counts[0].sum() == pytest.approx(
+        stream.kept_mass
     )
-    stream.let_go()
-    assert stream.gone_counts[0].sum() == pytest.approx(2000)
-    assert stream.held == []
+    stream.drop()
+    assert stream.dropped_counts[0].sum() == pytest.approx(2000)
+    assert stream.kept == []
 
 
 def test_frames_in_chunks_of_any_kind(frame):
@@ -437,14 +439,14 @@ def test_goes_on_after_fit(records, fitted):
     model.partial_fit(rest)
     assert model.n_samples_seen_ == 2000
     assert rj.metrics.tensor_error(truth(), model.pmf_) < before
-    assert "of 1,000 that are not held" in model.result_.stop
+    assert "of 1,000 only expected counts are kept" in model.result_.stop
 
 
 def test_fit_forgets_chunks(records):
     model = chunked(rj.JointPMF(rank=2, random_state=0), records, 1000)
     model.fit(rj.Records(records.domain, records.codes[:500]))
     assert model.n_samples_seen_ == 500
-    assert not hasattr(model, "_stream")
+    assert not hasattr(model, "_partial")
 
 
 def test_empty_chunks_change_nothing(records):
@@ -464,14 +466,64 @@ def test_chunks_without_a_prior(records):
     model = rj.JointPMF(rank=2, solver="ml", n_init=2, random_state=0).partial_fit(records)
     whole = rj.JointPMF(rank=2, solver="ml", n_init=2, random_state=0).fit(records)
     assert model.pmf_.equals(whole.pmf_, tol=1e-6)
-    assert model._stream.prior is False
+    assert model._partial.prior is False
 
 
 def test_stream_is_pickled(records):
     model = chunked(rj.JointPMF(rank=2, random_state=0), records, 500)
     again = pickle.loads(pickle.dumps(model)).partial_fit(records)
     assert again.n_samples_seen_ == 4000
-    assert isinstance(again._stream, Stream)
+    assert isinstance(again._partial, PartialFit)
+
+
+def test_an_interrupted_chunk_can_be_learned_again(records, monkeypatch):
+    """Ctrl-C leaves the model as it was before the chunk."""
+    first, second = list(records.chunks(1000))
+    model = rj.JointPMF(rank=2, random_state=0).partial_fit(first)
+    before = model.pmf_
+
+    def press(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("rejoint.estimators.partial_fit.run", press)
+        with pytest.raises(KeyboardInterrupt):
+            model.partial_fit(second)
+    assert model.pmf_ is before
+    assert model.n_samples_seen_ == 1000
+    model.partial_fit(second)
+    whole = chunked(rj.JointPMF(rank=2, random_state=0), records, 1000)
+    assert model.pmf_ == whole.pmf_
+    assert model.result_.stop == whole.result_.stop
+
+
+class PlainEm:
+    """A solver of somebody else, which says that it works on passes over records."""
+
+    name = "plain"
+    limits = Limits(max_steps=50, progress=1e-6, exact=-1.0)
+    needs = ("expect", "layout")
+
+    def init(self, data, model):
+        return self.look(data, model)
+
+    def step(self, data, state):
+        counts = state.counts
+        factors = data.layout.normalize(counts[1:] + 1e-9)
+        return self.look(data, Model(data.layout, counts[0] / counts[0].sum(), factors))
+
+    def look(self, data, model):
+        found = data.expect(model)
+        return SimpleNamespace(
+            model=model, objective=-found.log_likelihood, residual=np.inf, counts=found.counts
+        )
+
+
+def test_a_solver_of_your_own_for_records(records, fitted):
+    model = rj.JointPMF(rank=2, solver=PlainEm(), n_init=3, random_state=0).fit(records)
+    assert {record.solver for record in model.result_.history} == {"plain"}
+    # Maximum likelihood against the posterior mode: sampling error is 0.08.
+    assert rj.metrics.tensor_error(fitted.pmf_.align(DOMAIN), model.pmf_.align(DOMAIN)) < 0.05
 
 
 def test_tables_have_no_chunks():

@@ -19,7 +19,7 @@ import rejoint as rj
 from rejoint.estimation import Bayes
 from rejoint.estimators import Traits
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.rating_model import Evidence, RatingModel
+from rejoint.estimators.recommender.rating_model import RatingModel, UserEvidence
 
 QUICK = Traits(traits=2, points=64, sweeps=20, models=2)
 
@@ -173,7 +173,7 @@ def test_half_stars():
 def test_many_distinct_ratings_are_binned():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(200, 3))
-    with pytest.warns(rj.Remark, match="600 distinct values: taken as 10 levels"):
+    with pytest.warns(rj.Remark, match="600 distinct values: binned into 10 levels"):
         model = rj.JointRecommender(QUICK, random_state=0).fit(table)
     # The mean of the levels, each worth the mean of its ratings, is the mean of all.
     counts = model._evidence.totals.reshape(3, -1).sum(axis=0)
@@ -289,9 +289,8 @@ def test_few_pairs_of_many_are_not_computed_by_blocks(table, fitted, monkeypatch
     """Both ways to a pair's prediction give the same."""
     pairs = [(user, film) for user in USERS[::10] for film in FILMS]
     expected = fitted.predict_proba(pairs)
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.GEMM", 0)
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 1000)
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 1000)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.GEMM_SPEEDUP", 0)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK_NUMBERS", 1000)
     assert fitted.predict_proba(pairs) == pytest.approx(expected, abs=1e-12)
 
 
@@ -571,5 +570,5 @@ def test_contradictions_do_not_break(fitted):
     """Classes that exclude a rating (by likelihood without prior) leave the others."""
     model = RatingModel.of(rj.LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)]), np.array([0.0, 1.0]))
     cells = sparse.csr_array([[1.0, 0.0, 0.0, 1.0]])
-    found = model.posterior(Evidence(cells))
+    found = model.posterior(UserEvidence(cells))
     assert found == pytest.approx([0.5, 0.5])

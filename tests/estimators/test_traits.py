@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from rejoint.estimators.recommender import traits
-from rejoint.estimators.recommender.rating_model import Evidence, posterior_blocks
+from rejoint.estimators.recommender.rating_model import UserEvidence, posterior_blocks
 from rejoint.estimators.recommender.traits import (
     Traits,
     columns_at,
@@ -89,7 +89,7 @@ def test_recovers_the_joint(size):
     """Pairs of items of many users: as the world has them."""
     codes, numbers = world(6000, 6, size)
     solver = Traits(traits=3, points=128, sweeps=40, models=4)
-    fit = fit_traits(Evidence(one_hot(codes, size)), size, solver, np.random.default_rng(0))
+    fit = fit_traits(UserEvidence(one_hot(codes, size)), size, solver, np.random.default_rng(0))
     truth = np.exp(columns_at(numbers, np.random.default_rng(1).standard_normal((40_000, 2)), size))
     found = np.exp(fit.log_columns)
     for a, b in ((0, 1), (2, 5)):
@@ -102,11 +102,11 @@ def test_recovers_the_joint(size):
 def test_background_is_what_it_says():
     """Bought or not: by background and by a table without holes, the same model."""
     codes, _ = world(300, 5, 2, seen=1.1)
-    full = Evidence(one_hot(codes, 2))
+    full = UserEvidence(one_hot(codes, 2))
     user, item = np.nonzero(codes == 1)
     done = sparse.csr_array((np.ones(len(user)), (user, 2 * item + 1)), shape=(300, 10))
     undone = sparse.csr_array((-np.ones(len(user)), (user, 2 * item)), shape=(300, 10))
-    sparse_one = Evidence(sparse.csr_array(done + undone), np.tile([1.0, 0.0], 5))
+    sparse_one = UserEvidence(sparse.csr_array(done + undone), np.tile([1.0, 0.0], 5))
     assert sparse_one.totals == pytest.approx(full.totals)
     solver = Traits(traits=2, points=32, sweeps=15, models=2)
     fits = [fit_traits(e, 2, solver, np.random.default_rng(0)) for e in (full, sparse_one)]
@@ -117,9 +117,9 @@ def test_background_is_what_it_says():
 
 def test_blocks_do_not_matter(monkeypatch):
     codes, _ = world(200, 7, 3)
-    evidence, solver = Evidence(one_hot(codes, 3)), Traits(2, 16, 10, 2)
+    evidence, solver = UserEvidence(one_hot(codes, 3)), Traits(2, 16, 10, 2)
     whole = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK", 16 * 7)
+    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK_NUMBERS", 16 * 7)
     monkeypatch.setattr(traits, "ITEM_BLOCK", 2 * 3 * 16)
     parts = fit_traits(evidence, 3, solver, np.random.default_rng(0))
     assert parts.log_columns == pytest.approx(whole.log_columns, abs=1e-9)
@@ -127,9 +127,9 @@ def test_blocks_do_not_matter(monkeypatch):
 
 def test_some_users_are_enough_on_the_way(monkeypatch):
     codes, _ = world(4000, 6, 3)
-    evidence, solver = Evidence(one_hot(codes, 3)), Traits(2, 64, 30, 2)
+    evidence, solver = UserEvidence(one_hot(codes, 3)), Traits(2, 64, 30, 2)
     whole = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    monkeypatch.setattr(traits, "MOST_CELLS", evidence.work // 5)
+    monkeypatch.setattr(traits, "MOST_CELLS", evidence.cells.nnz // 5)
     quick = fit_traits(evidence, 3, solver, np.random.default_rng(0))
     values = []
     for fit in (whole, quick):
@@ -145,7 +145,7 @@ def test_some_users_are_enough_on_the_way(monkeypatch):
 
 
 def test_equal_ratings_have_nothing_to_say():
-    fit = fit_traits(Evidence(sparse.csr_array(np.ones((4, 3)))), 1, Traits(), None)
+    fit = fit_traits(UserEvidence(sparse.csr_array(np.ones((4, 3)))), 1, Traits(), None)
     assert fit.log_columns.shape == (3, 1)
     assert not fit.log_columns.any()
 

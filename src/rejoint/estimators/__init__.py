@@ -1,21 +1,33 @@
-"""Estimators for scikit-learn.
+"""Estimators with scikit-learn's interface, loaded when first used because scikit-learn is slow.
 
-joint_pmf   JointPMF: the joint of all columns
-judgements  what a fitted estimator says of rows
-reading     X as scikit-learn's users pass it, to records
-tables      the fit from counted tables, and the order they need
-streaming   one chunk of records after another, in bounded memory
-profiles    what each class looks like, as a frame
-predictive  the model that predictions are made with
-classification  JointClassifier
-imputation      JointImputer
-recommendation  JointRecommender
+joint_pmf      JointPMF: the joint probability of all columns
+partial_fit    one chunk of records after another, in bounded memory
+classifier/    JointClassifier: labels from features that may miss values
+imputer/       JointImputer: missing values filled in the caller's own frame
+recommender/   JointRecommender: ratings predicted, recommended, bundled and explained
+predictive     the model that predictions are made with
+sklearn_input  X as users of scikit-learn pass it, read into records
 """
 
-from rejoint.estimators.classifier import Conditional, JointClassifier
-from rejoint.estimators.imputer import JointImputer
-from rejoint.estimators.joint_pmf import JointPMF
-from rejoint.estimators.recommender import JointRecommender, Traits
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rejoint.estimators.classifier.conditional import Conditional
+    from rejoint.estimators.classifier.joint_classifier import JointClassifier
+    from rejoint.estimators.imputer.joint_imputer import JointImputer
+    from rejoint.estimators.joint_pmf import JointPMF
+    from rejoint.estimators.recommender.joint_recommender import JointRecommender
+    from rejoint.estimators.recommender.traits import Traits
+
+_HOMES = {
+    "Conditional": "classifier.conditional",
+    "JointClassifier": "classifier.joint_classifier",
+    "JointImputer": "imputer.joint_imputer",
+    "JointPMF": "joint_pmf",
+    "JointRecommender": "recommender.joint_recommender",
+    "Traits": "recommender.traits",
+}
 
 __all__ = [
     "Conditional",
@@ -25,3 +37,9 @@ __all__ = [
     "JointRecommender",
     "Traits",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'rejoint.estimators' has no attribute {name!r}")
+    return getattr(import_module(f"rejoint.estimators.{_HOMES[name]}"), name)

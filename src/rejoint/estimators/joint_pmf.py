@@ -1,36 +1,480 @@
-"""JointPMF: the joint of all columns, with what users of latent class models expect."""
+"""JointPMF: the joint probability of all columns, as a latent class model for scikit-learn."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint import rank as ranks
 from rejoint.domain.labels import Bin
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
-from rejoint.estimation.estimate import estimate, estimate_quietly
+from rejoint.estimation.estimate import Request, estimate, fit_data
 from rejoint.estimation.gibbs import Bayes
-from rejoint.estimators.partial_fit import Stream, weights_of
-from rejoint.estimators.sklearn_input import generator, read
+from rejoint.estimation.variational import Variational
+from rejoint.estimators.partial_fit import PartialFit
+from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, read, weights_of
 from rejoint.factorization.algebraic import Subtables
 from rejoint.factorization.factorize import factorize
 from rejoint.factorization.problem import make_problem
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
+from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.solver.result import FitResult
+from rejoint.solver.session import Session
+
+Array = NDArray[np.float64]
+
+#: Records per cell from which tables of four variables are filled well enough to be used.
+RECORDS_PER_CELL = 5.0
+
+
+def is_for_records(solver: Any) -> bool:
+    """Whether a solver works on records and not on tables counted from them."""
+    if isinstance(solver, str):
+        return solver in ("auto", "ml", "map", "bayes")
+    # Solvers for records and for tables have the same methods: others say what they need.
+    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
+
+
+def has_partial_fit(estimator: Any) -> bool:
+    """Whether there is a ``partial_fit``; the error says what to do where there is none."""
+    if not is_for_records(estimator.solver):
+        raise AttributeError(
+            f"partial_fit learns from records, which solver={estimator.solver!r} does not: use "
+            "'auto', 'ml' or 'map'; or count the chunks by rj.Marginals.count, which adds them "
+            "up, and factorize those."
+        )
+    return True
+
+
+class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Joint probability of all columns: a latent class model as a scikit-learn estimator.
+
+    Parameters
+    ----------
+    rank : int or "auto"
+        Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
+    solver : str or solver object
+        On records: ``"ml"``, ``"map"``, ``"bayes"``, or ``"auto"``, which chooses one of them (see
+        :func:`rejoint.estimate`). On tables counted from them: ``"algebraic"``, ``"admm"``,
+        ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`). A solver of your own works on tables
+        unless its ``needs`` include ``"expect"``.
+    order : int or "auto"
+        Variables in each table, where the solver works on tables: by default three, or four if
+        the rank needs it and the records fill them.
+    n_init : int
+        Number of starts.
+    random_state : int, RandomState, Generator or None
+        Source of randomness.
+    smooth : bool or list of names
+        Ordinal or binned columns whose neighboring levels inform each other; True for all of
+        them. For ``fit`` with solvers that work on records.
+
+    Attributes
+    ----------
+    pmf_ : LowRankPMF
+        One model of rank ``rank_``, its classes in decreasing order of weight.
+    rank_ : int
+        Its number of classes; empty ones are dropped.
+    result_ : FitResult
+        The fit: ``stop``, ``choice``, ``history``, and ``posterior`` with ``solver="bayes"``.
+    n_samples_seen_ : float
+        Weight of all records so far.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : array of str
+        Their names, where they have any.
+
+    See Also
+    --------
+    rejoint.estimate : The same as a function.
+
+    Notes
+    -----
+    X may be a pandas, polars or pyarrow frame, a NumPy array, a list of rows or of dicts, a dict
+    of columns, or :class:`Records`, which say how columns are read (bins, levels). NaN, None and
+    NA are missing, and so is a level that the fit has not seen. ``score_samples`` and ``sample``
+    use the posterior mean where there is one; all methods about classes use ``pmf_``.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> domain = rj.Domain.of({name: ["yes", "no"] for name in "abcd"})
+    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4, domain)
+    >>> X = truth.sample(2000, random_state=0).to_frame("pandas")
+    >>> model = rj.JointPMF(rank=2, random_state=0).fit(X)
+    >>> model.pmf_.weights.round(1)
+    array([0.6, 0.4])
+    >>> model.predict(X[:3]).shape, model.predict_proba(X[:3]).shape
+    ((3,), (3, 2))
+    """
+
+    pmf_: LowRankPMF
+    rank_: int
+    result_: FitResult
+    n_samples_seen_: float
+    n_features_in_: int
+
+    def __init__(
+        self,
+        rank: int | Literal["auto"] = "auto",
+        solver: Any = "auto",
+        order: int | Literal["auto"] = "auto",
+        n_init: int = 5,
+        random_state: Any = None,
+        smooth: bool | Sequence[str] = False,
+    ) -> None:
+        self.rank = rank
+        self.solver = solver
+        self.order = order
+        self.n_init = n_init
+        self.random_state = random_state
+        self.smooth = smooth
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Estimate the joint of the columns.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns), Records or SparseRecords
+            Levels of discrete variables; values may be missing.
+        y : ignored
+            Present for API consistency.
+        sample_weight : array of shape (rows,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, solver="ml").fit([["a", 0], ["a", 1], ["b", 1]])
+        >>> model.pmf_.marginal("x1").round(2)
+        array([0.33, 0.67])
+        """
+        records = read(self, X, sample_weight, reset=True)
+        result = fit_joint(
+            records, self.rank, self.solver, self.n_init, self.random_state, self.order, self.smooth
+        )
+        return self._keep(result, float(weights_of(records).sum()))
+
+    @available_if(has_partial_fit)  # type: ignore[untyped-decorator]
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn from one more chunk of records, in bounded memory.
+
+        The first chunk fixes the domain: levels that occur later are missing. Where it may lack
+        some, pass it as ``Records.of(chunk, domain=...)``. Up to 64 MB of the latest records
+        are kept (as small integers, identical ones merged), and the model is refined on all of
+        them. While all records fit, the model is fitted afresh, and its rank chosen again with
+        ``rank="auto"``, whenever they have become four times as many, so that the result is close
+        to that of ``fit``. Of records that no longer fit, expected counts are kept, which slowly
+        fade. After ``fit``, learning continues from its model. A call that Ctrl-C ends can be
+        repeated.
+
+        ``result_.history`` has minus the mean log-probability of each chunk before it was
+        learned. Priors are those of ``solver="map"`` (none with ``"ml"``).
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+        >>> model = rj.JointPMF(rank=2, random_state=0)
+        >>> for chunk in truth.sample(5000, random_state=0).chunks(1000):
+        ...     model = model.partial_fit(chunk)
+        >>> model.n_samples_seen_, rj.metrics.tensor_error(truth, model.pmf_) < 0.1
+        (5000.0, True)
+        """
+        partial: PartialFit | None = getattr(self, "_partial", None)
+        first = partial is None and not hasattr(self, "pmf_")
+        chunk = read(self, X, sample_weight, reset=first)
+        if isinstance(chunk, SparseRecords):
+            chunk = chunk.to_records()
+        if not first and not bool((chunk.codes >= 0).any()):
+            return self
+        prior = self.solver != "ml"
+        if first:
+            partial = PartialFit(chunk.domain, prior)
+        elif partial is None:
+            partial = PartialFit.after(self.pmf_, self.n_samples_seen_, prior)
+        assert partial is not None
+        partial, result = partial.learn(InMemory.of(chunk), self._fit_chunks)
+        self._keep(result, partial.seen)
+        self._partial = partial
+        return self
+
+    def _fit_chunks(self, data: InMemory) -> Model:
+        """Fit a fresh model; questions that the records leave open are not warned of."""
+        solver = self.solver if self.solver in ("ml", "map") else "map"
+        request = Request(self.rank, solver, n_init=self.n_init)
+        with Progress() as report:
+            pmf = fit_data(data, request, Session(generator(self.random_state), report)).pmf
+        return Model.of(pmf.weights, pmf.factors)
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """Return the most probable hidden class of each row; 0 is the largest class.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a", "x"], ["b", "y"]] * 50
+        >>> model = rj.JointPMF(rank=2, random_state=0).fit(X)
+        >>> first, second = model.predict(X[:2])
+        >>> bool(first != second)
+        True
+        """
+        return np.asarray(np.argmax(self.predict_proba(X), axis=1))
+
+    def predict_proba(self, X: Any) -> Array:
+        """Return the posterior probability of each hidden class for each row.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a", "x"], ["b", "y"]] * 50
+        >>> rj.JointPMF(rank=2, random_state=0).fit(X).predict_proba(X[:2]).sum(axis=1)
+        array([1., 1.])
+        """
+        check_is_fitted(self)
+        return self.pmf_.classes(read(self, X, reset=False))
+
+    def score_samples(self, X: Any) -> Array:
+        """Return the log-probability of each row, missing cells summed out.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, solver="ml").fit([["a"], ["a"], ["b"], ["b"]])
+        >>> model.score_samples([["a"], [None]]).round(2)
+        array([-0.69,  0.  ])
+        """
+        check_is_fitted(self)
+        return self._predictive.log_prob(read(self, X, reset=False))
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Return the mean log-probability of the rows.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).score(X), 2)
+        -0.69
+        """
+        check_is_fitted(self)
+        records = read(self, X, sample_weight, reset=False)
+        return log_likelihood(self._predictive, records) / float(weights_of(records).sum())
+
+    def aic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return Akaike's criterion of ``pmf_`` on these rows; lower is better.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).aic(X), 2)
+        7.55
+        """
+        return self._criterion(X, sample_weight, lambda mass: 2.0)
+
+    def bic(self, X: Any, sample_weight: Any = None) -> float:
+        """Return the Bayesian information criterion of ``pmf_`` on these rows; lower is better.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = [["a"], ["a"], ["b"], ["b"]]
+        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).bic(X), 2)
+        6.93
+        """
+        return self._criterion(X, sample_weight, np.log)
+
+    def profiles(self, backend: Backend | None = None) -> Any:
+        """Return the probability of each level overall and within each class, as a frame.
+
+        Parameters
+        ----------
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            The library of the frame; by default the first of these that is installed.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, solver="ml").fit({"coin": ["head", "tail", "head", "tail"]})
+        >>> model.profiles("pandas")
+                        overall  class 0
+        variable level
+        coin     head       0.5      0.5
+                 tail       0.5      0.5
+        """
+        check_is_fitted(self)
+        return profile_frame(self.pmf_, backend)
+
+    def sample(self, n_samples: int = 1, random_state: Any = None) -> Records:
+        """Draw new records.
+
+        Parameters
+        ----------
+        n_samples : int
+            Number of records.
+        random_state : int, RandomState, Generator or None
+            Source of randomness; by default that of the estimator.
+
+        Returns
+        -------
+        Records
+            See :meth:`Records.to_frame`.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = rj.JointPMF(rank=1, random_state=0).fit({"coin": ["head", "tail"] * 20})
+        >>> len(model.sample(3))
+        3
+        """
+        check_is_fitted(self)
+        source = self.random_state if random_state is None else random_state
+        return self._predictive.sample(n_samples, random_state=generator(source))
+
+    @property
+    def _predictive(self) -> LowRankPMF:
+        """The model that scores rows: the posterior mean where there is one."""
+        posterior = self.result_.posterior
+        return self.pmf_ if posterior is None else posterior.mean
+
+    def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
+        """Price of the free parameters less twice the log-likelihood."""
+        check_is_fitted(self)
+        records = read(self, X, sample_weight, reset=False)
+        mass = float(weights_of(records).sum())
+        free = Layout(self.pmf_.domain.shape).parameters(self.rank_)
+        return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_, records))
+
+    def _keep(self, result: FitResult, mass: float) -> Self:
+        self.result_ = result
+        self.pmf_ = result.pmf
+        self.rank_ = result.pmf.rank
+        self.n_samples_seen_ = mass
+        self.__dict__.pop("_partial", None)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        return accept_mixed_columns(super().__sklearn_tags__())
+
+
+def fit_joint(
+    records: BaseRecords,
+    rank: int | Literal["auto"],
+    solver: Any,
+    n_init: int,
+    random_state: Any,
+    order: int | Literal["auto"] = "auto",
+    smooth: bool | Sequence[str] = False,
+) -> FitResult:
+    """Fit to the records, or to tables counted of them, as the solver asks."""
+    rng = generator(random_state)
+    if is_for_records(solver):
+        return estimate(records, rank, solver, smooth=smooth, n_init=n_init, random_state=rng)
+    if smooth is not False:
+        raise ValueError(
+            f"smooth={smooth!r} needs the records, which solver={solver!r} does not use: use "
+            "'auto', 'ml', 'map' or 'bayes', or smooth=False."
+        )
+    said = []
+    if rank == "auto":
+        selection = select(records, random_state=rng)
+        rank, said = selection.rank, [selection.words]
+    if order == "auto":
+        order, why = choose_order(records, rank)
+        said.append(why)
+    tables = count_filled(records, order)
+    result = factorize(tables, rank, solver, n_init=n_init, weighting="count", random_state=rng)
+    value = log_likelihood(result.pmf, records)
+    return replace(result, choice=" ".join(said), log_likelihood=value)
+
+
+def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
+    """Choose three variables a table, or four where the rank needs it and they would be filled.
+
+    Pairs never determine the hidden classes; larger tables say more about them but hold fewer
+    records in each cell.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> choose_order(rj.datasets.asia().sample(100, random_state=0), 2)[0]
+    3
+    """
+    shape = sorted(records.domain.shape)
+    if len(shape) < 4:
+        order = len(shape)
+        return order, f"Tables of all {order} variables." if order > 1 else "One table."
+    triples = count_filled(records, 3)
+    subtables = Subtables(make_problem(triples, "equal"))
+    carried = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
+    if rank <= carried:
+        return 3, f"Tables of three variables: they determine {carried} classes."
+    cells = float(np.prod(shape[-4:]))
+    sparse = isinstance(records, SparseRecords)
+    present = records.codes.size if sparse else int(np.sum(np.asarray(records.codes) >= 0))
+    observed = present / max(len(records) * len(shape), 1)
+    filled = float(weights_of(records).sum()) * observed**4 / cells
+    if filled < RECORDS_PER_CELL:
+        return 3, (
+            f"Tables of three variables, although they are only known to determine {carried} "
+            f"classes: those of four would have {filled:.2g} records a cell."
+        )
+    return 4, (
+        f"Tables of four variables: those of three are only known to determine {carried} "
+        f"classes, and these have {filled:.2g} records a cell."
+    )
+
+
+def count_filled(records: BaseRecords, order: int) -> Marginals:
+    """Count all tables of an order that some record fills; warn of the others."""
+    tables = Marginals.count(records, order=order)
+    there = np.asarray(tables.totals) > 0
+    if there.all():
+        return tables
+    remark(
+        f"{int((~there).sum()):,} of {len(there):,} tables of {order} variables have no record "
+        "that holds them all: they are left out."
+    )
+    kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
+    return Marginals.count(records, subsets=kept)
+
+
+def log_likelihood(pmf: LowRankPMF, records: BaseRecords) -> float:
+    """Sum the log-probabilities of records; those without weight do not count, even at -inf."""
+    weight = weights_of(records)
+    used = weight > 0
+    return float(pmf.log_prob(records)[used] @ weight[used])
 
 
 def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
-    """One row a level of a variable; one column for all records and one for each class.
+    """Return one row for each level; one column for all records and one for each class.
 
     Examples
     --------
@@ -57,494 +501,4 @@ def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
     # Columns of these have one type: labels of several variables meet as text.
     columns = {"variable": names, "level": [str(level) for level in levels]}
     columns |= dict(zip(titles, map(list, zip(*shares, strict=True)), strict=True))
-    if backend == "polars":
-        import polars
-
-        return polars.DataFrame(columns)
-    import pyarrow
-
-    return pyarrow.table(columns)
-
-
-Array = NDArray[np.float64]
-
-
-class Judgements:
-    """Methods of an estimator with ``pmf_`` and ``result_``; those of a latent class model.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> issubclass(rj.JointPMF, Judgements)
-    True
-    """
-
-    pmf_: LowRankPMF
-    rank_: int
-    result_: FitResult
-    random_state: Any
-
-    def predict(self, X: Any) -> NDArray[np.intp]:
-        """The most probable hidden class of each row, 0 being the largest class.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> X = [["a", "x"], ["b", "y"]] * 50
-        >>> model = rj.JointPMF(rank=2, random_state=0).fit(X)
-        >>> first, second = model.predict(X[:2])
-        >>> bool(first != second)
-        True
-        """
-        return np.asarray(np.argmax(self.predict_proba(X), axis=1))
-
-    def predict_proba(self, X: Any) -> Array:
-        """Posterior probability of each hidden class for each row.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> X = [["a", "x"], ["b", "y"]] * 50
-        >>> rj.JointPMF(rank=2, random_state=0).fit(X).predict_proba(X[:2]).sum(axis=1)
-        array([1., 1.])
-        """
-        check_is_fitted(self)
-        return self.pmf_.classes(read(self, X, reset=False))
-
-    def score_samples(self, X: Any) -> Array:
-        """Log-probability of each row, missing cells summed out.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> model = rj.JointPMF(rank=1, solver="ml").fit([["a"], ["a"], ["b"], ["b"]])
-        >>> model.score_samples([["a"], [None]]).round(2)
-        array([-0.69,  0.  ])
-        """
-        check_is_fitted(self)
-        return self._predictive.log_prob(read(self, X, reset=False))
-
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Mean log-probability of the rows.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> X = [["a"], ["a"], ["b"], ["b"]]
-        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).score(X), 2)
-        -0.69
-        """
-        check_is_fitted(self)
-        records = read(self, X, sample_weight, reset=False)
-        return mean(self._predictive.log_prob(records), records)
-
-    def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Akaike's criterion of ``pmf_`` on these rows; the lower the better.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> X = [["a"], ["a"], ["b"], ["b"]]
-        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).aic(X), 2)
-        7.55
-        """
-        return self._penalised(X, sample_weight, lambda mass: 2.0)
-
-    def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Bayesian information criterion of ``pmf_`` on these rows; the lower the better.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> X = [["a"], ["a"], ["b"], ["b"]]
-        >>> round(rj.JointPMF(rank=1, solver="ml").fit(X).bic(X), 2)
-        6.93
-        """
-        return self._penalised(X, sample_weight, np.log)
-
-    def profiles(self, backend: Backend | None = None) -> Any:
-        """Probability of each level overall and within each class, as a frame.
-
-        Parameters
-        ----------
-        backend : {"pandas", "polars", "pyarrow"}, optional
-            By default the first of them that is installed.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> model = rj.JointPMF(rank=1, solver="ml").fit({"coin": ["head", "tail", "head", "tail"]})
-        >>> model.profiles("pandas")
-                        overall  class 0
-        variable level
-        coin     head       0.5      0.5
-                 tail       0.5      0.5
-        """
-        check_is_fitted(self)
-        return profile_frame(self.pmf_, backend)
-
-    def sample(self, n_samples: int = 1, random_state: Any = None) -> Records:
-        """Draw new records.
-
-        Parameters
-        ----------
-        n_samples : int
-            How many.
-        random_state : int, RandomState, Generator or None
-            By default that of the estimator.
-
-        Returns
-        -------
-        Records
-            ``to_frame`` makes a frame of them.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> model = rj.JointPMF(rank=1, random_state=0).fit({"coin": ["head", "tail"] * 20})
-        >>> len(model.sample(3))
-        3
-        """
-        check_is_fitted(self)
-        source = self.random_state if random_state is None else random_state
-        return self._predictive.sample(n_samples, random_state=generator(source))
-
-    @property
-    def _predictive(self) -> LowRankPMF:
-        """What rows are judged by: the posterior mean where there is one."""
-        posterior = self.result_.posterior
-        return self.pmf_ if posterior is None else posterior.mean
-
-    def _penalised(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
-        check_is_fitted(self)
-        records = read(self, X, sample_weight, reset=False)
-        mass = float(weights_of(records).sum())
-        free = self.rank_ * (sum(self.pmf_.domain.shape) - len(self.pmf_.domain) + 1) - 1
-        fitted = mean(self.pmf_.log_prob(records), records) * mass
-        return float(price(mass) * free - 2.0 * fitted)
-
-
-def mean(values: Array, records: BaseRecords) -> float:
-    """Weighted mean over records; those without weight do not count, even at -inf."""
-    weight = weights_of(records)
-    used = weight > 0
-    return float(np.average(values[used], weights=weight[used]))
-
-
-#: Records per cell from which tables of four variables are filled well enough to be used.
-FILLED = 5.0
-
-
-def fit_tables(
-    records: BaseRecords,
-    rank: int | Literal["auto"],
-    solver: Any,
-    order: int | Literal["auto"],
-    n_init: int,
-    rng: np.random.Generator,
-) -> FitResult:
-    """Count tables and factor them; what was chosen and why is in ``choice``."""
-    said = []
-    if rank == "auto":
-        selection = ranks.select(records, random_state=rng)
-        rank, said = selection.rank, [selection.words]
-    if order == "auto":
-        order, why = choose_order(records, rank)
-        said.append(why)
-    tables = count_filled(records, order)
-    result = factorize(tables, rank, solver, n_init=n_init, weighting="count", random_state=rng)
-    return replace(result, choice=" ".join(said), log_likelihood=log_likelihood(records, result))
-
-
-def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
-    """Three variables a table, four where the rank needs it and the tables would be filled.
-
-    Pairs never determine the hidden classes; larger tables say more of them but hold fewer
-    records in each cell.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> choose_order(rj.datasets.asia().sample(100, random_state=0), 2)[0]
-    3
-    """
-    shape = sorted(records.domain.shape)
-    if len(shape) < 4:
-        order = len(shape)
-        return order, f"Tables of all {order} variables." if order > 1 else "One table."
-    triples = count_filled(records, 3)
-    subtables = Subtables(make_problem(triples, "equal"))
-    carried = max(subtables.largest_rank(pairs=pairs) for pairs in (False, True))
-    if rank <= carried:
-        return 3, f"Tables of three variables: they determine {carried} classes."
-    cells = float(np.prod(shape[-4:]))
-    filled = mean_weight(records) * observed_share(records) ** 4 * len(records) / cells
-    if filled < FILLED:
-        return 3, (
-            f"Tables of three variables, although they are only known to determine {carried} "
-            f"classes: those of four would have {filled:.2g} records a cell."
-        )
-    return 4, (
-        f"Tables of four variables: those of three are only known to determine {carried} "
-        f"classes, and these have {filled:.2g} records a cell."
-    )
-
-
-def observed_share(records: BaseRecords) -> float:
-    """Cells that are observed, out of all."""
-    if isinstance(records, SparseRecords):
-        return records.codes.size / max(len(records) * len(records.domain), 1)
-    return float((records.codes >= 0).mean())
-
-
-def mean_weight(records: BaseRecords) -> float:
-    """Average weight of a record."""
-    weight = records.sample_weight
-    return 1.0 if weight is None else float(weight.mean())
-
-
-def count_filled(records: BaseRecords, order: int) -> Marginals:
-    """All tables of an order, but for those that no record fills; these are said."""
-    tables = Marginals.count(records, order=order)
-    there = np.asarray(tables.totals) > 0
-    if there.all():
-        return tables
-    remark(
-        f"{int((~there).sum()):,} of {len(there):,} tables of {order} variables have no record "
-        "that holds them all: they are left out."
-    )
-    kept = [subset for subset, full in zip(tables.subsets, there, strict=True) if full]
-    return Marginals.count(records, subsets=kept)
-
-
-def log_likelihood(records: BaseRecords, result: FitResult) -> float:
-    """Log-likelihood of the records under the model found."""
-    logs = result.pmf.log_prob(records)
-    weight = records.sample_weight
-    return float(logs.sum() if weight is None else logs[weight > 0] @ weight[weight > 0])
-
-
-def from_records(solver: Any) -> bool:
-    """Whether a solver learns from records and not from tables of them."""
-    if isinstance(solver, str):
-        return solver in ("auto", "ml", "map", "bayes")
-    return isinstance(solver, Em | Bayes)
-
-
-def learns_from_records(estimator: Any) -> bool:
-    """Whether there is a ``partial_fit``; says what to do where there is none."""
-    if not from_records(estimator.solver):
-        raise AttributeError(
-            f"partial_fit learns from records, which solver={estimator.solver!r} does not: take "
-            "'auto', 'ml' or 'map'; or count the chunks by rj.Marginals.count, which adds them "
-            "up, and factorize those."
-        )
-    return True
-
-
-class JointPMF(Judgements, DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Joint probability of all columns: a latent class model as a scikit-learn estimator.
-
-    Parameters
-    ----------
-    rank : int or "auto"
-        Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
-    solver : str or solver object
-        From the records: ``"ml"``, ``"map"``, ``"bayes"``, or ``"auto"``, which takes one of
-        them (see :func:`rejoint.estimate`). From tables counted of them: ``"algebraic"``,
-        ``"admm"``, ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`).
-    order : int or "auto"
-        Variables in each table, where the solver works on tables: by default three, four if
-        the rank needs it and the records fill them.
-    n_init : int
-        Starts.
-    random_state : int, RandomState, Generator or None
-        Source of randomness.
-    smooth : bool or list of names
-        Ordinal or binned columns whose neighbouring levels are to inform each other; True for
-        all of them. With solvers that work on records, in ``fit``.
-
-    Attributes
-    ----------
-    pmf_ : LowRankPMF
-        One model of rank ``rank_``, whose classes mean something: largest first.
-    rank_ : int
-        Its number of classes; those that came to nothing are dropped.
-    result_ : FitResult
-        How it came about: ``stop``, ``choice``, ``history``, and ``posterior`` with
-        ``solver="bayes"``.
-    n_samples_seen_ : float
-        Weight of the records learnt from.
-    n_features_in_ : int
-        Number of columns.
-    feature_names_in_ : array of str
-        Their names, where they have any.
-
-    See Also
-    --------
-    rejoint.estimate : The same as a function.
-
-    Notes
-    -----
-    X may be a pandas, polars or pyarrow frame, a NumPy array, a list of rows or of dicts, a dict
-    of columns, or :class:`Records`, which say how columns are to be read (bins, levels). NaN,
-    None and NA are missing, and so is, later on, a level that the fit has not seen.
-    ``score_samples`` and ``sample`` use the posterior mean where there is one, everything
-    about classes uses ``pmf_``.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> domain = rj.Domain.of({name: ["yes", "no"] for name in "abcd"})
-    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4, domain)
-    >>> X = truth.sample(2000, random_state=0).to_frame("pandas")
-    >>> model = rj.JointPMF(rank=2, random_state=0).fit(X)
-    >>> model.pmf_.weights.round(1)
-    array([0.6, 0.4])
-    >>> model.predict(X[:3]).shape, model.predict_proba(X[:3]).shape
-    ((3,), (3, 2))
-    """
-
-    n_samples_seen_: float
-    n_features_in_: int
-
-    def __init__(
-        self,
-        rank: int | Literal["auto"] = "auto",
-        solver: Any = "auto",
-        order: int | Literal["auto"] = "auto",
-        n_init: int = 5,
-        random_state: Any = None,
-        smooth: bool | Sequence[str] = False,
-    ) -> None:
-        self.rank = rank
-        self.solver = solver
-        self.order = order
-        self.n_init = n_init
-        self.random_state = random_state
-        self.smooth = smooth
-
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Estimate the joint of the columns.
-
-        Parameters
-        ----------
-        X : table of shape (rows, columns), Records or SparseRecords
-            Levels of discrete variables; may have holes.
-        y : ignored
-            There by convention.
-        sample_weight : array of shape (rows,), optional
-            How many times each row counts.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> model = rj.JointPMF(rank=1, solver="ml").fit([["a", 0], ["a", 1], ["b", 1]])
-        >>> model.pmf_.marginal("x1").round(2)
-        array([0.33, 0.67])
-        """
-        records = read(self, X, sample_weight, reset=True)
-        return self._keep(self._fit_records(records), float(weights_of(records).sum()))
-
-    @available_if(learns_from_records)  # type: ignore[untyped-decorator]
-    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from one more chunk of records, in bounded memory.
-
-        The first chunk fixes the domain: levels that come later are missing. Where it may lack
-        some, pass it as ``Records.of(chunk, domain=...)``. Up to 64 MB of the latest records
-        are held (as small integers, identical ones merged) and refined upon together; while
-        all fit, the model is fitted afresh, and its rank chosen anew with ``rank="auto"``,
-        whenever the records have become four times as many, so that it ends near what ``fit``
-        gives. Of records that had to go, expected counts stay, which slowly fade. After
-        ``fit``, learning goes on from its model.
-
-        ``result_.history`` has minus the mean log-probability of each chunk before it was
-        learnt. Priors are as with ``solver="map"`` (none with ``"ml"``).
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for :meth:`fit`.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
-        >>> model = rj.JointPMF(rank=2, random_state=0)
-        >>> for chunk in truth.sample(5000, random_state=0).chunks(1000):
-        ...     model = model.partial_fit(chunk)
-        >>> model.n_samples_seen_, rj.metrics.tensor_error(truth, model.pmf_) < 0.1
-        (5000.0, True)
-        """
-        stream: Stream | None = getattr(self, "_stream", None)
-        first = stream is None and not hasattr(self, "pmf_")
-        chunk = read(self, X, sample_weight, reset=first)
-        if isinstance(chunk, SparseRecords):
-            chunk = chunk.to_records()  # as they are held
-        if stream is None:
-            prior = self.solver != "ml"
-            if first:
-                stream = Stream(chunk.domain, prior=prior)
-            else:
-                stream = Stream.after(self.pmf_, self.n_samples_seen_, prior=prior)
-        if not bool((chunk.codes >= 0).any()) and not first:
-            return self  # nothing in it
-        pmf = stream.learn(chunk, self._fit_chunk).sorted()
-        result = FitResult(
-            pmf=pmf,
-            stop=stream.words(),
-            history=tuple(stream.history),
-            error=float("nan"),
-            residual=float("nan"),
-            starts=(),
-            misfits={},
-        )
-        self._keep(result, stream.seen)
-        self._stream = stream
-        return self
-
-    def _fit_records(self, records: BaseRecords) -> FitResult:
-        rng = generator(self.random_state)
-        if from_records(self.solver):
-            return estimate(
-                records,
-                self.rank,
-                self.solver,
-                smooth=self.smooth,
-                n_init=self.n_init,
-                random_state=rng,
-            )
-        if self.smooth is not False:
-            raise ValueError(
-                f"smooth={self.smooth!r} needs the records, which solver={self.solver!r} does not "
-                "use: take 'auto', 'ml', 'map' or 'bayes', or smooth=False."
-            )
-        return fit_tables(records, self.rank, self.solver, self.order, self.n_init, rng)
-
-    def _fit_chunk(self, records: Records) -> LowRankPMF:
-        solver = self.solver if self.solver in ("ml", "map") else "map"
-        rng = generator(self.random_state)
-        return estimate_quietly(records, self.rank, solver, self.n_init, rng).pmf
-
-    def _keep(self, result: FitResult, mass: float) -> Self:
-        self.result_ = result
-        self.pmf_ = result.pmf
-        self.rank_ = result.pmf.rank
-        self.n_samples_seen_ = mass
-        self.__dict__.pop("_stream", None)
-        return self
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
-        return tags
+    return nw.from_dict(columns, backend=backend).to_native()

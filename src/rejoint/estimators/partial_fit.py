@@ -1,201 +1,180 @@
-"""Learning from one chunk of records after another, in bounded memory.
+"""Learn from one chunk of records after another, in bounded memory.
 
-Codes are small, so that the latest records are held as long as they fit into a budget, and the
-model is refined on all of them: afresh when they have become four times as many, by some EM
-steps from where it is when they have grown by a third, and by one pass over the new chunk
-otherwise (incremental EM). So the work for a record is bounded, and so long as the records fit,
-the result is nearly that of a fit to all at once. When they do not fit any more they are let
-go; what stays of them is their expected counts of classes and levels, which act on later
-fits as a prior does and fade as those counts, made with older models, become stale.
+The latest records are kept as small integers while they fit into a budget, and the model is
+refined on all of them: fitted afresh when they have become four times as many, improved by some
+EM steps when they have grown by a third, and updated by one pass over the new chunk otherwise
+(incremental EM). The work for a record is therefore bounded, and while all records fit, the result
+is nearly that of a fit to all at once. When they no longer fit they are dropped. Their expected
+counts of classes and levels remain, which act on later fits as a prior does and fade as they become
+stale, because older models made them.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import Array, RecordProblem, normalise
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em, rescale
-from rejoint.estimation.priors import first_strengths
+from rejoint.estimation.priors import first_concentrations
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.records import Records
+from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
-from rejoint.solver.solver import Limits, Record
+from rejoint.solver.solver import Limits, Record, Run, Stop
 
-#: Bytes of codes and weights that are held.
-BUDGET = 64_000_000
+#: Bytes of codes and weights that are kept.
+BUDGET_BYTES = 64_000_000
 
-#: Growth of the records held that calls for a fresh fit, and for a warm one.
-FRESH, WARM = 4.0, 4.0 / 3.0
+#: Growth of the records kept that calls for a fresh fit, and for some EM steps.
+FRESH_GROWTH, WARM_GROWTH = 4.0, 4.0 / 3.0
 
-#: How much faster than the mean of all records let go their counts forget the older ones.
-FORGET = 3.0
+#: How much faster than a plain mean the counts of dropped records forget the older ones.
+FORGETTING = 3.0
 
-#: A warm fit stops when it gains less than this share of the log-likelihood over some steps.
-LIMITS = Limits(max_steps=40, progress=1e-7, window=5, exact=-1.0)
-
-Fit = Callable[[Records], LowRankPMF]
+#: EM steps stop when they gain less than this share of the log-likelihood over some steps.
+WARM_LIMITS = Limits(max_steps=40, progress=1e-7, window=5, exact=-1.0)
 
 
 @dataclass(frozen=True)
 class PseudoCounts:
     """A prior that differs from class to class: counts of classes above those of levels."""
 
-    stacked: Array  # (1 + L, F)
+    stacked: FloatArray  # (1 + L, F)
 
 
 @dataclass
-class Stream:
-    """What is known of the chunks so far.
+class PartialFit:
+    """The model so far, and what is kept of the chunks that it learned from.
 
     Parameters
     ----------
     domain : Domain
-        Fixed from the start.
+        Fixed by the first chunk.
     prior : bool
-        Whether factor columns lean to the variables' own shares, as with ``solver="map"``.
+        Whether factor columns are pulled to the variables' own shares, as with ``solver="map"``.
     budget : int
-        Bytes of records to hold.
+        Bytes of records to keep.
     """
 
     domain: Domain
     prior: bool = True
-    budget: int = BUDGET
-    model: LowRankPMF | None = None
-    held: list[Records] = field(default_factory=list)
-    held_counts: Array | None = None  # expected counts of the records held, (1 + L, F)
-    gone_counts: Array | float = 0.0  # of those let go, faded
-    level_totals: Array | float = 0.5  # of all records, half a record added to each level
-    held_mass: float = 0.0  # weight of the records held
-    gone_mass: float = 0.0  # weight of those let go
-    fresh_at: float = 0.0
-    warm_at: float = 0.0
+    budget: int = BUDGET_BYTES
+    model: Model | None = None
+    kept: list[InMemory] = field(default_factory=list)
+    kept_mass: float = 0.0
+    kept_counts: FloatArray | None = None  # expected counts, (1 + L, F)
+    dropped_mass: float = 0.0
+    dropped_counts: FloatArray | float = 0.0  # expected counts, faded
+    level_totals: FloatArray | float = 0.5  # of all records, half a record added to each level
+    fresh_at: float = 0.0  # mass of the records kept at the last fresh fit
+    warm_at: float = 0.0  # and when EM steps were last taken on all of them
     history: list[Record] = field(default_factory=list)
 
     @classmethod
-    def after(cls, pmf: LowRankPMF, mass: float, *, prior: bool) -> "Stream":
-        """A stream that goes on from a model fitted to ``mass`` records, which are not there."""
-        counts = mass * np.vstack([pmf.weights, np.vstack(pmf.factors) * pmf.weights])
-        totals = counts[1:].sum(axis=1) + 0.5
-        stream = cls(pmf.domain, prior, model=pmf, gone_counts=counts, level_totals=totals)
-        stream.gone_mass = mass
-        return stream
+    def after(cls, pmf: LowRankPMF, mass: float, prior: bool) -> "PartialFit":
+        """Continue from a model of ``mass`` records that are not at hand."""
+        model = Model.of(pmf.weights, pmf.factors)
+        counts = mass * np.vstack([model.weights, model.factors * model.weights])
+        found = cls(pmf.domain, prior, model=model, dropped_mass=mass, dropped_counts=counts)
+        return replace(found, level_totals=counts[1:].sum(axis=1) + 0.5)
 
     @property
     def seen(self) -> float:
         """Weight of all records so far."""
-        return self.gone_mass + self.held_mass
+        return self.dropped_mass + self.kept_mass
 
-    def words(self) -> str:
-        """How much was learnt from, and how much of it is at hand."""
-        chunks = len(self.history) + (0 if self.gone_mass and not self.fresh_at else 1)
-        text = f"Learnt from {self.seen:,.0f} records in {chunks:,} chunks"
-        if self.gone_mass:
-            return f"{text}; of {self.gone_mass:,.0f} that are not held, expected counts are left."
-        return f"{text}, all of which are held."
+    def learn(
+        self, chunk: InMemory, fit: Callable[[InMemory], Model]
+    ) -> tuple["PartialFit", FitResult]:
+        """Return what is known after one more chunk; ``fit`` makes a fresh model of some records.
 
-    def learn(self, chunk: Records, fit: Fit) -> LowRankPMF:
-        """Take in one more chunk; ``fit`` makes a fresh model of some records."""
-        problem = RecordProblem.of(chunk)
-        self.level_totals = self.level_totals + problem.level_totals
+        The object itself is unchanged, so that an interrupted call can be repeated.
+        """
+        after = replace(self, kept=[*self.kept], history=[*self.history])
+        model = after._learn(chunk, fit)
+        pmf = chunk.to_pmf(model.sorted())
+        nothing = float("nan")
+        chunks = Run(model, nothing, nothing, nothing, Stop.STEPS, tuple(after.history))
+        return after, replace(FitResult.of(pmf, [chunks], ""), stop=after._describe(), starts=())
+
+    def drop(self) -> None:
+        """Keep no more of the records than their expected counts."""
+        assert self.model is not None
+        share = self._count(self.kept) / self.kept_mass
+        if self.dropped_mass:
+            fade = min(1.0, FORGETTING * self.kept_mass / self.seen)
+            share = (1.0 - fade) * self.dropped_counts / self.dropped_mass + fade * share
+        self.dropped_counts, self.dropped_mass = share * self.seen, self.seen
+        self.kept, self.kept_mass, self.kept_counts, self.warm_at = [], 0.0, None, 0.0
+
+    def _learn(self, chunk: InMemory, fit: Callable[[InMemory], Model]) -> Model:
+        self.level_totals = self.level_totals + chunk.level_totals
         if self.model is not None:
-            self.note(problem)
-        if self.held and sum(map(size_of, [*self.held, chunk])) > self.budget:
-            self.let_go()
-        self.held.append(chunk)
-        self.held_mass += problem.total
-        if not self.gone_mass and self.held_mass >= FRESH * self.fresh_at:
-            self.gather()
-            self.model = fit(self.held[0])
-            self.fresh_at = self.warm_at = self.held_mass
-            self.held_counts = None
-        elif self.held_mass >= WARM * self.warm_at:
-            self.gather()
-            self.refine()
-            self.warm_at = self.held_mass
+            loss = -chunk.expect(self.model).log_likelihood / chunk.total  # before it is learned
+            step = len(self.history) + 1
+            self.history.append(Record(0, "chunk", step, loss, float("nan"), float("nan")))
+        size = sum(part.codes.nbytes + part.weight.nbytes for part in [*self.kept, chunk])
+        if self.kept and size > self.budget:
+            self.drop()
+        self.kept.append(chunk)
+        self.kept_mass += chunk.total
+        if not self.dropped_mass and self.kept_mass >= FRESH_GROWTH * self.fresh_at:
+            self.model, self.kept_counts = fit(self._gather()), None
+            self.fresh_at = self.warm_at = self.kept_mass
+        elif self.kept_mass >= WARM_GROWTH * self.warm_at:
+            self._refine(self._gather())
+            self.warm_at = self.kept_mass
         else:
-            self.absorb(problem)
+            self._absorb(chunk)
         assert self.model is not None
         return self.model
 
-    def note(self, problem: RecordProblem) -> None:
-        """Write down how well the chunk was foreseen, before learning from it."""
-        assert self.model is not None
-        found = problem.expect(*parameters(self.model)).log_likelihood
-        step = len(self.history) + 1
-        self.history.append(Record(0, "chunk", step, -found / problem.total, np.nan, np.nan))
+    def _gather(self) -> InMemory:
+        """Join the chunks kept, identical records merged."""
+        codes = np.concatenate([part.codes for part in self.kept])
+        weight = np.concatenate([part.weight for part in self.kept])
+        self.kept = [InMemory.of(Records(self.domain, codes, weight))]
+        return self.kept[0]
 
-    def gather(self) -> None:
-        """Make one of the parts held, identical records merged."""
-        codes = np.concatenate([part.codes for part in self.held])
-        weight = np.concatenate([weights_of(part) for part in self.held])
-        self.held = [Records(self.domain, codes, weight).merged()]
-
-    def refine(self) -> None:
-        """Take EM steps on all that is held, from the model as it is."""
+    def _refine(self, data: InMemory) -> None:
+        """Take EM steps on all records kept, from the model so far."""
         assert self.model is not None
-        problem = RecordProblem.of(self.held[0])
-        extra = PseudoCounts(self.extra(problem))
-        solver = Em(extra, limits=LIMITS)  # type: ignore[arg-type]  # stacked is all it needs
-        done = run(solver, problem, *parameters(self.model))
-        self.held_counts = problem.expect(done.weights, done.factors).stacked
-        self.model = as_pmf(problem, done.weights, done.factors)
+        prior = PseudoCounts(self._pseudo_counts(data, self.model.rank))
+        solver = Em(prior, limits=WARM_LIMITS)  # type: ignore[arg-type]  # it needs stacked only
+        self.model = run(solver, data, self.model).model
+        self.kept_counts = data.expect(self.model).counts
 
-    def absorb(self, problem: RecordProblem) -> None:
-        """One pass over the new records; the counts of the others stay as they were made."""
+    def _absorb(self, chunk: InMemory) -> None:
+        """Make one pass over the new records; the counts of the others stay as they are."""
         assert self.model is not None
-        if self.held_counts is None:  # after a fresh fit
-            self.held_counts = count(self.held[:-1], self.model)
-        self.held_counts = self.held_counts + problem.expect(*parameters(self.model)).stacked
-        found = rescale(problem, self.held_counts + self.extra(problem))
-        self.model = as_pmf(problem, found[0], found[1:])
+        if self.kept_counts is None:  # after a fresh fit
+            self.kept_counts = self._count(self.kept[:-1])
+        self.kept_counts = self.kept_counts + chunk.expect(self.model).counts
+        counts = self.kept_counts + self._pseudo_counts(chunk, self.model.rank)
+        self.model = rescale(chunk.layout, counts)
 
-    def let_go(self) -> None:
-        """Keep the counts of what is held, and no more."""
+    def _count(self, parts: list[InMemory]) -> FloatArray:
+        """Sum expected counts of classes and levels over some chunks, (1 + L, F)."""
         assert self.model is not None
-        share = count(self.held, self.model) / self.held_mass
-        total = self.gone_mass + self.held_mass
-        if self.gone_mass:
-            fade = min(1.0, FORGET * self.held_mass / total)
-            share = (1.0 - fade) * self.gone_counts / self.gone_mass + fade * share
-        self.gone_counts, self.gone_mass = share * total, total
-        self.held, self.held_mass, self.held_counts, self.warm_at = [], 0.0, None, 0.0
+        model = self.model
+        return np.asarray(np.sum([part.expect(model).counts for part in parts], axis=0))
 
-    def extra(self, problem: RecordProblem) -> Array:
-        """What is added to the counts of the records held: those let go, and the prior's."""
-        assert self.model is not None
-        found = np.zeros((1 + sum(self.domain.shape), self.model.rank)) + self.gone_counts
+    def _pseudo_counts(self, data: InMemory, rank: int) -> FloatArray:
+        """Counts to add to those of the records kept: of dropped records, and of the prior."""
+        layout = data.layout
+        found = np.zeros((1 + layout.size, rank)) + self.dropped_counts
         if self.prior:
-            totals = np.asarray(self.level_totals)[:, None]
-            strength = np.repeat(first_strengths(problem), problem.levels)[:, None]
-            found[1:] += strength * normalise(problem, totals)
+            center = layout.normalize(np.asarray(self.level_totals))
+            found[1:] += (layout.expand(first_concentrations(data)) * center)[:, None]
         return found
 
-
-def count(parts: list[Records], model: LowRankPMF) -> Array:
-    """Expected counts of classes and levels, (1 + L, F)."""
-    found = [RecordProblem.of(part).expect(*parameters(model)).stacked for part in parts]
-    return np.asarray(np.sum(found, axis=0))
-
-
-def parameters(pmf: LowRankPMF) -> tuple[Array, Array]:
-    """Weights and stacked factors."""
-    return np.array(pmf.weights), np.vstack(pmf.factors)
-
-
-def as_pmf(problem: RecordProblem, weights: Array, factors: Array) -> LowRankPMF:
-    """A model with its labels."""
-    parts = [factors[problem.rows(n)] for n in range(len(problem.levels))]
-    return LowRankPMF(weights, parts, problem.domain)
-
-
-def weights_of(records: BaseRecords) -> Array:
-    """The weight of each record."""
-    weight = records.sample_weight
-    return np.ones(len(records)) if weight is None else weight
-
-
-def size_of(records: Records) -> int:
-    """Bytes of codes and weights."""
-    return records.codes.nbytes + 8 * len(records)
+    def _describe(self) -> str:
+        """How many records were learned from, and how many are kept."""
+        chunks = len(self.history) + (0 if self.dropped_mass and not self.fresh_at else 1)
+        text = f"Learned from {self.seen:,.0f} records in {chunks:,} chunks"
+        if not self.dropped_mass:
+            return f"{text}, all of which are kept."
+        return f"{text}; of {self.dropped_mass:,.0f} only expected counts are kept."

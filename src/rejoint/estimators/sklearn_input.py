@@ -1,4 +1,4 @@
-"""X as users of scikit-learn pass it, read into records; its columns checked as they expect."""
+"""Read X as users of scikit-learn pass it into records, with columns checked by its rules."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,38 +10,47 @@ from sklearn.utils.validation import validate_data
 
 from rejoint.domain.domain import Domain
 from rejoint.records.frames import refuse_non_table, take_apart
-from rejoint.records.records import Records, as_part_weight
+from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
 
 
-def read(
-    estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool
-) -> Records | SparseRecords:
-    """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``.
-
-    Columns of arrays and frames are checked against the fit by scikit-learn's rules. Records,
-    dicts of columns and lists of dicts go by name instead: what they lack is missing.
-    """
-    domain = None if reset else estimator.pmf_.domain
-    if isinstance(X, SparseRecords) or by_name(X):
-        records = as_records(X, domain=domain, sample_weight=sample_weight)
-        if reset:
-            estimator.n_features_in_ = len(records.names)
-            estimator.feature_names_in_ = np.array(records.names, dtype=object)
-        return records
-    if not is_frame(X):
-        X = checked_array(X)
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    if domain is not None and not hasattr(estimator, "feature_names_in_"):
-        X = renamed(X, domain)
+def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> BaseRecords:
+    """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``."""
     if reset:
-        X, sample_weight = without_idle(X, sample_weight)
-    return Records.of(X, domain=domain, sample_weight=sample_weight)
+        X = check_columns(estimator, X, reset=True)
+        if not has_own_names(X):
+            X, sample_weight = drop_weightless(X, sample_weight)
+        return as_records(X, sample_weight=sample_weight)
+    domain = estimator.pmf_.domain
+    X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
+    return as_records(X, domain=domain, sample_weight=sample_weight)
 
 
-def by_name(X: Any) -> bool:
+def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
+    """Return X once its columns are noted (``reset``) or checked against the fit.
+
+    Columns of arrays and frames go by scikit-learn's rules. Records, dicts of columns and lists of
+    dicts go by name instead: a column that they lack is missing.
+    """
+    if has_own_names(X):
+        if reset:
+            is_records = isinstance(X, Records | SparseRecords)
+            names = X.names if is_records else take_apart(X).names or ()
+            estimator.n_features_in_ = len(names)
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        return X
+    if not is_frame(X):
+        refuse_non_table(X)
+        array = check_array(X, dtype=None, ensure_all_finite=False)
+        # A list of rows keeps its own cells: as an array, numbers among text would become text.
+        X = X if isinstance(X, list | tuple) else array
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
+
+
+def has_own_names(X: Any) -> bool:
     """Whether X has names that scikit-learn does not look at."""
-    if isinstance(X, Records | Mapping):
+    if isinstance(X, Records | SparseRecords | Mapping):
         return not hasattr(X, "toarray")  # a sparse matrix may be a mapping, too
     return isinstance(X, list | tuple) and len(X) > 0 and isinstance(X[0], Mapping)
 
@@ -51,36 +60,29 @@ def is_frame(X: Any) -> bool:
     return hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__")
 
 
-def checked_array(X: Any) -> Any:
-    """An array as it is; refused in scikit-learn's words if it cannot be one of records."""
-    refuse_non_table(X)
-    array = check_array(X, dtype=None, ensure_all_finite=False)
-    # A list of rows keeps its own cells: as an array, numbers among text would become text.
-    return X if isinstance(X, list | tuple) else array
-
-
-def renamed(X: Any, domain: Domain) -> Any:
-    """Columns by position, where the fit saw no names."""
-    if not is_frame(X):
+def name_by_position(estimator: Any, X: Any, domain: Domain) -> Any:
+    """Name the columns of a frame by position, where the fit saw no names."""
+    if not is_frame(X) or hasattr(estimator, "feature_names_in_"):
         return X
     return dict(zip(domain.names, take_apart(X).columns, strict=True))
 
 
-def without_idle(X: Any, sample_weight: Any) -> tuple[Any, Any]:
-    """Without the rows of weight zero, so that levels which only they have are none."""
+def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
+    """Drop the rows of weight zero, so that levels which occur in these alone are not read."""
     if sample_weight is None:
-        return X, sample_weight
-    weight = as_part_weight(sample_weight, len(X))
+        return X, None
+    frame = take_apart(X)
+    weight = as_part_weight(sample_weight, frame.rows)
     rows = np.flatnonzero(weight)
-    if len(rows) in (0, len(weight)):  # none at all is refused later on
+    if len(rows) in (0, len(weight)):  # reading refuses records without any weight
         return X, weight
-    names, columns, _ = take_apart(X)
-    kept = [take_rows(column, rows) for column in columns]
-    return dict(zip(names or (f"x{n}" for n in range(len(kept))), kept, strict=True)), weight[rows]
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+    columns = [take_rows(column, rows) for column in frame.columns]
+    return dict(zip(names, columns, strict=True)), weight[rows]
 
 
 def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
-    """Some cells of a column of any library."""
+    """Take some values of a column of any library."""
     if hasattr(column, "iloc"):
         return column.iloc[rows]
     for take in ("take", "gather"):  # NumPy and Arrow; polars
@@ -90,7 +92,21 @@ def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
 
 
 def generator(random_state: Any) -> np.random.Generator:
-    """A generator from anything that scikit-learn takes as a random state."""
+    """Return a generator from anything that scikit-learn takes as a random state."""
     if isinstance(random_state, np.random.RandomState):
         return np.random.default_rng(int(random_state.randint(2**31)))
     return np.random.default_rng(random_state)
+
+
+def accept_mixed_columns(tags: Any) -> Any:
+    """Tell scikit-learn that columns may hold text and categories, and miss values."""
+    tags.input_tags.categorical = True
+    tags.input_tags.string = True
+    tags.input_tags.allow_nan = True
+    return tags
+
+
+def weights_of(records: BaseRecords) -> NDArray[np.float64]:
+    """Return the weight of each record."""
+    weight = records.sample_weight
+    return np.ones(len(records)) if weight is None else weight

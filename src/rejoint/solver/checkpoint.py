@@ -62,7 +62,7 @@ def _take(hasher: Any, thing: Any) -> None:
         hasher.update(f"({len(thing)}".encode())
         for part in thing:
             _take(hasher, part)
-    elif type(thing).__repr__ is object.__repr__ and hasattr(thing, "__dict__"):
+    elif getattr(type(thing), "__repr__", None) is object.__repr__ and hasattr(thing, "__dict__"):
         _take(hasher, (type(thing).__qualname__, vars(thing)))  # its repr would be an address
     elif hasattr(thing, "__qualname__"):
         hasher.update(f"{thing.__module__}.{thing.__qualname__}".encode())

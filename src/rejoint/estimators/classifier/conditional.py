@@ -4,7 +4,7 @@ The conditional log-likelihood of the labels is ``log P(x, y) - log P(x)``: one 
 records minus one over the same records with their labels hidden, and so is its slope. The
 objective is minus
 
-``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - centre||^2``
+``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - center||^2``
 
 in the logits of weights and columns (neighbouring levels of ordered variables are pulled together
 instead; what classes of a label have in common counts once). A softmax of scores that add up over
@@ -18,9 +18,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.domain import Domain
 from rejoint.estimation import lbfgs
-from rejoint.estimation.data import Array, RecordProblem
+from rejoint.estimation.data import InMemory
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.records.records import Records
 from rejoint.solver.solver import Limits
 
@@ -32,13 +32,13 @@ LABELS, WEIGHTS = 0.01, 1e-3
 LOOSE = 0.1
 
 
-@dataclass(frozen=True)
-class LabelledProblem:
+@dataclass(frozen=True, eq=False)
+class Labelled:
     """Records with labels, and the same with the labels hidden.
 
     Parameters
     ----------
-    known, blind : RecordProblem
+    known, blind : InMemory
         With and without the labels.
     targets : int
         How many variables, the last ones, are labels.
@@ -46,67 +46,72 @@ class LabelledProblem:
     Examples
     --------
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
-    >>> problem = LabelledProblem.of(records, 1)
-    >>> len(problem.known.codes), len(problem.blind.codes)
+    >>> data = Labelled.of(InMemory.of(records), 1)
+    >>> len(data.known.codes), len(data.blind.codes)
     (3, 2)
     """
 
-    known: RecordProblem
-    blind: RecordProblem
+    known: InMemory
+    blind: InMemory
     targets: int
 
-    #: The objective of a likelihood has no size to be measured against.
-    scale = float("nan")
-
     @classmethod
-    def of(cls, records: Records, targets: int, threads: int | None = None) -> "LabelledProblem":
-        """Hide the labels, and merge identical records of both kinds."""
-        return cls(
-            RecordProblem.of(records, threads),
-            RecordProblem.of(without_labels(records, targets), threads),
-            targets,
-        )
+    def of(cls, known: InMemory, targets: int) -> "Labelled":
+        """Hide the labels, and merge records that are identical without them."""
+        codes = np.array(known.codes)
+        codes[:, codes.shape[1] - targets :] = -1
+        blind = InMemory.of(Records(known.domain, codes, known.weight), known.threads)
+        return cls(known, blind, targets)
 
     @property
-    def domain(self) -> Domain:
-        """Features, then labels."""
-        return self.known.domain
+    def layout(self) -> Layout:
+        """Where the levels of features, then labels, stand in stacked factors."""
+        return self.known.layout
+
+    def error(self, objective: float) -> float:
+        """The objective of a likelihood has no size to be measured against."""
+        return float("nan")
+
+    def with_threads(self, threads: int) -> "Labelled":
+        """The same with another number of threads."""
+        known, blind = (replace(data, threads=threads) for data in (self.known, self.blind))
+        return replace(self, known=known, blind=blind)
 
     @cached_property
-    def anchor(self) -> Array:
+    def anchor(self) -> FloatArray:
         """Logits that the penalty pulls towards, (1 + L, 1): each feature's own shares."""
-        logits = np.log(self.known.centre)
+        logits = np.log(self.known.center)
         logits[self.labels] = 0.0
         return np.concatenate([[0.0], logits])[:, None]
 
     @property
     def labels(self) -> slice:
         """Rows of the labels in stacked factors."""
-        return slice(int(self.known.offsets[-1 - self.targets]), None)
+        return slice(int(self.layout.offsets[-1 - self.targets]), None)
 
-    def pull(self, strength: float) -> Array:
+    def pull(self, strength: float) -> FloatArray:
         """Strength of the penalty on each logit, (1 + L, 1)."""
-        ordered = np.repeat([v.kind != "nominal" for v in self.domain], self.known.levels)
+        ordered = self.layout.expand(np.array([v.kind != "nominal" for v in self.known.domain]))
         pull = np.where(ordered, LOOSE * strength, strength)
         pull[self.labels] = LABELS
         return np.concatenate([[WEIGHTS], pull])[:, None]
 
     @cached_property
-    def links(self) -> Array:
+    def links(self) -> FloatArray:
         """How much more neighbouring levels of ordered variables are pulled together, (L - 1, 1).
 
         The number of levels over 12: the price of a straight line is then that of its slope over
         one standard deviation, however many levels there are.
         """
-        links = np.zeros(int(self.known.offsets[-1]))
-        for n, variable in enumerate(self.domain.variables[: -self.targets]):
+        links = np.zeros(self.layout.size)
+        for n, variable in enumerate(self.known.domain.variables[: -self.targets]):
             if variable.kind != "nominal":
-                rows = self.known.rows(n)
+                rows = self.layout.rows(n)
                 links[rows.start + 1 : rows.stop] = len(variable) / 12.0
         return links[1:, None]
 
     @cached_property
-    def combinations(self) -> tuple[NDArray[np.signedinteger], Array]:
+    def combinations(self) -> tuple[NDArray[np.signedinteger], FloatArray]:
         """Combinations of labels that occur, and the weight of each; the heaviest first."""
         return label_combinations(self.known, self.targets)
 
@@ -115,7 +120,7 @@ class LabelledProblem:
         owned = shared_out(self.combinations[1], rank)
         return np.repeat(np.arange(len(owned)), owned)
 
-    def kin(self, rank: int) -> Array:
+    def kin(self, rank: int) -> FloatArray:
         """The matrix (F, F) that averages over classes which begin with the same labels."""
         if rank not in self._kin:
             owners = self.owners(rank)
@@ -124,32 +129,25 @@ class LabelledProblem:
         return self._kin[rank]
 
     @cached_property
-    def _kin(self) -> dict[int, Array]:
+    def _kin(self) -> dict[int, FloatArray]:
         return {}
 
 
-def without_labels(records: Records, targets: int) -> Records:
-    """The same records with the last variables missing."""
-    codes = np.array(records.codes)
-    codes[:, codes.shape[1] - targets :] = -1
-    return replace(records, codes=codes)
-
-
 def label_combinations(
-    known: RecordProblem, targets: int
-) -> tuple[NDArray[np.signedinteger], Array]:
+    known: InMemory, targets: int
+) -> tuple[NDArray[np.signedinteger], FloatArray]:
     """Combinations of labels that occur, and the weight of each; the heaviest first.
 
     Examples
     --------
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
-    >>> LabelledProblem.of(records, 1).combinations
+    >>> Labelled.of(InMemory.of(records), 1).combinations
     (array([[1], [0]], dtype=int16), array([2., 1.]))
     """
     labels = known.codes[:, known.codes.shape[1] - targets :]
     whole = (labels >= 0).all(axis=1)
     if not whole.any():  # several targets, never all of them known: the largest class of each
-        shares = [known.centre[known.rows(n)] for n in range(len(known.levels))][-targets:]
+        shares = known.layout.split(known.center)[-targets:]
         best = np.array([[int(share.argmax()) for share in shares]], dtype=labels.dtype)
         return best, np.ones(1)
     found, where = np.unique(labels[whole], axis=0, return_inverse=True)
@@ -158,7 +156,7 @@ def label_combinations(
     return found[order], mass[order]
 
 
-def shared_out(mass: Array, rank: int) -> NDArray[np.intp]:
+def shared_out(mass: FloatArray, rank: int) -> NDArray[np.intp]:
     """How many classes each combination gets: one each, the others by the root of its weight.
 
     Examples
@@ -181,21 +179,17 @@ def shared_out(mass: Array, rank: int) -> NDArray[np.intp]:
 SPREAD, DOUBT = 0.5, 0.05
 
 
-def label_start(
-    problem: LabelledProblem, rank: int, rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """Weights and factors to begin with.
+def label_start(problem: Labelled, rank: int, rng: np.random.Generator) -> Model:
+    """Return a model to start from.
 
     Each class is given a combination of labels, frequent ones several classes, and looks like the
     records that have it, more or less: with one class for each label this is naive Bayes.
 
     Examples
     --------
-    >>> from rejoint.records import Records
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
     >>> rng = np.random.default_rng(0)
-    >>> weights, factors = label_start(LabelledProblem.of(records, 1), 2, rng)
-    >>> weights.round(2)
+    >>> label_start(Labelled.of(InMemory.of(records), 1), 2, rng).weights.round(2)
     array([0.67, 0.33])
     """
     known = problem.known
@@ -206,25 +200,19 @@ def label_start(
     columns = looks[:, owner]
     columns *= np.exp(SPREAD * rng.standard_normal(columns.shape) * (owned[owner] > 1))
     for t in range(problem.targets):
-        rows = known.rows(len(known.levels) - problem.targets + t)
-        columns[rows] = DOUBT * known.centre[rows, None]
+        rows = known.layout.rows(len(known.domain) - problem.targets + t)
+        columns[rows] = DOUBT * known.center[rows, None]
         columns[rows][combinations[owner, t], np.arange(rank)] += 1.0 - DOUBT
-    sums = np.add.reduceat(columns, known.offsets[:-1])
     weights = mass[owner] / owned[owner]
-    return weights / weights.sum(), columns / np.repeat(sums, known.levels, axis=0)
+    return Model(known.layout, weights / weights.sum(), known.layout.normalize(columns))
 
 
-def shares_of(known: RecordProblem, labels: NDArray[np.signedinteger]) -> Array:
+def shares_of(known: InMemory, labels: NDArray[np.signedinteger]) -> FloatArray:
     """Shares of all levels among the records with these labels, (L,); a level's worth of prior."""
     there = (known.codes[:, -len(labels) :] == labels).all(axis=1)
-    counts = np.repeat(np.asarray(known.levels, dtype=np.float64), known.levels) * known.centre
-    for n in range(len(known.levels)):
-        codes = known.codes[there, n]
-        found = codes >= 0
-        weight = known.weight[there][found]
-        counts[known.rows(n)] += np.bincount(codes[found], weight, known.levels[n])
-    sums = np.repeat(np.add.reduceat(counts, known.offsets[:-1]), known.levels)
-    return np.asarray(counts / sums)
+    prior = known.layout.expand(known.concentration_unit) * known.center
+    counts = known.take(np.flatnonzero(there), known.weight[there]).level_totals
+    return known.layout.normalize(counts + prior)
 
 
 #: Largest move of a logit in one step.
@@ -237,33 +225,29 @@ DEFAULT = Limits(max_steps=300, progress=1e-4, window=10, exact=-1.0)
 
 
 def objective(
-    problem: LabelledProblem, logits: Array, joint: float, strength: float
-) -> tuple[float, Array]:
-    """What is minimised, and its slope in the logits (1 + L, F).
+    problem: Labelled, logits: FloatArray, joint: float, strength: float
+) -> tuple[float, FloatArray]:
+    """Return what is minimized, and its slope in the logits (1 + L, F).
 
     Examples
     --------
-    >>> from rejoint.records import Records
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
-    >>> value, slope = objective(LabelledProblem.of(records, 1), np.zeros((5, 1)), 0.0, 0.0)
+    >>> value, slope = objective(Labelled.of(InMemory.of(records), 1), np.zeros((5, 1)), 0.0, 0.0)
     >>> round(float(value / np.log(2)), 3), slope[3:, 0]
     (3.0, array([ 0.5, -0.5]))
     """
-    known, blind = problem.known, problem.blind
-    model = normalised(problem, logits)
-    seen = known.expect(model[0], model[1:])
-    hidden = blind.expect(model[0], model[1:])
+    layout, model = problem.layout, as_model(problem, logits)
+    seen, hidden = problem.known.expect(model), problem.blind.expect(model)
     value = hidden.log_likelihood - (1.0 + joint) * seen.log_likelihood
-    counts = (1.0 + joint) * seen.stacked - hidden.stacked
-    totals = np.add.reduceat(counts[1:], known.offsets[:-1])
+    counts = (1.0 + joint) * seen.counts - hidden.counts
     slope = -counts
-    slope[0] += counts[0].sum() * model[0]
-    slope[1:] += np.repeat(totals, known.levels, axis=0) * model[1:]
+    slope[0] += counts[0].sum() * model.weights
+    slope[1:] += layout.expand(layout.sums(counts[1:])) * model.factors
     price, pushed = penalty(problem, logits, strength)
     return value + price, slope + pushed
 
 
-def penalty(problem: LabelledProblem, logits: Array, strength: float) -> tuple[float, Array]:
+def penalty(problem: Labelled, logits: FloatArray, strength: float) -> tuple[float, FloatArray]:
     """Minus the log-density of the prior, up to a constant, and its slope.
 
     Levels of nominal variables are pulled to the variable's own shares one by one; those of ordered
@@ -286,35 +270,21 @@ def penalty(problem: LabelledProblem, logits: Array, strength: float) -> tuple[f
     return price, pushed
 
 
-def normalised(problem: LabelledProblem, logits: Array) -> Array:
-    """Weights and columns of the logits, (1 + L, F)."""
-    known = problem.known
-    top = np.maximum.reduceat(logits[1:], known.offsets[:-1])
-    columns = np.exp(logits[1:] - np.repeat(top, known.levels, axis=0))
-    columns /= np.repeat(np.add.reduceat(columns, known.offsets[:-1]), known.levels, axis=0)
+def as_model(problem: Labelled, logits: FloatArray) -> Model:
+    """The model of the logits of weights above those of columns, (1 + L, F)."""
     weights = np.exp(logits[0] - logits[0].max())
-    return np.vstack([weights / weights.sum(), columns])
+    return Model(problem.layout, weights / weights.sum(), problem.layout.softmax(logits[1:]))
 
 
 @dataclass(frozen=True)
 class ConditionalState:
     """Logits, the model they stand for, and what quasi-Newton steps remember."""
 
-    logits: Array
-    model: Array
+    logits: FloatArray
+    model: Model
     objective: float
-    slope: Array
+    slope: FloatArray
     memory: lbfgs.Memory = ()
-
-    @property
-    def weights(self) -> Array:
-        """Weights of the classes."""
-        return np.asarray(self.model[0])
-
-    @property
-    def factors(self) -> Array:
-        """Stacked factors."""
-        return np.asarray(self.model[1:])
 
     @property
     def residual(self) -> float:
@@ -324,7 +294,7 @@ class ConditionalState:
 
 @dataclass(frozen=True)
 class Conditional:
-    """Maximise the conditional likelihood of the labels by quasi-Newton steps (L-BFGS).
+    """Maximize the conditional likelihood of the labels by quasi-Newton steps (L-BFGS).
 
     Parameters
     ----------
@@ -357,24 +327,27 @@ class Conditional:
     memory: int = 20
     limits: Limits = field(default=DEFAULT)
     name: str = field(default="conditional", init=False)
+    needs = ("known", "blind")
 
-    def init(self, problem: LabelledProblem, weights: Array, factors: Array) -> ConditionalState:
+    def init(self, problem: Labelled, model: Model) -> ConditionalState:
         """State at a first model."""
-        logits = np.log(np.maximum(np.vstack([weights, factors]), LEAST))
+        logits = np.log(np.maximum(model.stacked, LEAST))
         # Levels of a variable share a constant, which the penalty decides.
-        for rows in map(problem.known.rows, range(len(problem.known.levels))):
-            block = logits[1:][rows]
-            block += (problem.anchor[1:][rows] - block).mean(axis=0)
+        layout = problem.layout
+        for block, anchor in zip(
+            layout.split(logits[1:]), layout.split(problem.anchor[1:]), strict=True
+        ):
+            block += (anchor - block).mean(axis=0)
         return self.at(problem, logits)
 
-    def at(self, problem: LabelledProblem, logits: Array) -> ConditionalState:
+    def at(self, problem: Labelled, logits: FloatArray) -> ConditionalState:
         """State at some logits."""
         assert not isinstance(self.joint, str)
         assert not isinstance(self.strength, str)
         value, slope = objective(problem, logits, self.joint, self.strength)
-        return ConditionalState(logits, normalised(problem, logits), value, slope)
+        return ConditionalState(logits, as_model(problem, logits), value, slope)
 
-    def step(self, problem: LabelledProblem, state: ConditionalState) -> ConditionalState:
+    def step(self, problem: Labelled, state: ConditionalState) -> ConditionalState:
         """One quasi-Newton step, shortened until it descends; the same state if none does."""
         move = lbfgs.direction(state.slope, first_guess(state), state.memory)
         move = np.clip(move, -LARGEST, LARGEST)
@@ -394,7 +367,7 @@ class Conditional:
         return state
 
 
-def first_guess(state: ConditionalState) -> Array:
+def first_guess(state: ConditionalState) -> FloatArray:
     """Diagonal of the inverse of the second derivatives before any pair is used."""
     if not state.memory:
         return np.full_like(state.slope, 1.0 / max(float(np.linalg.norm(state.slope)), 1e-12))

@@ -1,4 +1,4 @@
-"""Labels as users of scikit-learn pass them: one column, or several at once, read into codes."""
+"""Read features and labels as users of scikit-learn pass them into codes."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -7,105 +7,79 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import validate_data
 
 from rejoint.domain.columns import Coded, Codes, Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import quantile_edges
 from rejoint.domain.variable import Variable
-from rejoint.estimators.sklearn_input import (
-    by_name,
-    checked_array,
-    is_frame,
-    renamed,
-    take_rows,
-)
-from rejoint.records.frames import take_apart
+from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
+from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import Records, as_weight
 from rejoint.text import nearest, plural, show
 
-#: Different numbers above which a column is cut, and the least and largest number of bins.
-FEW, LEAST, MOST = 15, 4, 20
+#: Distinct numbers above which a column is binned, and the fewest and most bins.
+MOST_UNBINNED, FEWEST_BINS, MOST_BINS = 15, 4, 20
 
 
 def read_features(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[Records, NDArray[np.float64]]:
-    """Records of the rows that have weight, and the weight of all rows."""
+    """Return records of the rows that have weight, and the weight of all rows."""
+    refuse_non_table(X)
+    X = check_columns(estimator, X, reset=True)
     if isinstance(X, Records):
-        names_in(estimator, X.names)
-        weight = weight_of(sample_weight if sample_weight is not None else X.sample_weight, len(X))
-        there = weight > 0
-        return Records(X.domain, X.codes[there], weight[there]), weight
-    if not by_name(X):
-        if not is_frame(X):
-            X = checked_array(X)
-        validate_data(estimator, X, reset=True, skip_check_array=True)
-    names, columns, rows = take_apart(X)
-    if by_name(X):
-        names_in(estimator, names or ())
-    weight = weight_of(sample_weight, rows)
-    if not weight.all():
-        kept = np.flatnonzero(weight)
-        columns = [take_rows(column, kept) for column in columns]
+        weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
+        return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
+    weight = weight_of(sample_weight, take_apart(X).rows)
+    X, used = drop_weightless(X, sample_weight)
+    names, columns, _ = take_apart(X)
     table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
     bins = estimator.bins
     if bins == "auto" or isinstance(bins, int | np.integer):
-        bins = cuts(table, bins, weight[weight > 0])
-    mass = None if sample_weight is None else weight[weight > 0]
-    return Records.of(table, bins=bins, sample_weight=mass), weight
+        bins = bin_edges(table, bins, weight[weight > 0])
+    return Records.of(table, bins=bins, sample_weight=used), weight
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
-    """Codes of rows to be judged, in the domain of the features."""
-    if by_name(X):
-        return Records.of(X, domain=domain).codes
-    if not is_frame(X):
-        X = checked_array(X)
-    validate_data(estimator, X, reset=False, skip_check_array=True)
-    if not hasattr(estimator, "feature_names_in_"):
-        X = renamed(X, domain)
+    """Return codes of rows to predict, in the domain of the features."""
+    refuse_non_table(X)
+    X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return Records.of(X, domain=domain).codes
 
 
-def cuts(
+def bin_edges(
     table: dict[str, Any], wanted: Any, weight: NDArray[np.float64]
 ) -> dict[str, NDArray[np.float64]]:
-    """Edges of quantile bins for each column with many different numbers.
+    """Return edges of quantile bins for each column with many distinct numbers.
 
     Examples
     --------
     >>> import numpy as np
-    >>> cuts({"a": np.arange(100) / 7, "b": ["x"] * 100}, 4, np.ones(100))
+    >>> bin_edges({"a": np.arange(100) / 7, "b": ["x"] * 100}, 4, np.ones(100))
     {'a': array([-inf,  3.5,  7.1, 10.7,  inf])}
     """
-    total = float(weight.sum())
-    count = int(np.clip(2.0 * np.cbrt(total), LEAST, MOST)) if wanted == "auto" else int(wanted)
+    count = wanted
+    if wanted == "auto":
+        count = np.clip(2.0 * np.cbrt(weight.sum()), FEWEST_BINS, MOST_BINS)
     edges = {}
     for name, column in table.items():
         cells = read_column(column, name)
-        if isinstance(cells, Numbers) and len(np.unique(cells.present())) > FEW:
+        if isinstance(cells, Numbers) and len(np.unique(cells.present())) > MOST_UNBINNED:
             values = cells.floats()
             there = np.isfinite(values)
-            edges[name] = quantile_edges(values[there], count, weight[there])
+            edges[name] = quantile_edges(values[there], int(count), weight[there])
     return edges
 
 
-def names_in(estimator: Any, names: Any) -> None:
-    """Take down the columns of data that scikit-learn does not look at."""
-    estimator.n_features_in_ = len(names)
-    estimator.feature_names_in_ = np.array(names, dtype=object)
-
-
 def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
-    """The weight of each row, one by default."""
+    """Return the weight of each row, one by default."""
     if sample_weight is None:
         return np.ones(rows)
     return as_weight(sample_weight, rows)
 
 
 class Targets(NamedTuple):
-    """What is to be predicted: the classes of each target, and codes with -1 where missing.
+    """Targets to predict: their variables and classes, and codes with -1 where missing.
 
     Examples
     --------
@@ -122,7 +96,7 @@ class Targets(NamedTuple):
 def read_targets(
     y: Any, taken: Sequence[str], weight: NDArray[np.float64] | None = None
 ) -> Targets:
-    """Read labels; names that features have ``taken`` are made different.
+    """Read labels; names that features have ``taken`` are changed.
 
     Classes are those of rows with weight, in order.
 
@@ -153,7 +127,7 @@ def read_targets(
 
 
 def take_targets(y: Any) -> tuple[list[str], list[Any]]:
-    """Columns of labels, and what to call them."""
+    """Return names and columns of the labels."""
     if is_table(y):
         names, columns, _ = take_apart(y)
         if len(columns) == 0:
@@ -177,7 +151,7 @@ def is_table(y: Any) -> bool:
 def read_target(
     name: str, column: Any, weight: NDArray[np.float64] | None
 ) -> tuple[Variable, NDArray[Any], NDArray[np.int32]]:
-    """One target: its variable, its classes as an array, and the code of each row."""
+    """Read one target: its variable, its classes as an array, and the code of each row."""
     if isinstance(column, np.ndarray):
         if column.ndim != 1:
             raise ValueError(
@@ -215,7 +189,7 @@ def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
     if len(classes) == 0:
         raise ValueError(
             f"Target {name!r} has no label in any of {plural(rows, 'row')}: give some rows "
-            "their label; to learn without labels, take JointPMF."
+            "their label; to learn without labels, use JointPMF."
         )
     if len(classes) == 1:
         raise ValueError(
@@ -224,12 +198,12 @@ def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
         )
 
 
-def named_targets(X: Any, y: Any) -> tuple[Any, Any]:
-    """Features and labels apart, where y is the name (or a list of names) of columns of X.
+def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Split X into features and labels, where y names one or several columns of X.
 
     Examples
     --------
-    >>> named_targets({"a": [1, 2], "b": [3, 4]}, "b")
+    >>> split_targets({"a": [1, 2], "b": [3, 4]}, "b")
     ({'a': [1, 2]}, {'b': [3, 4]})
     """
     one = isinstance(y, str)

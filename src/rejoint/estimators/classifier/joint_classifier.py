@@ -1,4 +1,4 @@
-"""JointClassifier: labels from any of the features, by the joint of both."""
+"""JointClassifier: labels predicted from any of the features, by the joint model of both."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, Self
@@ -11,15 +11,14 @@ from sklearn.utils.validation import check_is_fitted
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimators.classifier.features import (
-    named_targets,
     read_features,
     read_rows,
     read_targets,
+    split_targets,
 )
 from rejoint.estimators.classifier.label_proba import Ask, average_shares, products
 from rejoint.estimators.classifier.tune import fit_classifier
-from rejoint.estimators.partial_fit import weights_of
-from rejoint.estimators.sklearn_input import generator
+from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, weights_of
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
@@ -27,57 +26,57 @@ from rejoint.solver.result import FitResult
 Array = NDArray[np.float64]
 
 #: Combinations of labels up to which all are compared.
-MOST_COMBINED = 4096
+MOST_COMBINATIONS = 4096
 
-#: Share of columns lacking from which on holes are many.
-SOME = 1 / 3
+#: Share of missing columns above which a row misses many.
+MANY_MISSING = 1 / 3
 
-#: Share of records up to which a column counts as never missing.
-RARELY = 0.01
+#: Share of records below which a column counts as never missing.
+RARELY_MISSING = 0.01
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Labels from features, some of which may be missing, now and later.
+    """Predict labels from features that may be missing, at the fit and later.
 
-    A model of features and labels together, trained to tell the labels: it maximises their
-    conditional likelihood, the joint one beside it, and a prior. For several weights of the joint
-    likelihood, rank and strength of the prior are chosen by what is held out; models of all
-    are averaged, with the weights under which they tell held-out labels best.
+    A joint model of features and labels is trained to predict the labels: it maximizes their
+    conditional likelihood, plus a share of the joint likelihood, plus a prior. For several such
+    shares, the rank and the strength of the prior are chosen by held-out labels. All these models
+    are averaged, with the weights that predict held-out labels best.
 
     Parameters
     ----------
     rank : int or "auto"
         Hidden classes of each model; by default chosen by the log-loss of held-out labels.
     solver : str or solver object
-        ``"auto"`` trains for the labels as said, ``estimators.Conditional(...)`` too, with what
-        it sets. ``"ml"``, ``"map"``, ``"bayes"`` estimate the joint and nothing else (see
-        :func:`rejoint.estimate`).
+        ``"auto"`` trains for the labels as described, and so does
+        ``estimators.Conditional(...)`` with settings of your own. ``"ml"``, ``"map"`` and
+        ``"bayes"`` estimate the joint model only (see :func:`rejoint.estimate`).
     n_init : int
         Starts of each setting; their models are averaged.
     bins : "auto", int, dict or None
-        How columns of numbers are cut. By default those with more than 15 different values into
-        quantile bins, ``2 n^(1/3)`` for n records (4 to 20); an int is another number of bins;
-        a dict, or None, is passed on to :meth:`Records.of`.
+        How columns of numbers are binned. By default those with more than 15 distinct values get
+        quantile bins, ``2 n^(1/3)`` for n records (4 to 20). An int is another number of bins;
+        a dict or None is passed on to :meth:`Records.of`.
     random_state : int, RandomState, Generator or None
         Source of randomness.
 
     Attributes
     ----------
     classes_ : array, or list of arrays
-        Labels, of each target where there are several.
+        Labels; a list of arrays where there are several targets.
     pmf_ : LowRankPMF
-        One model of all features and targets, which can be asked anything.
+        One model of all features and targets, which answers any question.
     models_ : tuple of LowRankPMF
         The models whose conditional probabilities of the labels are averaged.
     model_weights_ : array (3, models)
-        Their weights in that average: for rows with holes as at the fit, for rows that lack up to a
-        third, and for rows that lack more, of the columns that were never missing then.
+        Their weights in that average: for rows that miss nothing unusual, for rows that miss up to
+        a third of the columns which were never missing at the fit, and for rows that miss more.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
-        How ``pmf_`` came about; ``choice`` says what was chosen, and why.
+        The fit of ``pmf_``; ``choice`` says what was chosen, and why.
     target_names_ : tuple of str
-        What ``pmf_`` calls the targets.
+        Names of the targets in ``pmf_``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -85,12 +84,12 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     Notes
     -----
-    Rows without their label (None, NaN) may be among those to learn from: they help as far as the
-    joint likelihood does. A level that the fit has not seen is missing.
+    Training rows may lack their label (None, NaN): they contribute through the joint likelihood. A
+    level that the fit has not seen is missing.
 
-    Models trained for the labels alone may be poor judges of rows with holes. Models are therefore
-    also judged by records with cells taken out, and have other weights for rows that lack columns
-    which were (nearly) never missing at the fit.
+    Models trained for the labels alone may predict poorly where features are missing. Models are
+    therefore also scored on records with values removed, and have other weights for rows that miss
+    columns which were (nearly) never missing at the fit.
 
     Examples
     --------
@@ -124,14 +123,14 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn from rows and their labels.
+        """Fit to rows and their labels.
 
         Parameters
         ----------
         X : table of shape (rows, columns)
-            Features; may have holes.
+            Features; values may be missing.
         y : array of shape (rows,) or (rows, targets), frame, or name of columns of X
-            Labels; None or NaN where one is not known. Several columns are several targets.
+            Labels; None or NaN where one is unknown. Several columns are several targets.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
 
@@ -146,10 +145,10 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> rj.JointClassifier(rank=2, random_state=0).fit(table, "b").predict({"a": ["y", "x"]})
         array(['v', 'u'], dtype='<U1')
         """
-        X, y = named_targets(X, y)
+        X, y = split_targets(X, y)
         features, used = read_features(self, X, sample_weight)
         targets = read_targets(y, features.names, used)
-        records = joined(features, targets.variables, targets.codes[used > 0])
+        records = join(features, targets.variables, targets.codes[used > 0])
         fitted = fit_classifier(
             records,
             len(targets.variables),
@@ -165,16 +164,16 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.result_ = fitted.result
         self.pmf_ = fitted.result.pmf
         self.rank_ = self.pmf_.rank
-        self._unforeseen = unforeseen(records, len(features.names))
+        self._always_there = always_there(records, len(features.names))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable label of each row; a column for each target, if there are several.
+        """Return the most probable label of each row; with several targets, a column for each.
 
         Parameters
         ----------
         X : table of shape (rows, columns)
-            Features; may have holes.
+            Features; values may be missing.
 
         Returns
         -------
@@ -189,15 +188,15 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
 
-        def labels_of(shares: list[NDArray[np.float64]]) -> list[NDArray[Any]]:
+        def labels_of(shares: list[Array]) -> list[NDArray[Any]]:
             return [labels[largest(s)] for labels, s in zip(self._classes, shares, strict=True)]
 
-        found = self._judge(X, list, labels_of)
-        labels = [np.concatenate(target) for target in zip(*found, strict=True)]
+        blocks = self._predict_blocks(X, list, labels_of)
+        labels = [np.concatenate(target) for target in zip(*blocks, strict=True)]
         return labels[0] if len(labels) == 1 else side_by_side(labels)
 
     def predict_proba(self, X: Any) -> Any:
-        """Probability of each label for each row; a list of arrays, if there are several targets.
+        """Return the probability of each label for each row; a list of arrays for several targets.
 
         Examples
         --------
@@ -206,11 +205,13 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_proba([["b"]]).round(1)
         array([[0., 1.]])
         """
-        shares = self._shares(X)
+        check_is_fitted(self)
+        blocks = self._predict_blocks(X, list, list)
+        shares = [np.concatenate(target) for target in zip(*blocks, strict=True)]
         return shares[0] if len(shares) == 1 else shares
 
     def predict_log_proba(self, X: Any) -> Any:
-        """Logarithms of :meth:`predict_proba`.
+        """Return logarithms of :meth:`predict_proba`.
 
         Examples
         --------
@@ -219,14 +220,14 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_log_proba([["b"]]).shape
         (1, 2)
         """
+        shares = self.predict_proba(X)
         with np.errstate(divide="ignore"):
-            logs = [np.log(share) for share in self._shares(X)]
-        return logs[0] if len(logs) == 1 else logs
+            return list(map(np.log, shares)) if isinstance(shares, list) else np.log(shares)
 
     def predict_joint(self, X: Any) -> NDArray[Any]:
-        """The combination of labels that is most probable together, (rows, targets).
+        """Return the most probable combination of labels, (rows, targets).
 
-        It may differ from :meth:`predict`, which takes the most probable label of each target.
+        It may differ from :meth:`predict`, which returns the most probable label of each target.
 
         Examples
         --------
@@ -238,20 +239,20 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
         sizes = [len(classes) for classes in self._classes]
-        if float(np.prod(sizes, dtype=float)) > MOST_COMBINED:
+        if float(np.prod(sizes, dtype=float)) > MOST_COMBINATIONS:
             raise ValueError(
                 f"{np.prod(sizes, dtype=float):,.0f} combinations of labels are too many to be "
                 "compared for each row: ask pmf_.mode(target_names_, given=...) row by row."
             )
-        found = self._judge(
+        blocks = self._predict_blocks(
             X, lambda factors: [products(factors)], lambda shares: np.argmax(shares[0], axis=1)
         )
-        places = np.unravel_index(np.concatenate(found), sizes)
+        places = np.unravel_index(np.concatenate(blocks), sizes)
         labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
         return side_by_side(labels)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Share of rows whose labels are all right.
+        """Return the share of rows whose labels are all predicted correctly.
 
         Examples
         --------
@@ -264,55 +265,48 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         rows = right.reshape(len(right), -1).min(axis=1)
         return float(np.average(rows, weights=sample_weight))
 
-    def _shares(self, X: Any) -> list[Array]:
-        check_is_fitted(self)
-        found = self._judge(X, list, list)
-        return [np.concatenate(target) for target in zip(*found, strict=True)]
-
-    def _judge(self, X: Any, ask: Ask, answer: Callable[[list[Array]], Any]) -> list[Any]:
-        """What is made of the averaged probabilities of the labels, block by block."""
+    def _predict_blocks(self, X: Any, ask: Ask, answer: Callable[[list[Array]], Any]) -> list[Any]:
+        """Pass the averaged probabilities of the labels to ``answer``, block by block."""
         features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
         codes = read_rows(self, X, features)
         return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
 
     def _kinds(self, codes: NDArray[np.signedinteger]) -> NDArray[np.intp]:
-        """Whether rows have holes as at the fit (0), a few others (1), or many (2)."""
+        """Whether rows miss none (0), few (1) or many (2) of the columns never missing before."""
         if codes.min(initial=0) >= 0:
             return np.zeros(len(codes), dtype=np.intp)
-        lacking = (codes[:, self._unforeseen] < 0).sum(axis=1)
-        return np.asarray((lacking > 0).astype(np.intp) + (lacking > SOME * len(self._unforeseen)))
+        missing = (codes[:, self._always_there] < 0).sum(axis=1)
+        many = missing > MANY_MISSING * len(self._always_there)
+        return np.asarray((missing > 0).astype(np.intp) + many)
 
     @property
     def _classes(self) -> list[NDArray[Any]]:
         return self.classes_ if isinstance(self.classes_, list) else [self.classes_]
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        tags = accept_mixed_columns(super().__sklearn_tags__())
         tags.target_tags.multi_output = True
         tags.classifier_tags.multi_label = True
         return tags
 
 
-def joined(
+def join(
     features: Records, targets: Sequence[Variable], labels: NDArray[np.signedinteger]
 ) -> Records:
-    """Features and labels side by side."""
+    """Put features and labels side by side."""
     domain = Domain((*features.domain.variables, *targets))
     return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
 
 
-def unforeseen(records: Records, features: int) -> NDArray[np.intp]:
-    """Columns that are (nearly) never missing."""
+def always_there(records: Records, features: int) -> NDArray[np.intp]:
+    """Return the columns that are (nearly) never missing."""
     weight = weights_of(records)
     missing = weight @ (records.codes[:, :features] < 0)
-    return np.flatnonzero(missing < RARELY * weight.sum())
+    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
 
 
 def largest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
-    """Column of the largest share in each row; the usual two at a tenth of what argmax takes.
+    """Return the column of the largest share in each row; for two columns faster than argmax.
 
     Examples
     --------
@@ -325,7 +319,7 @@ def largest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
 
 
 def side_by_side(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Columns of labels as one array, of objects if their kinds differ."""
+    """Stack columns of labels into one array, of objects if their kinds differ."""
     if len({column.dtype.kind for column in labels}) == 1:
         return np.stack(labels, axis=1)
     return np.stack([column.astype(object) for column in labels], axis=1)

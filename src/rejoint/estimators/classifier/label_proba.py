@@ -1,4 +1,4 @@
-"""Probabilities of labels for many rows, averaged over models, block by block."""
+"""Average the probabilities of labels over models, for many rows, block by block."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +17,8 @@ Codes = NDArray[np.signedinteger]
 Ask = Callable[[Sequence[Array]], Sequence[Array]]
 T = TypeVar("T")
 
-#: Rows that are judged at a time: few enough for the cache, many enough for the threads.
-BLOCK = 16_384
+#: Rows of a block: few enough for the cache, many enough for the threads.
+BLOCK_ROWS = 16_384
 
 
 def average_shares(
@@ -29,7 +29,7 @@ def average_shares(
     ask: Ask,
     answer: Callable[[list[Array]], T],
 ) -> list[T]:
-    """Averages of ``posterior @ table.T`` over the models, block by block, threads side by side.
+    """Average ``posterior @ table.T`` over the models, block by block, in threads.
 
     Parameters
     ----------
@@ -40,16 +40,16 @@ def average_shares(
     codes : array (rows, features)
         The rows.
     kinds : callable
-        From rows to the kind of each.
+        Returns the kind of each row.
     ask : callable
-        From the factors of the targets to the tables (combinations, F) that are asked for.
+        Makes the tables (combinations, F) that are asked for of the factors of the targets.
     answer : callable
-        What is made of the averages (rows, combinations) of each block, one for each table.
+        Takes the averages (rows, combinations) of a block, one for each table.
 
     Returns
     -------
     list
-        What came of each block, in order.
+        The answers of the blocks, in order.
 
     Examples
     --------
@@ -60,8 +60,8 @@ def average_shares(
     array([[0.818, 0.182]])
     """
 
-    def judged(first: int) -> T:
-        rows = codes[first : first + BLOCK]
+    def answer_block(first: int) -> T:
+        rows = codes[first : first + BLOCK_ROWS]
         if len(models) == 1:  # its weight is one for every kind
             return answer(shares_of(models[0], rows, ask))
         kind = kinds(rows)
@@ -74,15 +74,15 @@ def average_shares(
             found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
         return answer(found)
 
-    starts = range(0, len(codes), BLOCK)
+    starts = range(0, len(codes), BLOCK_ROWS)
     if len(starts) < 2:
-        return [judged(first) for first in starts]
+        return [answer_block(first) for first in starts]
     with ThreadPoolExecutor(kernels.available_threads()) as threads:
-        return list(threads.map(judged, starts))
+        return list(threads.map(answer_block, starts))
 
 
 def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
-    """Probabilities of labels under one model; rows sum to one, as posteriors and columns do."""
+    """Return probabilities of labels under one model; rows sum to one."""
     features = codes.shape[1]
     asked = ask(model.factors[features:])
     found = [np.empty((len(codes), len(table))) for table in asked]
@@ -94,7 +94,7 @@ def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
 
 
 def products(factors: Sequence[Array]) -> Array:
-    """Probability of each combination of levels in each class, (combinations, F).
+    """Return the probability of each combination of levels in each class, (combinations, F).
 
     Examples
     --------

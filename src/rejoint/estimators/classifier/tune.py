@@ -1,8 +1,9 @@
-"""The fits behind JointClassifier: settings chosen, models trained, one of them for the joint."""
+"""The fits behind JointClassifier: choose settings, train models, one of them for the joint."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -10,45 +11,45 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.check import whole
-from rejoint.estimation.data import Array
-from rejoint.estimation.em import Em
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
-from rejoint.estimation.fit_records import as_pmf
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimators.classifier.conditional import Conditional, LabelledProblem, label_start
-from rejoint.estimators.partial_fit import weights_of
+from rejoint.estimation.starts import follow_start, given_model
+from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
+from rejoint.estimators.joint_pmf import is_for_records
+from rejoint.model import FloatArray
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import part, take
+from rejoint.rank.folds import make_folds, reweight
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
+from rejoint.solver.search import best_run, interruptible, search
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Run
 from rejoint.text import plural
 
-#: Parts that records are held out in, and cells learnt from, of different records, that are enough:
-#: of large tables, fewer parts have to do.
-FOLDS, MANY = 5, 100_000
+#: Folds, and cells of distinct training records after which no further fold is used.
+FOLDS, ENOUGH_CELLS = 5, 100_000
 
-#: Starts that are averaged where settings are judged, if there will be as many.
+#: Starts that are averaged when settings are scored, if there will be as many.
 STARTS = 3
 
-#: Records that are enough to choose by.
-ENOUGH = 50_000
+#: Records that are enough to choose settings by.
+ENOUGH_RECORDS = 50_000
 
-#: Least and largest share of cells taken out of a record that models are judged by.
-HOLES = ((0.0, 0.0), (0.0, 1 / 3), (1 / 3, 1.0))
+#: Least and largest share of values removed from the records that models are scored on.
+MISSING_SHARES = ((0.0, 0.0), (0.0, 1 / 3), (1 / 3, 1.0))
 
 #: Weight below which a setting is left out of an average.
-LIGHT = 0.05
+LEAST_WEIGHT = 0.05
 
-#: A label cannot cost more than it would at this probability: one outlier is one outlier.
-DOUBT = 1e-3
+#: Least probability of a label in the loss, so that one outlier does not decide.
+LEAST_PROBABILITY = 1e-3
 
-#: Records that speak for each model beforehand, since few labels held out say little of weights;
-#: steps towards the best weights, and how little they move in the last.
-EVEN, STEPS, STILL = 3.0, 5000, 1e-5
+#: Prior records of each model in the weights of an average, EM steps towards the best weights, and
+#: the change of weights below which these steps end.
+PRIOR_RECORDS, WEIGHT_STEPS, WEIGHT_CHANGE = 3.0, 5000, 1e-5
 
-#: Relative fall of the loss that is worth another setting.
+#: Relative fall of the loss that justifies another setting.
 NOTICEABLE = 1e-3
 
 STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -78,44 +79,49 @@ class Setting(NamedTuple):
         """In words."""
         return f"{self.rank} classes, strength {self.strength:g}, joint {self.joint:g}"
 
+    def apply(self, solver: Conditional) -> Conditional:
+        """The solver with this strength and joint."""
+        return replace(solver, joint=self.joint, strength=self.strength)
+
 
 @dataclass(frozen=True)
-class Part:
-    """What one fold learns from, and what it is judged by: without, with few, with many holes."""
+class LabelFold:
+    """Training data of one fold, and its held-out codes with none, few and many values removed."""
 
-    learn: LabelledProblem
-    judged: tuple[Codes, ...]
-    weight: Array
+    learn: Labelled
+    held: tuple[Codes, ...]
+    weight: FloatArray
     seed: int
 
 
-class HeldOut:
-    """How well settings tell labels that are held out; each is fitted once.
+class HeldOutLabels:
+    """How well settings predict held-out labels; each setting is fitted once.
 
     Parameters
     ----------
-    records : Records
+    data : InMemory
         Features and labels.
     targets : int
         How many variables, the last ones, are labels.
     solver : Conditional
-        Whose limits count.
+        The solver; settings replace its joint and strength.
     rng : Generator
-        Which records are held out.
+        Chooses the records that are held out.
     starts : int
-        Fits that will be averaged for each setting, which weights are to be right for.
+        Number of fits of each setting that will be averaged.
 
     Examples
     --------
     >>> records = Records.of({"x": ["a", "b"] * 50, "y": ["no", "yes"] * 50})
-    >>> held = HeldOut(records, 1, Conditional(), np.random.default_rng(0))
+    >>> data = InMemory.of(records)
+    >>> held = HeldOutLabels(data, 1, Conditional(), np.random.default_rng(0))
     >>> held.loss(Setting(2, 0.1, 0.0)) < 0.1 < held.loss(Setting(1, 0.1, 0.0))
     True
     """
 
     def __init__(
         self,
-        records: Records,
+        data: InMemory,
         targets: int,
         solver: Conditional,
         rng: np.random.Generator,
@@ -123,107 +129,106 @@ class HeldOut:
     ) -> None:
         self.targets = targets
         self.solver = solver
-        self.parts = list(parts(records, targets, rng))
-        self.weight = np.concatenate([p.weight for p in self.parts])
+        self.folds = list(label_folds(data, targets, rng))
+        self.weight = np.concatenate([p.weight for p in self.folds])
         self.starts = min(starts, STARTS)
-        self.tried: defaultdict[Setting, list[tuple[Array, ...]]] = defaultdict(list)
+        self.tried: defaultdict[Setting, list[tuple[FloatArray, ...]]] = defaultdict(list)
 
-    def told(self, setting: Setting, holes: int = 0, starts: int = 1) -> Array:
-        """Probability given to each label held out, by an average over starts.
+    def label_prob(self, setting: Setting, missing: int = 0, starts: int = 1) -> FloatArray:
+        """Probability of each held-out label, averaged over starts.
 
-        ``holes`` is a place in ``HOLES``.
+        ``missing`` is a place in ``MISSING_SHARES``.
         """
         tried = self.tried[setting]
-        starts = different(self.parts[0].learn, setting, starts)
+        starts = distinct_starts(self.folds[0].learn, setting, starts)
         for start in range(len(tried), starts):
             tried.append(self.attempt(setting, start))
-        return np.asarray(np.mean([told[holes] for told in tried[:starts]], axis=0))
+        return np.asarray(np.mean([found[missing] for found in tried[:starts]], axis=0))
 
-    def attempt(self, setting: Setting, start: int) -> tuple[Array, ...]:
-        """What one fit to each part says of the labels held out, with each kind of holes."""
+    def attempt(self, setting: Setting, start: int) -> tuple[FloatArray, ...]:
+        """Fit each fold; return probabilities of its held-out labels, for each missing share."""
         each = []
-        for p in self.parts:
+        for fold in self.folds:
             # The same randomness for every setting.
-            found = fit(p.learn, setting, self.solver, np.random.default_rng([p.seed, start]))
-            each.append([self.tell(p, found, codes) for codes in p.judged])
-        return tuple(np.concatenate(told) for told in zip(*each, strict=True))
+            rng = np.random.default_rng([fold.seed, start])
+            first = label_start(fold.learn, setting.rank, rng)
+            found = run(setting.apply(self.solver), fold.learn, first)
+            each.append([self.predict(found, codes) for codes in fold.held])
+        return tuple(np.concatenate(found) for found in zip(*each, strict=True))
 
-    def loss(self, setting: Setting, holes: int = 0, starts: int = 1) -> float:
-        """Mean log-loss of the labels held out."""
-        told = self.told(setting, holes, starts)
-        return float(-self.weight @ np.log(told) / self.weight.sum())
+    def loss(self, setting: Setting, missing: int = 0, starts: int = 1) -> float:
+        """Mean log-loss of the held-out labels."""
+        found = self.label_prob(setting, missing, starts)
+        return float(-self.weight @ np.log(found) / self.weight.sum())
 
-    def tell(self, p: Part, found: Run, codes: Codes) -> Array:
-        """Probability of the labels of one fold."""
+    def predict(self, found: Run, codes: Codes) -> FloatArray:
+        """Probability of the labels of some records."""
         blind = codes.copy()
         blind[:, blind.shape[1] - self.targets :] = -1
+        levels = found.model.layout.levels
         known, hidden = (
-            kernels.class_log_prob(c, found.weights, found.factors, p.learn.known.levels)
-            for c in (codes, blind)
+            kernels.class_log_prob(rows, found.weights, found.factors, levels)
+            for rows in (codes, blind)
         )
-        return np.asarray((1 - DOUBT) * np.exp(known - hidden) + DOUBT)
+        share = np.exp(known - hidden)
+        return np.asarray((1 - LEAST_PROBABILITY) * share + LEAST_PROBABILITY)
 
-    def shares(self, settings: Sequence[Setting], holes: int = 0) -> dict[Setting, float]:
-        """Weights under which the average of some settings tells the labels best, by EM.
+    def shares(self, settings: Sequence[Setting], missing: int = 0) -> dict[Setting, float]:
+        """Weights of an average of some settings that predicts the labels best, by EM.
 
-        Light ones are left out; the heaviest is first.
+        Settings of little weight are left out; the heaviest is first.
         """
-        told = np.stack([self.told(setting, holes, self.starts) for setting in settings])
+        found = np.stack([self.label_prob(s, missing, self.starts) for s in settings])
         shares = np.full(len(settings), 1.0 / len(settings))
-        for _ in range(STEPS):
-            parts = shares[:, None] * told
-            before, shares = shares, EVEN + parts / parts.sum(axis=0) @ self.weight
+        for _ in range(WEIGHT_STEPS):
+            parts = shares[:, None] * found
+            before, shares = shares, PRIOR_RECORDS + parts / parts.sum(axis=0) @ self.weight
             shares /= shares.sum()
-            if np.abs(shares - before).max() < STILL:
+            if np.abs(shares - before).max() < WEIGHT_CHANGE:
                 break
-        kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LIGHT]
+        kept = [int(k) for k in np.argsort(-shares, kind="stable") if shares[k] >= LEAST_WEIGHT]
         return {settings[k]: float(shares[k] / shares[kept].sum()) for k in kept}
 
 
-def different(problem: LabelledProblem, setting: Setting, starts: int) -> int:
-    """How many of some starts differ: one, where no label has more than one class."""
+def distinct_starts(problem: Labelled, setting: Setting, starts: int) -> int:
+    """Number of starts that differ: one, where no label has more than one class."""
     return 1 if setting.rank <= len(problem.combinations[0]) else starts
 
 
-def fit(
-    problem: LabelledProblem,
-    setting: Setting,
-    solver: Conditional,
-    rng: np.random.Generator,
-    start: int = 0,
-) -> Run:
-    """One conditional fit from a start of its own."""
-    solver = replace(solver, joint=setting.joint, strength=setting.strength)
-    return run(solver, problem, *label_start(problem, setting.rank, rng), start=start)
-
-
-def parts(records: Records, targets: int, rng: np.random.Generator) -> Iterator[Part]:
-    """Records to learn from and to be judged by; those without any label only teach."""
-    records = sampled(records, rng)
-    labels = records.codes[:, records.codes.shape[1] - targets :]
-    weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
-    told = take(records, np.where((labels >= 0).any(axis=1), weight, 0.0))
-    others = take(records, np.where((labels < 0).all(axis=1), weight, 0.0))
+def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Iterator[LabelFold]:
+    """Training and held-out records; records without any label are never held out."""
+    data = sample_enough(data, rng)
+    labels = data.codes[:, data.codes.shape[1] - targets :]
+    has_label = (labels >= 0).any(axis=1)
+    labelled = reweight(data, np.where(has_label, data.weight, 0.0))
+    others = reweight(data, np.where(has_label, 0.0, data.weight))
     cells = 0
-    for fold in part(told, FOLDS, rng):
-        codes = np.array(fold.judge.codes)
-        judged = tuple(with_holes(codes, targets, *share, rng) for share in HOLES)
-        learn = Records(
-            records.domain,
-            np.vstack([fold.learn.codes, others.codes]),
-            np.concatenate([weights_of(fold.learn), weights_of(others)]),
+    for fold in make_folds(labelled, FOLDS, rng):
+        held = tuple(
+            remove_values(np.array(fold.judge.codes), targets, *share, rng)
+            for share in MISSING_SHARES
         )
         seed = int(rng.integers(2**32))
-        yield Part(LabelledProblem.of(learn, targets, threads=1), judged, fold.mass, seed)
+        learn = join(fold.learn, others)
+        yield LabelFold(Labelled.of(learn, targets), held, fold.mass, seed)
         cells += learn.codes.size
-        if cells > MANY:
+        if cells > ENOUGH_CELLS:
             return
 
 
-def with_holes(
+def join(one: InMemory, other: InMemory) -> InMemory:
+    """The records of both, in order."""
+    if len(other.weight) == 0:
+        return one
+    codes = np.vstack([one.codes, other.codes])
+    weight = np.concatenate([one.weight, other.weight])
+    return InMemory.of(Records(one.domain, codes, weight), one.threads)
+
+
+def remove_values(
     codes: Codes, targets: int, least: float, largest: float, rng: np.random.Generator
 ) -> Codes:
-    """Records with cells of their features taken out, of each its own share."""
+    """Codes with a random share of the features removed from each record."""
     codes = codes.copy()
     features = codes[:, : codes.shape[1] - targets]
     share = least + (largest - least) * rng.random((len(codes), 1))
@@ -231,25 +236,26 @@ def with_holes(
     return codes
 
 
-def sampled(records: Records, rng: np.random.Generator) -> Records:
-    """Some of the records, where they are more than enough to choose by."""
-    total = float(weights_of(records).sum())
-    if total < 2 * ENOUGH:
-        return records
-    return next(iter(part(records, int(total // ENOUGH), rng))).judge
+def sample_enough(data: InMemory, rng: np.random.Generator) -> InMemory:
+    """A sample of the records, where they are more than enough to choose settings by."""
+    if data.total < 2 * ENOUGH_RECORDS:
+        return data
+    return next(iter(make_folds(data, int(data.total // ENOUGH_RECORDS), rng))).judge
 
 
-def search(
+def search_settings(
     loss: Callable[[Setting], float],
     best: Setting,
     ranks: Sequence[int],
     strengths: Sequence[float],
 ) -> Setting:
-    """The rank and strength of least loss, by steps along one of them at a time.
+    """The rank and strength of least loss, found by steps along one of them at a time.
 
     Examples
     --------
-    >>> search(lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), (2, 4, 6), (0.1, 1.0))
+    >>> search_settings(
+    ...     lambda s: abs(s.rank - 6) + s.strength, Setting(2, 1.0, 0.0), (2, 4, 6), (0.1, 1.0)
+    ... )
     Setting(rank=6, strength=0.1, joint=0.0)
     """
     while True:
@@ -272,31 +278,24 @@ def walk(loss: Callable[[Setting], float], best: Setting, settings: Sequence[Set
     return best
 
 
-#: Loss, relative to the least, from which on still more of the joint likelihood is not tried.
-HOPELESS = 1.25
+#: Loss, relative to the least, above which larger shares of the joint likelihood are not tried.
+HOPELESS_LOSS = 1.25
 
-#: Weight of the joint likelihood from which on a model is fit to be asked anything,
-#: and that of the model for everything where the user wants less for the labels.
-ENOUGH_JOINT, JOINT = 0.1, 1.0
+#: Least share of the joint likelihood in a model that answers any question, and the share in
+#: ``pmf_`` where the user asks for less.
+ENOUGH_JOINT, DEFAULT_JOINT = 0.1, 1.0
 
-#: More labels than this share their classes.
+#: Number of labels above which labels share classes.
 MOST_LABELS = 20
 
-#: Places in ``HOLES``.
-FEW_HOLES, MANY_HOLES = 1, 2
+#: Places in ``MISSING_SHARES``.
+FEW_MISSING, MANY_MISSING = 1, 2
 
-#: Records that are too few to hold any out.
-FEW = 20
+#: Number of records below which none are held out.
+FEWEST_RECORDS = 20
 
-REASONS = {
-    "optimal": "no move is left",
-    "progress": "the objective has stopped falling",
-    "steps": "the limit of steps was reached (raise max_steps of the solver's limits for more)",
-    "interrupted": "interrupted; this is the best model so far",
-}
-
-#: Cells times classes from which on a pass is worth more than one thread.
-LARGE = 10_000_000
+#: Cells times classes above which a pass uses all threads.
+THREADED_PASS = 10_000_000
 
 
 @dataclass(frozen=True)
@@ -308,14 +307,14 @@ class Fitted:
     models : tuple of LowRankPMF
         Whose conditional probabilities are averaged.
     weights : array (3, models)
-        Weight of each of them, for rows as they were at the fit, and for rows with few and with
-        many other holes.
+        Weight of each of them, for rows as they were at the fit, and for rows that miss few and
+        many other values.
     result : FitResult
-        How the one for everything came about.
+        The fit of the model for everything.
     """
 
     models: tuple[LowRankPMF, ...]
-    weights: Array
+    weights: FloatArray
     result: FitResult
 
 
@@ -331,7 +330,7 @@ def fit_classifier(
     starts = whole("n_init", n_init)
     if rank != "auto":
         rank = whole("rank", rank)
-    if isinstance(solver, Em | Bayes) or solver in ("ml", "map", "bayes"):
+    if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
         mean = result.pmf if result.posterior is None else result.posterior.mean
         return Fitted((mean,), np.ones((3, 1)), result)
@@ -342,54 +341,73 @@ def fit_classifier(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object: "
             "estimators.Conditional(), estimation.Em() or estimation.Bayes()."
         )
-    return fit_conditional(records, targets, rank, solver, starts, rng)
+    problem = Labelled.of(InMemory.of(records, threads=1), targets)
+    session = Session(rng)
+    fit = partial(fit_conditional, problem, rank, solver, starts, session)
+    return interruptible(session, fit, "raise")
 
 
 def fit_conditional(
-    records: Records,
-    targets: int,
+    problem: Labelled,
     rank: int | Literal["auto"],
     solver: Conditional,
     starts: int,
-    rng: np.random.Generator,
+    session: Session,
 ) -> Fitted:
-    """Choose settings, train models for the labels, and one for the joint if they are none."""
-    problem = LabelledProblem.of(records, targets, threads=1)
-    choice = choose(problem, records, rank, solver, starts, rng)
+    """Choose settings, train models for the labels, and one for the joint."""
+    choice = choose(problem, rank, solver, starts, session.rng)
     kept = dict.fromkeys(s for shares in choice.shares for s in shares)
-    runs = {s: train(problem, s, solver, starts, rng) for s in {**kept, choice.whole: None}}
-    top = min(runs[choice.whole], key=lambda run: run.objective)
+    made = partial(result_of, problem, choice.words)
+    runs: dict[Setting, list[Run]] = {}
+    for setting in {**kept, choice.joint: None}:
+        runs[setting] = train(problem, setting, solver, starts, session, made)
     weights = [
         [shares.get(s, 0.0) / len(runs[s]) for s in kept for _ in runs[s]]
         for shares in choice.shares
     ]
+    every = [run for group in runs.values() for run in group]
     return Fitted(
-        tuple(as_model(problem, run) for s in kept for run in runs[s]),
+        tuple(sorted_pmf(problem, run) for s in kept for run in runs[s]),
         np.array(weights),
-        as_result(problem, top, [run for group in runs.values() for run in group], choice.words),
+        made(every, runs[choice.joint][best_run(runs[choice.joint])]),
+    )
+
+
+def result_of(
+    problem: Labelled, words: str, runs: Sequence[Run], top: Run | None = None
+) -> FitResult:
+    """The result of the model for everything, by default the best run."""
+    top = top or runs[best_run(runs)]
+    value, blind = (d.expect(top.model).log_likelihood for d in (problem.known, problem.blind))
+    return FitResult.of(
+        sorted_pmf(problem, top),
+        runs,
+        f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g},",
+        best=top,
+        log_likelihood=value,
+        choice=words,
     )
 
 
 class Choice(NamedTuple):
-    """Settings to average with their weights, for no, few and many holes; and that of the joint."""
+    """Settings to average with their weights, for no, few and many missing values; the joint's."""
 
     shares: tuple[dict[Setting, float], ...]
-    whole: Setting
+    joint: Setting
     words: str
 
 
 def choose(
-    problem: LabelledProblem,
-    records: Records,
+    problem: Labelled,
     rank: int | Literal["auto"],
     solver: Conditional,
     starts: int,
     rng: np.random.Generator,
 ) -> Choice:
-    """Choose by what is held out.
+    """Choose settings by held-out labels.
 
-    For each weight of the joint likelihood the rank and strength of least log-loss are averaged.
-    The joint is left to that of them which is best at records with holes.
+    The settings of least log-loss for each share of the joint likelihood are averaged. The one
+    that is best where values are missing also gives the joint.
     """
     base = base_rank(problem)
     ranks = [base * m for m in CLASSES] if rank == "auto" else [rank]
@@ -398,62 +416,62 @@ def choose(
     first = Setting(middle(ranks, 2), middle(strengths, 5), joints[0])
     if len(ranks) == len(strengths) == len(joints) == 1:
         return only(first, "As asked")
-    if problem.known.total < FEW:
+    if problem.known.total < FEWEST_RECORDS:
         first = first._replace(joint=joints[-1])
-        return only(first, "Too few records to choose by what is held out")
-    held = HeldOut(records, problem.targets, solver, rng, starts)
+        return only(first, "Too few records to hold any out")
+    held = HeldOutLabels(problem.known, problem.targets, solver, rng, starts)
     found: list[Setting] = []
     for joint in joints:
-        first = search(held.loss, first._replace(joint=joint), ranks, strengths)
+        first = search_settings(held.loss, first._replace(joint=joint), ranks, strengths)
         found.append(first)
-        if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS * min(map(held.loss, found)):
+        if joint >= ENOUGH_JOINT and held.loss(first) > HOPELESS_LOSS * min(map(held.loss, found)):
             break
     best = min(found, key=held.loss)
-    # An average over starts can do with less of a prior.
+    # An average over starts needs less of a prior.
     found[found.index(best)] = walk(
         lambda s: held.loss(s, starts=held.starts),
         best,
         [best._replace(strength=s) for s in strengths],
     )
-    wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=JOINT)]
-    wide.sort(key=lambda s: held.loss(s, FEW_HOLES) + held.loss(s, MANY_HOLES))
+    wide = [s for s in found if s.joint >= ENOUGH_JOINT] or [found[0]._replace(joint=DEFAULT_JOINT)]
+    wide.sort(key=lambda s: held.loss(s, FEW_MISSING) + held.loss(s, MANY_MISSING))
     every = list(dict.fromkeys([*found, *wide]))
     shares = (
         held.shares(found),
-        held.shares(every, FEW_HOLES),
-        held.shares(every, MANY_HOLES),
+        held.shares(every, FEW_MISSING),
+        held.shares(every, MANY_MISSING),
     )
-    return Choice(shares, wide[0], words_for(held, shares, wide[0]))
+    return Choice(shares, wide[0], describe(held, shares, wide[0]))
 
 
 def only(setting: Setting, why: str) -> Choice:
-    """One setting; for the joint, and where there are holes, one with enough of the joint."""
-    wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=JOINT)
+    """One setting; for the joint and for missing values, one with enough of the joint."""
+    wide = setting if setting.joint >= ENOUGH_JOINT else setting._replace(joint=DEFAULT_JOINT)
     more = "" if wide == setting else f" For the joint: {wide.words}."
     shares = {setting: 1.0}, {wide: 1.0}, {wide: 1.0}
     return Choice(shares, wide, f"{why}: {setting.words}.{more}")
 
 
-def words_for(held: HeldOut, shares: Sequence[dict[Setting, float]], whole: Setting) -> str:
+def describe(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], joint: Setting) -> str:
     """What was chosen, and why."""
-    plain, few, many = (
-        "; ".join(f"{v:.2f} {s.words} ({held.loss(s, holes):.4g})" for s, v in parts.items())
-        for holes, parts in enumerate(shares)
+    none, few, many = (
+        "; ".join(f"{v:.2f} {s.words} ({held.loss(s, missing):.4g})" for s, v in parts.items())
+        for missing, parts in enumerate(shares)
     )
     return (
         f"Least log-loss of held-out labels, of {plural(len(held.tried), 'setting')} tried, by an "
-        f"average of {plain}. With a few holes: {few}. With many: {many}. "
-        f"For the joint: {whole.words}."
+        f"average of {none}. With few missing values: {few}. With many: {many}. "
+        f"For the joint: {joint.words}."
     )
 
 
-def base_rank(problem: LabelledProblem) -> int:
+def base_rank(problem: Labelled) -> int:
     """One class for each label of the target that has most."""
-    return min(max(problem.domain.shape[-problem.targets :]), MOST_LABELS)
+    return min(max(problem.layout.levels[-problem.targets :]), MOST_LABELS)
 
 
 def middle(grid: Sequence[Any], place: int) -> Any:
-    """Where a search begins."""
+    """The value that a search starts at."""
     return grid[min(place, len(grid) - 1)]
 
 
@@ -465,45 +483,27 @@ def number(name: str, value: float | str) -> float:
 
 
 def train(
-    problem: LabelledProblem,
+    problem: Labelled,
     setting: Setting,
     solver: Conditional,
     starts: int,
-    rng: np.random.Generator,
+    session: Session,
+    offer: Callable[[list[Run]], FitResult],
 ) -> list[Run]:
     """Fits from several starts; one where they would all be the same."""
-    if problem.known.codes.size * setting.rank >= LARGE:
-        threads = kernels.available_threads()
-        known, blind = (replace(p, threads=threads) for p in (problem.known, problem.blind))
-        problem = LabelledProblem(known, blind, problem.targets)
-    starts = different(problem, setting, starts)
-    return [fit(problem, setting, solver, rng, start) for start in range(starts)]
+    if problem.known.cells * setting.rank >= THREADED_PASS:
+        problem = problem.with_threads(kernels.available_threads())
+    first = (
+        partial(given_model, model=label_start(problem, setting.rank, session.rng))
+        for _ in range(distinct_starts(problem, setting, starts))
+    )
+    follow = partial(follow_start, solver=setting.apply(solver))
+    return search(problem, first, follow, session, offer=offer)
 
 
-def as_model(problem: LabelledProblem, run: Run) -> LowRankPMF:
-    """A run as a model, its classes by falling weight.
+def sorted_pmf(problem: Labelled, run: Run) -> LowRankPMF:
+    """A run as a model with labels, its classes by falling weight.
 
     Light classes stay: their columns may make up for the weight, and decide rows of their own.
     """
-    return as_pmf(problem.known, run.weights, run.factors).sorted()
-
-
-def as_result(problem: LabelledProblem, top: Run, runs: Sequence[Run], words: str) -> FitResult:
-    """The model for everything, with what is to be said about it."""
-    value = problem.known.expect(top.weights, top.factors).log_likelihood
-    blind = problem.blind.expect(top.weights, top.factors).log_likelihood
-    return FitResult(
-        pmf=as_model(problem, top),
-        stop=(
-            f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g}; "
-            f"{plural(len(runs), 'fit')}, {REASONS[top.reason]} "
-            f"(residual {top.residual:.1e})."
-        ),
-        history=tuple(record for run in runs for record in run.records),
-        error=float("nan"),
-        residual=top.residual,
-        starts=tuple(runs),
-        misfits={},
-        log_likelihood=value,
-        choice=words,
-    )
+    return problem.known.to_pmf(run.model.sorted())

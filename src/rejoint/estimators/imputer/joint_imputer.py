@@ -1,39 +1,43 @@
-"""JointImputer: missing cells of any table filled from the joint of its columns."""
+"""JointImputer: missing values of any table, filled from the joint model of its columns."""
 
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.estimation.estimate import estimate
+from rejoint.domain.columns import Coded, Codes, Column, read_column
+from rejoint.domain.domain import Domain
+from rejoint.domain.variable import code_dtype, encode_column, unknown_text
 from rejoint.estimators.imputer.fill import (
-    Cells,
     Filled,
-    donors,
     fill,
-    has_mean,
+    find_donors,
     labels_of,
     level_probabilities,
-    read_cells,
+    numeric_values,
 )
 from rejoint.estimators.imputer.patch import Patch, complete, has_categories, numbers_like
-from rejoint.estimators.joint_pmf import fit_tables, from_records
-from rejoint.estimators.predictive import predictive, spread
-from rejoint.estimators.sklearn_input import generator, read
+from rejoint.estimators.joint_pmf import fit_joint
+from rejoint.estimators.predictive import predictive, thin
+from rejoint.estimators.sklearn_input import accept_mixed_columns, check_columns, generator, read
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.encode import codes_of_matrix
+from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.text import plural
+
+#: Columns with unknown levels that a warning names one by one.
+MOST_NAMED = 5
 
 Method = Literal["mode", "draw", "expect"]
 
 
 class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Fill missing cells from the joint probability of all columns.
+    """Fill missing values from the joint probability of all columns.
 
     Parameters
     ----------
@@ -43,14 +47,14 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         As for :class:`JointPMF`.
     method : {"mode", "draw", "expect"}
         What a missing cell gets, given the observed cells of its row. ``"mode"`` is its most
-        probable value, ``"draw"`` a value drawn with its probability, all missing cells of a
-        row together, ``"expect"`` the expectation in columns of numbers (other than categories)
-        and the mode in others.
+        probable value; ``"draw"`` is a value drawn with its probability, jointly for all missing
+        cells of a row; ``"expect"`` is the expectation in columns of numbers (other than
+        categories) and the mode in others.
     joint : bool
-        With ``method="mode"``: the most probable combination of all missing cells of a row, in
-        place of the most probable value of each. Found by branch and bound, one search for each
-        distinct row (some milliseconds); should a search have to end early, a remark says how
-        many rows are not proven to be the best.
+        With ``method="mode"``: fill in the most probable combination of all missing cells of a
+        row instead of the most probable value of each. It is found by branch and bound, one search
+        for each distinct row (some milliseconds). If a search ends early, a warning says how many
+        rows are not proven to be the best.
     n_init : int
         Starts, or chains of posterior draws.
     random_state : int, RandomState, Generator or None
@@ -59,11 +63,11 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     Attributes
     ----------
     pmf_ : LowRankPMF
-        One model of rank ``rank_``, whose classes mean something: largest first.
+        One model of rank ``rank_``, its classes in decreasing order of weight.
     rank_ : int
         Its number of classes.
     result_ : FitResult
-        How it came about; ``result_.choice`` says what was chosen and why.
+        The fit; ``result_.choice`` says what was chosen and why.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -75,14 +79,14 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     Notes
     -----
-    Cells that are there are never touched, even where they hold a level that the fit has not
-    seen: such a cell says nothing about the others, and a remark says so. The model allows for
-    cells missing at random: whether a cell is missing may depend on cells that are there.
+    Observed cells are never changed, even where they hold a level that the fit has not seen: such a
+    cell says nothing about the others, and a warning says so. Values may be missing at random:
+    whether a cell is missing may depend on observed cells.
 
     Where the fit has posterior draws, cells are filled by the mean of 30 of them.
 
-    Columns of numbers with many values are binned (:class:`Records` says how); a filled cell gets
-    the median of the values seen in its bin, a draw one of those values, an expectation the
+    Columns of numbers with many values are binned (:class:`Records` says how). A filled cell gets
+    the median of the values seen in its bin, a draw one of those values, and an expectation the
     mean over the bins. In a column of integers the expectation is rounded.
 
     Examples
@@ -138,20 +142,16 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         >>> rj.JointImputer(random_state=0).fit(X).transform(X)[2]
         array(['a', 0], dtype=object)
         """
-        self._checked_method()
-        refuse_non_table(X)  # every cell is to be filled
+        self._check_method()
+        refuse_non_table(X)
         records = read(self, X, sample_weight, reset=True)
         assert isinstance(records, Records)
-        rng = generator(self.random_state)
-        if from_records(self.solver):
-            found = estimate(records, self.rank, self.solver, n_init=self.n_init, random_state=rng)
-        else:
-            found = fit_tables(records, self.rank, self.solver, "auto", self.n_init, rng)
-        self.result_: FitResult = found
-        self.pmf_: LowRankPMF = found.pmf
-        self.rank_ = found.pmf.rank
-        self._predictive = predictive(found)
-        self._donors = donors(records, X)
+        result = fit_joint(records, self.rank, self.solver, self.n_init, self.random_state)
+        self.result_: FitResult = result
+        self.pmf_: LowRankPMF = result.pmf
+        self.rank_ = result.pmf.rank
+        self._predictive = predictive(result)
+        self._donors = find_donors(records, X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -211,19 +211,23 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         5
         """
         check_is_fitted(self)
-        self._checked_method()
+        self._check_method()
         if n_draws is None:
-            return self._once(X, confidence)
+            return self._fill_once(X, confidence)
         if confidence:
             raise ValueError(
                 "impute: probabilities go with one table; ask for them without n_draws."
             )
-        models = spread(self.result_, checked_count(n_draws))
-        cells, rng = self._cells(X), generator(self.random_state)
+        if not isinstance(n_draws, int | np.integer) or n_draws < 1:
+            raise ValueError(
+                f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}."
+            )
+        models = thin(self.result_, int(n_draws))
+        table, rng = encode_table(self, X), generator(self.random_state)
         tables = []
         for k in range(n_draws):
-            found = fill(models[k % len(models)], cells.codes, cells.gone, rng=rng)
-            tables.append(self._completed(X, cells, found, rng))
+            filled = fill(models[k % len(models)], table.codes, table.gone, rng=rng)
+            tables.append(self._complete(X, table, filled, rng))
         return tables
 
     def distribution(self, X: Any, name: str) -> NDArray[np.float64]:
@@ -253,64 +257,50 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self)
         n = self.pmf_.domain.index(name)
-        return level_probabilities(self._predictive, self._cells(X).codes, n)
+        return level_probabilities(self._predictive, encode_table(self, X).codes, n)
 
-    def _once(self, X: Any, confidence: bool) -> Any:
-        cells = self._cells(X)
+    def _fill_once(self, X: Any, confidence: bool) -> Any:
+        table = encode_table(self, X)
         rng = generator(self.random_state) if self.method == "draw" else None
-        found = fill(
+        filled = fill(
             self._predictive,
-            cells.codes,
-            cells.gone,
+            table.codes,
+            table.gone,
             rng=rng,
             joint=self.joint,
-            values=self._values() if self.method == "expect" else None,
+            values=numeric_values(self.pmf_.domain) if self.method == "expect" else None,
             confidence=confidence,
         )
-        if found.unproven:
+        if filled.unproven:
             remark(
-                f"The joint mode of {plural(found.unproven, 'row')} could not be proven to be the "
+                f"The joint mode of {plural(filled.unproven, 'row')} could not be proven to be the "
                 "best; joint=False fills cell by cell."
             )
-        table = self._completed(X, cells, found, rng)
-        return (table, self._probabilities(X, cells, found.probability)) if confidence else table
+        completed = self._complete(X, table, filled, rng)
+        if not confidence or isinstance(X, Records):
+            return (completed, filled.probability) if confidence else completed
+        assert filled.probability is not None
+        with_ones = np.hstack([filled.probability, np.ones((table.frame.rows, 1))])
+        return completed, numbers_like(X, table.frame, with_ones[:, table.variables])
 
-    def _cells(self, X: Any) -> Cells:
-        if isinstance(X, Records):
-            codes = Records.of(X, domain=self.pmf_.domain).codes
-            names = self.pmf_.domain.names
-            return Cells(take_apart({n: [] for n in names}), codes, codes < 0, [])
-        return read_cells(self, X)
-
-    def _completed(
-        self, X: Any, cells: Cells, found: Filled, rng: np.random.Generator | None
+    def _complete(
+        self, X: Any, table: "EncodedTable", filled: Filled, rng: np.random.Generator | None
     ) -> Any:
+        """Return X with the filled cells, in its own library and dtypes."""
         if isinstance(X, Records):
-            return Records(self.pmf_.domain, found.codes, X.sample_weight)
+            return Records(self.pmf_.domain, filled.codes, X.sample_weight)
         patches = {}
-        for position, n in enumerate(cells.place):
-            gone = cells.gone[:, n] if n >= 0 else np.zeros(0, dtype=bool)
-            if not gone.any():
+        for position, n in enumerate(table.variables):
+            if n < 0 or not table.gone[:, n].any():
                 continue
-            values = found.expected.get(n)
-            if values is None or has_categories(cells.frame.columns[position]):
-                variable = self.pmf_.domain[n]
-                values = labels_of(variable, found.codes[gone, n], self._donors.get(n), rng)
+            gone, values = table.gone[:, n], filled.expected.get(n)
+            if values is None or has_categories(table.frame.columns[position]):
+                variable, donors = self.pmf_.domain[n], self._donors.get(n)
+                values = labels_of(variable, filled.codes[gone, n], donors, rng)
             patches[position] = Patch(gone, values)
-        return complete(X, cells.frame, patches)
+        return complete(X, table.frame, patches)
 
-    def _probabilities(self, X: Any, cells: Cells, probability: Any) -> Any:
-        if isinstance(X, Records):
-            return probability
-        ones = np.ones((cells.frame.rows, 1))
-        parts = [probability[:, [n]] if n >= 0 else ones for n in cells.place]
-        return numbers_like(X, cells.frame, np.hstack(parts))
-
-    def _values(self) -> dict[int, NDArray[np.float64]]:
-        """Values of the levels of every variable that has an expectation."""
-        return {n: v.numeric for n, v in enumerate(self.pmf_.domain) if has_mean(v)}
-
-    def _checked_method(self) -> None:
+    def _check_method(self) -> None:
         if self.method not in ("mode", "draw", "expect"):
             raise ValueError(f"method must be 'mode', 'draw' or 'expect', not {self.method!r}.")
         if self.joint and self.method != "mode":
@@ -320,16 +310,67 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             )
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        tags.input_tags.allow_nan = True
+        tags = accept_mixed_columns(super().__sklearn_tags__())
         tags.transformer_tags.preserves_dtype = ["float64", "float32", "int64", "int32"]
         return tags
 
 
-def checked_count(n_draws: int) -> int:
-    """Refuse a number of draws that is none."""
-    if not isinstance(n_draws, int | np.integer) or n_draws < 1:
-        raise ValueError(f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}.")
-    return int(n_draws)
+class EncodedTable(NamedTuple):
+    """A table with its own columns, and as codes.
+
+    Attributes
+    ----------
+    frame : Frame
+        The columns as they were given.
+    codes : ndarray (rows, variables)
+        Level of each cell; -1 where missing or unknown to the model.
+    gone : ndarray of bool (rows, variables)
+        Cells that are missing in the table itself, and in a column that it has.
+    variables : list of int
+        Variable of each column of the frame, -1 for a column that the model does not know.
+    """
+
+    frame: Frame
+    codes: Codes
+    gone: NDArray[np.bool_]
+    variables: list[int]
+
+
+def encode_table(estimator: Any, X: Any) -> EncodedTable:
+    """Encode X in the domain of a fitted estimator, keeping its columns."""
+    domain: Domain = estimator.pmf_.domain
+    if isinstance(X, Records):
+        codes = Records.of(X, domain=domain).codes
+        return EncodedTable(Frame(domain.names, [], len(codes)), codes, codes < 0, [])
+    check_columns(estimator, X, reset=False)
+    frame = take_apart(X)
+    named = frame.names is not None and hasattr(estimator, "feature_names_in_")
+    names = frame.names if named and frame.names is not None else domain.names
+    variables = [domain.index(name) if name in domain else -1 for name in names]
+    quick = codes_of_matrix(X, domain) if type(X) is np.ndarray and X.ndim == 2 else None
+    if quick is not None:  # NaN is all that is missing
+        return EncodedTable(frame, quick, quick < 0, variables)
+    codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
+    gone = np.zeros(codes.shape, dtype=bool)
+    notes = []
+    for n, raw in zip(variables, frame.columns, strict=True):
+        if n < 0:
+            continue
+        column = read_column(raw, domain[n].name)
+        codes[:, n], unknown = encode_column(domain[n].levels, column)
+        gone[:, n] = codes[:, n] < 0
+        if unknown is not None:
+            gone[:, n] = is_missing_in(column)
+            notes.append(unknown_text(domain[n].name, domain[n].levels, unknown))
+    if notes:
+        more = f" And so in {len(notes) - MOST_NAMED} more." if len(notes) > MOST_NAMED else ""
+        remark(" ".join(notes[:MOST_NAMED]).replace("missing now", "left as they are") + more)
+    return EncodedTable(frame, codes, gone, variables)
+
+
+def is_missing_in(column: Column) -> NDArray[np.bool_]:
+    """Whether each cell of a column is missing."""
+    if isinstance(column, Coded):
+        return np.asarray(column.codes < 0)
+    empty = np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
+    return empty | np.isnan(column.values) if column.values.dtype.kind == "f" else empty

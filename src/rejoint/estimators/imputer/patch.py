@@ -1,8 +1,9 @@
-"""Missing cells written into a table of any library; all else stays as it is, bit for bit."""
+"""Write values into missing cells of a table of any library; all else stays the same."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,7 +26,7 @@ class Patch(NamedTuple):
 
 
 def complete(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> Any:
-    """A copy of a table with some cells replaced, in its own library and dtypes.
+    """Return a copy of a table with some cells replaced, in its own library and dtypes.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ def complete(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> Any:
             name: patched(column, patches[n]) if n in patches else column
             for n, (name, column) in enumerate(zip(X, frame.columns, strict=True))
         }
-    match type(X).__module__.partition(".")[0]:
+    match _library(X):
         case "pandas":
             table = X.copy()
             for n, patch in patches.items():
@@ -64,8 +65,8 @@ def complete(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> Any:
 
 
 def patched(column: Any, patch: Patch) -> Any:
-    """A copy of one column with some cells replaced."""
-    match type(column).__module__.partition(".")[0]:
+    """Return a copy of one column with some cells replaced."""
+    match _library(column):
         case "pandas":
             return _pandas(column, patch)
         case "polars":
@@ -81,8 +82,8 @@ def patched(column: Any, patch: Patch) -> Any:
 
 
 def has_categories(column: Any) -> bool:
-    """Whether a column says which values it can hold, so that a mean would be none of them."""
-    match type(column).__module__.partition(".")[0]:
+    """Whether a column is categorical, so that a mean is not one of its values."""
+    match _library(column):
         case "pandas":
             return hasattr(column.dtype, "categories")
         case "polars":
@@ -93,26 +94,25 @@ def has_categories(column: Any) -> bool:
 
 
 def numbers_like(X: Any, frame: Frame, numbers: NDArray[np.float64]) -> Any:
-    """An array of numbers as a frame of the library of X; as it is where X is no frame."""
-    names = list(frame.names or ())
-    match type(X).__module__.partition(".")[0]:
+    """Return an array of numbers as a frame of the library of X; unchanged if X is no frame."""
+    match _library(X):
         case "pandas":
             import pandas
 
             return pandas.DataFrame(numbers, index=X.index, columns=X.columns)
-        case "polars":
-            import polars
-
-            return polars.DataFrame(numbers, schema=names)
-        case "pyarrow":
-            import pyarrow
-
-            return pyarrow.table(list(numbers.T), names=names)
+        case "polars" | "pyarrow":
+            columns = dict(zip(frame.names or (), numbers.T.copy(), strict=True))
+            return nw.from_dict(columns, backend=nw.get_native_namespace(X)).to_native()
     return numbers
 
 
-def _whole(values: NDArray[Any]) -> NDArray[Any]:
-    """For a column of whole numbers: the nearest one."""
+def _library(table: Any) -> str:
+    """Return the name of the library that a table or column is from."""
+    return type(table).__module__.partition(".")[0]
+
+
+def _round(values: NDArray[Any]) -> NDArray[Any]:
+    """Round numbers for a column of integers."""
     return np.rint(values).astype(np.int64) if values.dtype.kind == "f" else values
 
 
@@ -125,7 +125,7 @@ def _pandas(column: Any, patch: Patch) -> Any:
     if isinstance(dtype, pd.SparseDtype):
         dense = _pandas(column.sparse.to_dense(), patch)
         return dense.astype(dtype) if dense.dtype == dtype.subtype else dense
-    values = _whole(patch.values) if pd.api.types.is_integer_dtype(dtype) else patch.values
+    values = _round(patch.values) if pd.api.types.is_integer_dtype(dtype) else patch.values
     if pd.api.types.is_float_dtype(dtype) and values.dtype.kind in "iuf":
         values = values.astype(getattr(dtype, "numpy_dtype", dtype))
     if patch.gone.all() and values.dtype.kind == "b" and pd.api.types.is_float_dtype(dtype):
@@ -160,7 +160,7 @@ def _polars(column: Any, patch: Patch) -> Any:
     import polars as pl
 
     dtype = column.dtype
-    values = _whole(patch.values) if dtype.is_integer() else patch.values
+    values = _round(patch.values) if dtype.is_integer() else patch.values
     labels = pl.Series(column.name, values.tolist() if values.dtype == object else values)
     if isinstance(dtype, pl.Enum):
         known = dtype.categories.to_list()
@@ -193,7 +193,7 @@ def _arrow(column: Any, patch: Patch) -> Any:
         column = column.unify_dictionaries().combine_chunks()
     kind = column.type
     rows = np.flatnonzero(patch.gone)
-    values = _whole(patch.values) if pa.types.is_integer(kind) else patch.values
+    values = _round(patch.values) if pa.types.is_integer(kind) else patch.values
     if pa.types.is_dictionary(kind):
         labels = column.dictionary.to_pylist()
         place = {label: i for i, label in enumerate(labels)}
@@ -244,7 +244,7 @@ def _array(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> NDArray[Any]:
         if table.dtype.kind not in "iu" or patch.values.dtype.kind not in "biuf":
             table = table.astype(_common(table.dtype, patch.values.dtype), copy=False)
     for n, patch in patches.items():
-        table[patch.gone, n] = _whole(patch.values) if table.dtype.kind in "iu" else patch.values
+        table[patch.gone, n] = _round(patch.values) if table.dtype.kind in "iu" else patch.values
     return table
 
 

@@ -1,4 +1,4 @@
-"""The set of k items that are most probably liked all together, by branch and bound.
+"""Find the k items that are most probably liked all together, by branch and bound.
 
 With ``p_f`` the user's classes and ``q_jf`` the probability that item j is liked in class f, a set
 S has probability ``sum_f p_f prod_{j in S} q_jf``. A node has chosen some items, with ``U_f`` its

@@ -1,5 +1,7 @@
-"""From ratings to the joint of all items, by traits or by free hidden classes."""
+"""Fit the joint of all items to ratings, by traits or by free hidden classes."""
 
+from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -9,47 +11,50 @@ from scipy import sparse
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
-from rejoint.estimation.em import Em
-from rejoint.estimation.estimate import estimate_quietly
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimators.recommender.rating_model import Evidence
-from rejoint.estimators.recommender.ratings import Cells, RatingLevels
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.estimate import Request, fit_data
+from rejoint.estimators.joint_pmf import is_for_records
+from rejoint.estimators.recommender.rating_model import UserEvidence
+from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
 from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
 from rejoint.messages import remark
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords
 from rejoint.records.sparse import DefaultCodedRecords, SparseRecords
 from rejoint.solver.result import FitResult
-from rejoint.solver.solver import Record
+from rejoint.solver.search import interruptible
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import plural
 
 Array = NDArray[np.float64]
 
 
-def evidence_of(cells: Cells, items: int, scale: RatingLevels) -> Evidence:
-    """Cells as evidence: a one for each rating; ratings that are no level are left out."""
+def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvidence:
+    """Encode ratings as evidence: a one for each; ratings that are no level are left out."""
     size = len(scale.values)
-    levels = scale.encode(cells.rating)
+    levels = scale.encode(ratings.rating)
     bad = levels < 0
     if bad.any():
         remark(
-            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {cells.rating[bad][0]:g} is not "
+            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {ratings.rating[bad][0]:g} is not "
             f"among the ratings of the fit, {scale.words}."
         )
     if scale.implicit:  # a stored zero says what absence says
         bad = levels == 0
-    user, column = cells.user[~bad], (cells.item * size + levels)[~bad]
-    shape = (len(cells.users), items * size)
+    user, column = ratings.user[~bad], (ratings.item * size + levels)[~bad]
+    shape = (len(ratings.users), items * size)
     ones = sparse.csr_array((np.ones(len(user)), (user, column)), shape=shape)
     if not scale.implicit:
-        return Evidence(ones)
+        return UserEvidence(ones)
     background = np.tile([1.0, 0.0], items)
     undone = sparse.csr_array((-np.ones(len(user)), (user, column - 1)), shape=shape)
-    return Evidence(sparse.csr_array(ones + undone), background)
+    return UserEvidence(sparse.csr_array(ones + undone), background)
 
 
 def fit_ratings(
-    evidence: Evidence,
+    evidence: UserEvidence,
     items: list[Any],
     values: Array,
     solver: Any,
@@ -57,22 +62,23 @@ def fit_ratings(
     rng: np.random.Generator,
 ) -> FitResult:
     """Fit by the solver that was asked for."""
-    domain = domain_of(items, values)
+    domain = make_domain(items, values)
     if solver == "traits":
         solver = Traits()
     if isinstance(solver, Traits):
         return as_result(fit_traits(evidence, len(values), solver, rng), domain, solver)
-    if not (isinstance(solver, Em | Bayes) or solver in ("auto", "ml", "map", "bayes")):
+    if not is_for_records(solver):
         raise ValueError(
             f"solver={solver!r} is not known; give 'traits', 'ml', 'map', 'bayes', or an object "
             "such as rejoint.estimators.Traits(traits=3)."
         )
-    records = records_of(evidence, domain)
-    return estimate_quietly(records, rank, solver, None, rng, progress=False)
+    session = Session(rng)
+    fit = partial(fit_data, InMemory.of(as_records(evidence, domain)), Request(rank, solver))
+    return interruptible(session, partial(fit, session), "raise")
 
 
-def domain_of(items: list[Any], values: Array) -> Domain:
-    """A variable for each item, called as text what the item is called."""
+def make_domain(items: list[Any], values: Array) -> Domain:
+    """Make a variable of each item, named by the text of its id."""
     names = [str(item) for item in items]
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
@@ -82,36 +88,35 @@ def domain_of(items: list[Any], values: Array) -> Domain:
 
 
 def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
-    """A fit of traits, as all fits are told of."""
-    rank = fit.log_columns.shape[1]
-    columns = np.exp(fit.log_columns).reshape(len(domain), -1, rank)
-    pmf = LowRankPMF(np.full(rank, 1.0 / rank), list(columns), domain)
+    """Return a fit of traits as a result."""
+    rank, nothing = fit.log_columns.shape[1], float("nan")
+    model = Model(Layout(domain.shape), np.full(rank, 1.0 / rank), np.exp(fit.log_columns))
     history = tuple(
-        Record(0, "traits", step, -value, float("nan"), float("nan"))
+        Record(0, "traits", step, -value, nothing, nothing)
         for step, value in enumerate(fit.history)
     )
+    value = fit.history[-1]
     models = max(rank // solver.within(sum(domain.shape))[0], 1)
     stop = (
-        f"Log-likelihood {fit.history[-1]:.6g} after {plural(len(history), 'sweep')}: users in a "
+        f"Log-likelihood {value:.6g} after {plural(len(history), 'sweep')}: users in a "
         f"space of {plural(solver.traits, 'trait')}; {plural(models, 'model')} of "
         f"{plural(rank // models, 'point')} averaged."
     )
-    nothing = float("nan")
-    return FitResult(pmf, stop, history, nothing, nothing, (), {}, log_likelihood=fit.history[-1])
+    sweeps = Run(model, -value, nothing, nothing, Stop.STEPS, history)
+    pmf = LowRankPMF(model.weights, model.parts, domain)
+    result = FitResult.of(pmf, [sweeps], "", log_likelihood=value)
+    return replace(result, stop=stop, starts=())
 
 
-def predictive(result: FitResult) -> LowRankPMF:
-    """What to predict with: the mean of the posterior draws, as many as memory allows."""
-    if result.posterior is None:
-        return result.pmf
-    draws = result.posterior.draws
-    size = sum(result.pmf.domain.shape) * max(draw.rank for draw in draws)
-    step = -(-len(draws) * size // MOST_NUMBERS)
-    return LowRankPMF.average(draws[::step])
+def most_draws(result: FitResult) -> int:
+    """Return the number of posterior draws that fit into the memory of a model."""
+    draws = () if result.posterior is None else result.posterior.draws
+    rank = max((draw.rank for draw in draws), default=1)
+    return max(1, MOST_NUMBERS // (sum(result.pmf.domain.shape) * rank))
 
 
-def records_of(evidence: Evidence, domain: Domain) -> BaseRecords:
-    """Evidence as records: by what is observed, or by what is done where all else is not."""
+def as_records(evidence: UserEvidence, domain: Domain) -> BaseRecords:
+    """Return evidence as records: observed cells, or those that differ from the background."""
     cells = sparse.csr_array(evidence.cells)
     cells.sum_duplicates()  # in order
     if evidence.background is None:

@@ -1,59 +1,57 @@
-"""How well ratings are foreseen: those held out of users that are known, or of new ones.
+"""Predict ratings from the ratings that users have given, and score the predictions.
 
-Evidence is a sparse matrix with a row a user and a column a level of an item: ones where the user
-gave that rating. The log-likelihood of the classes is its product with the log factors; the cost
-is one multiplication for each observed cell and class, whatever the number of items. Where absence
-is a level itself (bought or not), a ``background`` vector says which levels a user has who has done
-nothing; a row then holds a one at the level in its place and a minus one at the background's.
+The evidence is a sparse matrix with a row for each user and a column for each level of an item,
+with ones where the user gave that rating. The log-likelihood of the classes is its product with the
+log factors; the cost is one multiplication for each observed cell and class, whatever the number of
+items. Where absence is a level itself (bought or not), a ``background`` vector holds the levels of
+a user who has done nothing; a row then has a one at each level that differs and a minus one at the
+background's.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from rejoint.estimators.recommender.ratings import Cells
 from rejoint.pmf.pmf import LowRankPMF
+
+if TYPE_CHECKING:
+    from rejoint.estimators.recommender.ratings import Ratings
 
 Array = NDArray[np.float64]
 
 #: Numbers in a block of posteriors (users x classes): 32 MB.
-BLOCK = 2**22
+BLOCK_NUMBERS = 2**22
 
 
 @dataclass(frozen=True)
-class Evidence:
-    """Cells that are known, (users, levels of all items), and what holds without them."""
+class UserEvidence:
+    """Known ratings, (users, levels of all items), and the levels that hold without them."""
 
     cells: Any  # scipy.sparse.csr_array of float
     background: Array | None = None  # (levels of all items,)
 
     @cached_property
     def totals(self) -> Array:
-        """Number of users at each level."""
+        """Number of users at each level, (levels of all items,)."""
         found = np.asarray(self.cells.sum(axis=0), dtype=np.float64).ravel()
         return found if self.background is None else found + self.cells.shape[0] * self.background
 
-    @property
-    def work(self) -> int:
-        """Observed cells that a pass multiplies by."""
-        return int(self.cells.nnz)
-
-    def take(self, users: NDArray[np.intp]) -> "Evidence":
-        """Evidence of some users."""
-        return Evidence(self.cells[users], self.background)
+    def take(self, users: NDArray[np.intp]) -> "UserEvidence":
+        """Return the evidence of some users."""
+        return UserEvidence(self.cells[users], self.background)
 
 
-def normalised(logs: Array) -> tuple[Array, Array]:
-    """Log-sums of rows, and rows scaled to sum to one; in place.
+def normalize_logs(logs: Array) -> tuple[Array, Array]:
+    """Return log-sums of rows, and the rows as probabilities that sum to one; in place.
 
     Examples
     --------
-    >>> total, shares = normalised(np.log([[0.1, 0.3]]))
+    >>> total, shares = normalize_logs(np.log([[0.1, 0.3]]))
     >>> np.exp(total).round(2), shares.round(2)
     (array([0.4]), array([[0.25, 0.75]]))
     """
@@ -66,15 +64,15 @@ def normalised(logs: Array) -> tuple[Array, Array]:
 
 
 def posterior_blocks(
-    evidence: Evidence, log_factors: Array, log_weights: Array
+    evidence: UserEvidence, log_factors: Array, log_weights: Array
 ) -> Iterator[tuple[slice, Array, Array]]:
-    """Users, their log-probability and their posterior of the classes, block by block.
+    """Yield users, their log-probability and their posterior of the classes, block by block.
 
     Examples
     --------
     >>> from scipy import sparse
     >>> logs = np.log([[0.9, 0.2], [0.1, 0.8]])
-    >>> known = Evidence(sparse.csr_array([[1.0, 0.0], [0.0, 0.0]]))
+    >>> known = UserEvidence(sparse.csr_array([[1.0, 0.0], [0.0, 0.0]]))
     >>> [(rows, _, posterior)] = posterior_blocks(known, logs, np.log([0.5, 0.5]))
     >>> posterior.round(2)
     array([[0.82, 0.18],
@@ -84,39 +82,19 @@ def posterior_blocks(
     if evidence.background is not None:
         base = base + evidence.background @ log_factors
     users = evidence.cells.shape[0]
-    size = max(1, BLOCK // len(log_weights))
+    size = max(1, BLOCK_NUMBERS // len(log_weights))
     for start in range(0, users, size):
         rows = slice(start, min(start + size, users))
-        yield rows, *normalised(np.asarray(evidence.cells[rows] @ log_factors) + base)
-
-
-def leave_one_out(logs: Array, terms: Array) -> Array:
-    """Posteriors of the classes with each of some terms taken away, (terms, F).
-
-    Parameters
-    ----------
-    logs : (F,)
-        Log-probability of classes and all evidence.
-    terms : (n, F)
-        What each piece of evidence has added to it.
-
-    Examples
-    --------
-    >>> terms = np.log([[0.5, 0.1], [0.5, 0.5]])
-    >>> leave_one_out(terms.sum(axis=0), terms).round(2)
-    array([[0.5 , 0.5 ],
-           [0.83, 0.17]])
-    """
-    return normalised(logs - terms)[1]
+        yield rows, *normalize_logs(np.asarray(evidence.cells[rows] @ log_factors) + base)
 
 
 Ints = NDArray[np.intp]
 
-#: A product of matrices is about so many times quicker than as many single products.
-GEMM = 20
+#: A product of matrices is about so many times faster than as many single products.
+GEMM_SPEEDUP = 20
 
 #: Stands for zero, so that no ratings of a user can contradict each other.
-TINY = 1e-100
+LEAST_PROBABILITY = 1e-100
 
 
 @dataclass(frozen=True)
@@ -129,9 +107,10 @@ class RatingModel:
 
     @classmethod
     def of(cls, pmf: LowRankPMF, values: Array) -> "RatingModel":
-        """From a joint; what is impossible in it becomes merely next to so."""
-        factors = np.concatenate(pmf.factors)
-        return cls(np.log(np.maximum(pmf.weights, TINY)), np.log(np.maximum(factors, TINY)), values)
+        """Return the logs of a joint; impossible ratings become nearly impossible."""
+        weights, factors = np.asarray(pmf.weights), np.concatenate(pmf.factors)
+        logs = [np.log(np.maximum(part, LEAST_PROBABILITY)) for part in (weights, factors)]
+        return cls(logs[0], logs[1], values)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("log_weights", "log_factors", "values")}
@@ -152,57 +131,49 @@ class RatingModel:
         return np.asarray(np.einsum("nir,i->nr", self.factors, self.values))
 
     def liking(self, level: int) -> Array:
-        """Probability that a rating reaches a level, (N, R); the last answer is kept."""
+        """Return the probability that a rating reaches a level, (N, R); the last answer is kept."""
         kept: tuple[int, Array] | None = self.__dict__.get("_liking")
         if kept is None or kept[0] != level:
             kept = level, self.factors[:, level:].sum(axis=1)
             self.__dict__["_liking"] = kept
         return kept[1]
 
-    def logs(self, evidence: Evidence) -> Array:
-        """Log-probability of classes and the evidence of one user, (R,)."""
-        total = self.log_weights
+    def logs(self, evidence: UserEvidence) -> Array:
+        """Return the log-probability of the classes and one user's evidence, (R,)."""
+        total = self.log_weights + (evidence.cells @ self.log_factors)[0]
         if evidence.background is not None:
-            total = total + self.background_logs(evidence.background)
-        return np.asarray(total + (evidence.cells @ self.log_factors)[0])
+            if "_background" not in self.__dict__:
+                self.__dict__["_background"] = evidence.background @ self.log_factors
+            total = total + self.__dict__["_background"]
+        return np.asarray(total)
 
-    def background_logs(self, background: Array) -> Array:
-        """Log-probability of the classes of a user who has done nothing, less the weights."""
-        kept: Array | None = self.__dict__.get("_background")
-        if kept is None:
-            kept = np.asarray(background @ self.log_factors)
-            self.__dict__["_background"] = kept
-        return kept
+    def posterior(self, evidence: UserEvidence) -> Array:
+        """Return the probability of each class for one user, (R,)."""
+        return np.asarray(normalize_logs(self.logs(evidence)[None])[1][0])
 
-    def posterior(self, evidence: Evidence) -> Array:
-        """Classes of one user, (R,)."""
-        return np.asarray(normalised(self.logs(evidence)[None])[1][0])
-
-    def given(self, evidence: Evidence) -> tuple[Ints, Ints]:
-        """Items that one user has rated, and the levels."""
+    def given(self, evidence: UserEvidence) -> tuple[Ints, Ints]:
+        """Return the items that one user has rated, and the levels."""
         cells = evidence.cells
         there = cells.indices[cells.data > 0].astype(np.intp)
         return there // self.size, there % self.size
 
-    def without_each(self, evidence: Evidence) -> Array:
-        """Classes of one user without each of the ratings, (ratings, R)."""
+    def without_each(self, evidence: UserEvidence) -> Array:
+        """Return the posterior of one user without each of the ratings, (ratings, R)."""
         items, levels = self.given(evidence)
-        rows = items * self.size + levels
-        return leave_one_out(self.logs(evidence), self.log_factors[rows])
+        terms = self.log_factors[items * self.size + levels]
+        return normalize_logs(self.logs(evidence) - terms)[1]
 
-    def expected(self, evidence: Evidence) -> Array:
-        """Expected rating of every item, (users, N)."""
-        return self.gathered(evidence, self.means)
-
-    def gathered(self, evidence: Evidence, table: Array) -> Array:
-        """Mean of rows of ``table`` (n, R) over each user's classes, (users, n)."""
+    def average(self, evidence: UserEvidence, table: Array) -> Array:
+        """Average rows of ``table`` (n, R) over each user's classes, (users, n)."""
         found = np.empty((evidence.cells.shape[0], len(table)))
         for rows, _, posterior in posterior_blocks(evidence, self.log_factors, self.log_weights):
             found[rows] = posterior @ table.T
         return found
 
-    def pairs(self, evidence: Evidence, users: Ints, items: Ints, table: Array) -> Array:
-        """Mean of ``table[items]`` (n, ..., R) over the classes of users, row by row.
+    def average_pairs(
+        self, evidence: UserEvidence, users: Ints, items: Ints, table: Array
+    ) -> Array:
+        """Average ``table[items]`` (n, ..., R) over the classes of users, row by row.
 
         ``users`` are places in the evidence, in increasing order.
         """
@@ -211,42 +182,42 @@ class RatingModel:
             here = slice(*np.searchsorted(users, [rows.start, rows.stop]))
             if here.start < here.stop:
                 mine = users[here] - rows.start
-                found[here] = paired(posterior, mine, items[here], table)
+                found[here] = average_rows(posterior, mine, items[here], table)
         return found
 
 
-def paired(posterior: Array, users: Ints, items: Ints, table: Array) -> Array:
-    """The same within one block of posteriors."""
+def average_rows(posterior: Array, users: Ints, items: Ints, table: Array) -> Array:
+    """Average ``table[items]`` over the posteriors of one block of users."""
     distinct, place = np.unique(items, return_inverse=True)
     flat = table[distinct].reshape(-1, table.shape[-1])
-    if len(posterior) * len(distinct) <= GEMM * len(items):
+    if len(posterior) * len(distinct) <= GEMM_SPEEDUP * len(items):
         all_of = (posterior @ flat.T).reshape(len(posterior), len(distinct), *table.shape[1:-1])
         return np.asarray(all_of[users, place])
     found = np.empty((len(items), *table.shape[1:-1]))
-    step = max(1, BLOCK // (flat.shape[1] * (flat.shape[0] // len(distinct))))
+    step = max(1, BLOCK_NUMBERS // (flat.shape[1] * (flat.shape[0] // len(distinct))))
     for start in range(0, len(items), step):
         part = slice(start, start + step)
         found[part] = np.einsum("n...r,nr->n...", table[items[part]], posterior[users[part]])
     return found
 
 
-def judge_rows(model: RatingModel, evidence: Evidence, cells: Cells) -> float:
-    """Error of cells (places in the evidence, -1 if not there); rank where feedback is implicit."""
-    expected = np.full(len(cells.user), overall(model, evidence))
+def score_rows(model: RatingModel, evidence: UserEvidence, cells: "Ratings") -> float:
+    """Return the error of ratings (place -1: not in the evidence); implicit: their mean rank."""
+    expected = np.full(len(cells.user), mean_rating(model, evidence))
     known = np.flatnonzero(cells.item >= 0)
     if evidence.background is not None:
-        return float(np.mean([rank_of(model, evidence, cells, int(i)) for i in known]))
+        return float(np.mean([rank_row(model, evidence, cells, int(i)) for i in known]))
     # A user whom the fit has not seen has rated nothing: a row after the last.
     users = np.where(cells.user < 0, evidence.cells.shape[0], cells.user)[known]
     known, users = known[np.argsort(users, kind="stable")], np.sort(users)
     distinct, which = np.unique(users, return_inverse=True)
     mine = with_empty_row(evidence).take(distinct)
-    expected[known] = model.pairs(mine, which, cells.item[known], model.means)
+    expected[known] = model.average_pairs(mine, which, cells.item[known], model.means)
     return root_mean_square(expected - cells.rating)
 
 
-def judge_table(model: RatingModel, evidence: Evidence) -> float:
-    """Error of each rating predicted from the user's others; or rank where that is implicit."""
+def score_table(model: RatingModel, evidence: UserEvidence) -> float:
+    """Return the error of each rating predicted from the user's others; implicit: their rank."""
     found: list[Array] = []
     for user in range(evidence.cells.shape[0]):
         mine = evidence.take(np.array([user]))
@@ -260,7 +231,7 @@ def judge_table(model: RatingModel, evidence: Evidence) -> float:
             scores = classes @ model.means.T
             mine_of = scores[np.arange(len(items)), items]
             found.append(
-                np.array([lower(s[others], v) for s, v in zip(scores, mine_of, strict=True)])
+                np.array([share_below(s[others], v) for s, v in zip(scores, mine_of, strict=True)])
             )
     every = np.concatenate(found) if found else np.empty(0)
     if len(every) == 0:
@@ -268,34 +239,34 @@ def judge_table(model: RatingModel, evidence: Evidence) -> float:
     return float(every.mean()) if evidence.background is not None else root_mean_square(every)
 
 
-def rank_of(model: RatingModel, evidence: Evidence, cells: Cells, row: int) -> float:
-    """Share of the items that a user does not have which rank below that of a row."""
+def rank_row(model: RatingModel, evidence: UserEvidence, cells: "Ratings", row: int) -> float:
+    """Return the share of items the user does not have that rank below the item of a row."""
     if cells.user[row] < 0:
         mine = with_empty_row(evidence).take(np.array([evidence.cells.shape[0]]))
     else:
         mine = evidence.take(cells.user[[row]])
     scores = model.means @ model.posterior(mine)
     others = np.setdiff1d(np.arange(len(scores)), [*model.given(mine)[0], cells.item[row]])
-    return lower(scores[others], scores[cells.item[row]])
+    return share_below(scores[others], scores[cells.item[row]])
 
 
-def lower(others: Array, mine: float) -> float:
-    """Share of others below one, ties counting half."""
+def share_below(others: Array, mine: float) -> float:
+    """Return the share of others below one; ties count half."""
     if len(others) == 0:
         return 1.0
     return float((others < mine).mean() + 0.5 * (others == mine).mean())
 
 
-def overall(model: RatingModel, evidence: Evidence) -> float:
-    """Mean of all ratings of the evidence."""
+def mean_rating(model: RatingModel, evidence: UserEvidence) -> float:
+    """Return the mean of all ratings of the evidence."""
     totals = evidence.totals.reshape(-1, model.size).sum(axis=0)
     return float(totals @ model.values / totals.sum())
 
 
-def with_empty_row(evidence: Evidence) -> Evidence:
-    """The same with one more user, who has rated nothing."""
+def with_empty_row(evidence: UserEvidence) -> UserEvidence:
+    """Add one more user, who has rated nothing."""
     empty = sparse.csr_array((1, evidence.cells.shape[1]))
-    return Evidence(sparse.vstack([evidence.cells, empty], format="csr"), evidence.background)
+    return UserEvidence(sparse.vstack([evidence.cells, empty], format="csr"), evidence.background)
 
 
 def root_mean_square(errors: Array) -> float:

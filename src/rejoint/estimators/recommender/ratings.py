@@ -1,7 +1,8 @@
-"""Ratings as people have them, in one form: who gave what which level.
+"""Read ratings in any form into one: user, item and rating of each observed cell.
 
-Taken are tables of users x items (arrays and frames with holes), sparse matrices (what is not
-stored is unseen), sparse records, and rows of user, item and rating with ids of any kind.
+The forms are tables of users x items (arrays and frames with missing values), sparse matrices
+(what is not stored is unseen), sparse records, and rows of user, item and rating with ids of any
+kind.
 """
 
 import re
@@ -10,24 +11,27 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_array
 
-from rejoint.domain.labels import native
+from rejoint.domain.labels import is_missing, native, natural_order
+from rejoint.estimators.sklearn_input import is_frame
 from rejoint.messages import remark
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import nearest, show
 
 Array = NDArray[np.float64]
 
-#: Distinct ratings that are kept as levels; more are binned, into so many.
-MOST, BINS = 20, 10
+#: Distinct ratings that are kept as levels, and the number of bins where there are more.
+MOST_LEVELS, RATING_BINS = 20, 10
 
 
 @dataclass(frozen=True)
 class RatingLevels:
-    """What each level is worth, lowest first; edges between them where ratings were binned."""
+    """The value of each level, lowest first; edges between them where ratings were binned."""
 
     values: Array
     edges: Array | None = None
@@ -35,15 +39,15 @@ class RatingLevels:
     implicit: bool = False
 
     def encode(self, ratings: Array) -> NDArray[np.intp]:
-        """Level of each rating, -1 if it is none."""
-        ratings = adjusted(np.asarray(ratings, dtype=np.float64), self.half_up, self.implicit)
+        """Return the level of each rating, -1 if there is none."""
+        ratings = adjust(np.asarray(ratings, dtype=np.float64), self.half_up, self.implicit)
         if self.edges is not None:
             return np.searchsorted(self.edges, ratings, side="right")
         places = np.searchsorted(self.values, ratings).clip(0, len(self.values) - 1)
         return np.where(self.values[places] == ratings, places, -1)
 
     def code(self, rating: float, item: object) -> int:
-        """Level of one rating; an error if there is none."""
+        """Return the level of one rating; an error if there is none."""
         found = int(self.encode(np.array([rating]))[0])
         if found < 0:
             raise ValueError(f"Item {item!r}: rating {rating:g} is not among {self.words}.")
@@ -55,7 +59,7 @@ class RatingLevels:
         return ", ".join(f"{value:g}" for value in self.values)
 
     def at_least(self, threshold: float | None) -> int:
-        """First level that counts as liked: by default the lowest in the top 30 % of the scale."""
+        """Return the first level that counts as liked, by default of the top 30 % of the scale."""
         if threshold is None:
             low, high = self.values[0], self.values[-1]
             threshold = float(low + 0.7 * (high - low) - 1e-9)
@@ -67,15 +71,15 @@ class RatingLevels:
         return found
 
 
-def adjusted(ratings: Array, half_up: bool, implicit: bool) -> Array:
-    """Ratings as levels see them."""
+def adjust(ratings: Array, half_up: bool, implicit: bool) -> Array:
+    """Round ratings, or turn them into yes and no, as asked."""
     if implicit:
         return np.asarray(ratings != 0.0, dtype=np.float64)
     return np.floor(ratings + 0.5) if half_up else ratings
 
 
 def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevels:
-    """Levels of the ratings that are there.
+    """Find the levels of some ratings.
 
     Examples
     --------
@@ -88,18 +92,18 @@ def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevel
         raise ValueError("There is nothing to learn from: no user has rated any item.")
     if not np.isfinite(ratings).all():
         raise ValueError("X has infinity among its ratings: they must be finite, NaN if unseen.")
-    ratings = adjusted(ratings, half_up, False)
+    ratings = adjust(ratings, half_up, False)
     values = np.unique(ratings)
-    if len(values) <= MOST:
+    if len(values) <= MOST_LEVELS:
         return RatingLevels(values, half_up=half_up)
-    cuts = np.quantile(ratings, np.linspace(0.0, 1.0, BINS + 1)[1:-1])
+    cuts = np.quantile(ratings, np.linspace(0.0, 1.0, RATING_BINS + 1)[1:-1])
     edges = np.unique(cuts[(cuts > values[0]) & (cuts <= values[-1])])
     codes = np.searchsorted(edges, ratings, side="right")
     used, codes = np.unique(codes, return_inverse=True)
     edges = edges[used[1:] - 1]  # an empty bin goes to its neighbour below
     means = np.bincount(codes, weights=ratings) / np.bincount(codes)
     remark(
-        f"Ratings have {len(values):,} distinct values: taken as {len(means)} levels with about "
+        f"Ratings have {len(values):,} distinct values: binned into {len(means)} levels with about "
         "equally many ratings each. Round them for levels of your own."
     )
     return RatingLevels(means, edges, half_up=half_up)
@@ -107,13 +111,12 @@ def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevel
 
 Ints = NDArray[np.intp]
 
-#: Names that columns of rows go by, once letters are lowered and "id" is dropped.
-WORDS = (
+#: Usual names of the columns of rows, in lower case and without "id".
+COLUMN_NAMES = (
     {"user", "customer", "reviewer", "person", "member", "rater", "client", "reader", "viewer"},
     {"item", "movie", "product", "book", "song", "track", "film", "article", "business", "title"},
     {"rating", "score", "stars", "star", "value", "grade", "count", "quantity"},
 )
-PARTS = ("user", "item", "rating")
 
 
 @dataclass(frozen=True)
@@ -129,32 +132,29 @@ class Ids:
         return {label: i for i, label in enumerate(self.labels.tolist())}
 
     def place(self, label: Hashable) -> int:
-        """Place of one label; an error with the nearest one if there is none."""
+        """Return the place of one label; an error with the nearest one if there is none."""
         found = self.places.get(label, -1)
         if found < 0:
-            raise unknown(label, self)
+            known = self.labels.tolist()
+            near = nearest(label, known) or f" There are {show(known)}."
+            more = (
+                "; for a new user give the ratings: {item: rating}" if self.noun == "user" else ""
+            )
+            raise KeyError(f"{self.noun} {label!r} was not among those of the fit{more}.{near}")
         return found
 
     def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> Ints:
-        """Places of many labels."""
+        """Return the places of many labels."""
         return np.array([self.place(plain(label)) for label in labels], dtype=np.intp)
 
 
-def unknown(label: Any, ids: Ids) -> KeyError:
-    """The error for a label that the fit has not seen."""
-    known = ids.labels.tolist()
-    help_ = nearest(label, known) or f" There are {show(known)}."
-    more = "; for a new user give the ratings: {item: rating}" if ids.noun == "user" else ""
-    return KeyError(f"{ids.noun} {label!r} was not among those of the fit{more}.{help_}")
-
-
 def plain(label: Any) -> Any:
-    """A label without NumPy's types around it."""
+    """Return a label without NumPy's types around it."""
     return label.item() if isinstance(label, np.generic) else label
 
 
-class Cells(NamedTuple):
-    """Observed cells: places of users and items, and ratings; ids of both."""
+class Ratings(NamedTuple):
+    """Observed ratings: places of their users and items, and the ids of both."""
 
     user: Ints
     item: Ints
@@ -163,56 +163,53 @@ class Cells(NamedTuple):
     items: NDArray[Any]
 
 
-def read_cells(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Cells:
-    """Read ratings in any of the three forms.
+def read_ratings(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Ratings:
+    """Read ratings in any of the forms.
 
     Examples
     --------
-    >>> cells = read_cells(np.array([[5.0, np.nan], [np.nan, 3.0]]), None, False)
+    >>> cells = read_ratings(np.array([[5.0, np.nan], [np.nan, 3.0]]), None, False)
     >>> cells.user, cells.item, cells.rating
     (array([0, 1]), array([0, 1]), array([5., 3.]))
-    >>> read_cells([("ann", "Heat", 4), ("bob", "Up", 5)], None, False).items
+    >>> read_ratings([("ann", "Heat", 4), ("bob", "Up", 5)], None, False).items
     array(['Heat', 'Up'], dtype=object)
     """
     if sparse.issparse(X):
-        return of_sparse(X)
-    parts = by_rows(X, columns, implicit)
-    if parts is not None:
-        return of_rows(*parts)
-    return of_table(X)
+        return _from_sparse(X)
+    parts = split_rows(X, columns, implicit)
+    return _from_table(X) if parts is None else _from_rows(*parts)
 
 
-def by_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] | None:
-    """Columns of users, items and (None where there is none) ratings; None if X is a table."""
+def split_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] | None:
+    """Return columns of users, items and ratings (or None); None if X is a table."""
     if isinstance(X, SparseRecords):
-        return of_sparse_records(X)
+        return _split_sparse_records(X)
     if isinstance(X, list) and X and isinstance(X[0], tuple):
-        return of_tuples(X, implicit)
-    if not is_frame(X):
+        return _split_tuples(X, implicit)
+    if not has_columns(X):
         if columns is None:
             return None
         array = np.asarray(X, dtype=object)
         return [array[:, int(c)] for c in columns] + [None] * (3 - len(columns))
-    frame = opened(X)
+    frame = open_frame(X)
     if columns is not None:
-        chosen: list[Any] | None = named(list(frame), columns)
-    else:
-        chosen = guessed(frame, implicit)
+        check_named(list(frame), columns)
+    chosen = guess_columns(frame, implicit) if columns is None else columns
     if chosen is None:
         return None
     return [frame[name] for name in chosen] + [None] * (3 - len(chosen))
 
 
-def of_sparse_records(X: SparseRecords) -> list[Any]:
-    """Records as rows, their number being the user's id."""
+def _split_sparse_records(X: SparseRecords) -> list[Any]:
+    """Return records as rows; the user's id is the number of the record."""
     values = np.concatenate([variable.numeric for variable in X.domain])
     names = np.array(X.names, dtype=object)
     users = np.repeat(np.arange(len(X)), X.codes.counts)
     return [users, names[X.codes.variables], values[X.codes.cells]]
 
 
-def of_tuples(X: list[Any], implicit: bool) -> list[Any]:
-    """Rows as a list of tuples."""
+def _split_tuples(X: list[Any], implicit: bool) -> list[Any]:
+    """Return a list of tuples as columns."""
     width = {len(row) for row in X}
     if width != {3} and not (implicit and width == {2}):
         raise ValueError(
@@ -223,8 +220,8 @@ def of_tuples(X: list[Any], implicit: bool) -> list[Any]:
     return [as_labels(column) for column in columns] + [None] * (3 - len(columns))
 
 
-def named(names: list[Any], columns: Sequence[Any]) -> list[Any]:
-    """The columns that were asked for, checked."""
+def check_named(names: list[Any], columns: Sequence[Any]) -> None:
+    """Check the columns that were asked for."""
     if isinstance(columns, str) or len(columns) not in (2, 3):
         raise ValueError(
             "columns names the columns of user, item and rating (or of user and item for "
@@ -235,17 +232,16 @@ def named(names: list[Any], columns: Sequence[Any]) -> list[Any]:
             raise ValueError(
                 f"columns has {column!r}, but X has {show(names)}.{nearest(column, names)}"
             )
-    return list(columns)
 
 
-def guessed(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
-    """Columns of rows by what they are called, or by position; None if this is a table."""
+def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
+    """Guess the columns of rows by name or by position; None if this is a table."""
     names = list(frame)
     words = [re.sub(r"[\s._-]*ids?$", "", str(name).lower()) for name in names]
-    found = [[names[i] for i, w in enumerate(words) if w in known] for known in WORDS]
+    found = [[names[i] for i, word in enumerate(words) if word in known] for known in COLUMN_NAMES]
     needed = 2 if implicit and not found[2] else 3
-    if all(len(some) == 1 for some in found[:needed]):
-        return [some[0] for some in found[:needed]]
+    if all(len(names_found) == 1 for names_found in found[:needed]):
+        return [names_found[0] for names_found in found[:needed]]
     text = [has_text(column) for column in frame.values()]
     if not any(text):
         return None
@@ -253,27 +249,25 @@ def guessed(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
         return names
     raise ValueError(
         f"X has text in column {names[text.index(True)]!r}, so that it is no table of users x "
-        f"items, and which columns hold {', '.join(PARTS)} is not clear from {show(names)}: say "
+        f"items, and which columns hold user, item, rating is not clear from {show(names)}: say "
         "so by columns=(user, item, rating)."
     )
 
 
 def has_text(column: NDArray[Any]) -> bool:
-    """Whether some cell is text."""
+    """Whether a column holds text."""
     return column.dtype.kind in "US" or (
         column.dtype.kind == "O" and any(isinstance(value, str) for value in column)
     )
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a frame of some library."""
-    return hasattr(X, "columns") or hasattr(X, "__arrow_c_stream__") or isinstance(X, Mapping)
+def has_columns(X: Any) -> bool:
+    """Whether X is a frame of some library, or a dict of columns."""
+    return is_frame(X) or isinstance(X, Mapping)
 
 
-def opened(X: Any) -> dict[Any, NDArray[Any]]:
-    """Columns of any frame by their names, which need not be text."""
-    import narwhals as nw
-
+def open_frame(X: Any) -> dict[Any, NDArray[Any]]:
+    """Return the columns of any frame by their names, which need not be text."""
     if isinstance(X, Mapping):
         return {name: np.asarray(column) for name, column in X.items()}
     frame = nw.from_native(X, eager_only=True)
@@ -285,14 +279,14 @@ def opened(X: Any) -> dict[Any, NDArray[Any]]:
 
 
 def as_labels(values: Any) -> NDArray[Any]:
-    """Labels as objects of plain Python."""
+    """Return labels as objects of plain Python."""
     found = np.empty(len(values), dtype=object)
     found[:] = [plain(value) for value in values]
     return found
 
 
 def as_numbers(values: Any, where: str) -> Array:
-    """Ratings as numbers, NaN where there is none."""
+    """Return ratings as numbers, NaN where one is missing."""
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
             return values.astype(np.float64)
@@ -304,14 +298,14 @@ def as_numbers(values: Any, where: str) -> Array:
         ) from error
 
 
-def of_rows(user: Any, item: Any, rating: Any) -> Cells:
-    """Rows of ids and ratings; the last one counts where a pair is there twice."""
+def _from_rows(user: Any, item: Any, rating: Any) -> Ratings:
+    """Read rows of ids and ratings; the last one counts where a pair occurs twice."""
     users, user_places = places_of(user)
     items, item_places = places_of(item)
     ratings = np.ones(len(user_places)) if rating is None else as_numbers(rating, "that column")
     good = (user_places >= 0) & (item_places >= 0) & ~np.isnan(ratings)
-    cells = Cells(user_places[good], item_places[good], ratings[good], users, items)
-    key = cells.user * len(items) + cells.item
+    user_places, item_places, ratings = user_places[good], item_places[good], ratings[good]
+    key = user_places * len(items) + item_places
     _, last = np.unique(key[::-1], return_index=True)
     if len(last) < len(key):
         remark(
@@ -319,15 +313,11 @@ def of_rows(user: Any, item: Any, rating: Any) -> Cells:
             "rated in another row: the last one counts."
         )
     chosen = len(key) - 1 - last
-    return cells._replace(
-        user=cells.user[chosen], item=cells.item[chosen], rating=cells.rating[chosen]
-    )
+    return Ratings(user_places[chosen], item_places[chosen], ratings[chosen], users, items)
 
 
 def places_of(values: Any) -> tuple[NDArray[Any], Ints]:
-    """Distinct ids in natural order, and where each value is among them; -1 if it is missing."""
-    from rejoint.domain.labels import is_missing, natural_order
-
+    """Return distinct ids in natural order, and the place of each value, -1 if it is missing."""
     array = values if isinstance(values, np.ndarray) else as_labels(values)
     if array.dtype.kind in "iu":
         labels, places = np.unique(array, return_inverse=True)
@@ -339,8 +329,8 @@ def places_of(values: Any) -> tuple[NDArray[Any], Ints]:
     return as_labels(distinct), np.array([index[value] for value in plain_ones], dtype=np.intp)
 
 
-def of_sparse(X: Any) -> Cells:
-    """A sparse matrix: what is stored is seen, zeros included."""
+def _from_sparse(X: Any) -> Ratings:
+    """Read a sparse matrix: stored cells are observed, zeros included."""
     if len(X.shape) != 2:
         raise ValueError(f"A sparse X must be users x items; got {len(X.shape)} dimensions.")
     coo = sparse.coo_array(X)
@@ -354,15 +344,13 @@ def of_sparse(X: Any) -> Cells:
     good = ~np.isnan(rating)
     order = np.lexsort((item[good], user[good]))
     users, items = np.arange(X.shape[0]).astype(object), np.arange(X.shape[1]).astype(object)
-    return Cells(user[good][order], item[good][order], rating[good][order], users, items)
+    return Ratings(user[good][order], item[good][order], rating[good][order], users, items)
 
 
-def of_table(X: Any) -> Cells:
-    """A table of users x items; NaN and None are unseen."""
-    from sklearn.utils import check_array
-
-    if is_frame(X):
-        frame = opened(X)
+def _from_table(X: Any) -> Ratings:
+    """Read a table of users x items; NaN and None are unseen."""
+    if has_columns(X):
+        frame = open_frame(X)
         columns = [as_numbers(column, f"column {name!r}") for name, column in frame.items()]
         table = np.column_stack(columns) if columns else np.empty((0, 0))
         items = as_labels(list(frame))
@@ -373,23 +361,23 @@ def of_table(X: Any) -> Cells:
         )
         users, items = (np.arange(n).astype(object) for n in table.shape)
     user, item = np.nonzero(~np.isnan(table))
-    return Cells(user, item, table[user, item], users, items)
+    return Ratings(user, item, table[user, item], users, items)
 
 
 def read_pairs(X: Any, columns: Sequence[Any] | None) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Users and items of pairs: a list of tuples, a frame, or an array of two columns.
+    """Read users and items of pairs: a list of tuples, a frame, or an array of two columns.
 
     Examples
     --------
     >>> read_pairs([("ann", "Heat"), ("bob", "Up")], None)[1]
     array(['Heat', 'Up'], dtype=object)
     """
-    if is_frame(X):
-        frame = opened(X)
+    if has_columns(X):
+        frame = open_frame(X)
         names = list(frame)
         chosen = [name for name in columns or () if name in names][:2]
         if len(chosen) < 2:
-            chosen = guessed(frame, True) or names
+            chosen = guess_columns(frame, True) or names
         if len(chosen) < 2:
             raise ValueError(f"Pairs need a column of users and one of items; got {show(names)}.")
         return as_labels(frame[chosen[0]]), as_labels(frame[chosen[1]])

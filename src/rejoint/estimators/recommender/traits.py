@@ -1,4 +1,4 @@
-"""Latent traits: classes that lie at points of a space, so that few numbers describe thousands.
+"""Traits: hidden classes at points of a space, so that few numbers describe thousands of them.
 
 A user is a point ``z`` of ``traits`` numbers, normal a priori, and an item a smooth map from
 points to the probabilities of its levels:
@@ -10,13 +10,12 @@ up or down (j = 0) and apart or together (j = 1), ``b`` gives each item its own 
 this is a :class:`LowRankPMF` of F classes with equal weights. It needs I - 1 + 2 traits numbers an
 item in place of (I - 1) F, so that it holds hundreds of classes where free columns hold a few.
 
-The fit is EM. Every sweep has fresh points (Sobol's, shifted), so that none are learnt by heart;
-the items' numbers lean to their mean over items by normal priors, whose variances are estimated
-along (empirical Bayes: the posterior variances count). The models of the last sweeps, each at its
-own points, are averaged: one model of ``models x points`` classes.
+The fit is EM. Every sweep has fresh points (a shifted Sobol sequence), so that none are overfitted;
+the items' numbers are pulled to their mean over items by normal priors, whose variances are
+estimated too (empirical Bayes: the posterior variances count). The models of the last sweeps, each
+at its own points, are averaged: one model of ``models x points`` classes.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -27,24 +26,12 @@ from scipy.special import ndtri
 from scipy.stats import qmc
 
 from rejoint.check import whole
-from rejoint.estimators.recommender.rating_model import Evidence, posterior_blocks
+from rejoint.estimators.recommender.rating_model import UserEvidence, posterior_blocks
 
 Array = NDArray[np.float64]
 
 #: A step is shortened to this length: far from the maximum the quadratic model is no guide.
 LONGEST = 3.0
-
-
-def item_blocks(number: int, size: int) -> Iterator[slice]:
-    """Slices of at most ``size``.
-
-    Examples
-    --------
-    >>> list(item_blocks(5, 3))
-    [slice(0, 3, None), slice(3, 5, None)]
-    """
-    for start in range(0, number, size):
-        yield slice(start, min(start + size, number))
 
 
 def newton_step(
@@ -186,7 +173,7 @@ class TraitFit(NamedTuple):
 
 
 @dataclass
-class State:
+class TraitState:
     """The items' numbers (N, K), their mean over items and their precisions."""
 
     items: Array
@@ -194,14 +181,16 @@ class State:
     precision: Array
 
 
-def fit_traits(evidence: Evidence, size: int, solver: Traits, rng: np.random.Generator) -> TraitFit:
+def fit_traits(
+    evidence: UserEvidence, size: int, solver: Traits, rng: np.random.Generator
+) -> TraitFit:
     """Fit to the cells of ``evidence``; every item has ``size`` levels.
 
     Examples
     --------
     >>> from scipy import sparse
     >>> cells = sparse.csr_array(np.eye(4)[[0, 2, 0, 2, 1, 3, 1, 3]])
-    >>> fit = fit_traits(Evidence(cells), 2, Traits(1, 16, 2, 1), np.random.default_rng(0))
+    >>> fit = fit_traits(UserEvidence(cells), 2, Traits(1, 16, 2, 1), np.random.default_rng(0))
     >>> fit.log_columns.shape
     (4, 16)
     """
@@ -264,7 +253,9 @@ def columns_at(items: Array, places: Array, size: int) -> Array:
     return np.asarray(logs.reshape(-1, len(places)))
 
 
-def first_state(evidence: Evidence, size: int, traits: int, rng: np.random.Generator) -> State:
+def first_state(
+    evidence: UserEvidence, size: int, traits: int, rng: np.random.Generator
+) -> TraitState:
     """Items of their own shares, moved by traits at random, and all by the first one."""
     degrees, kinds = size - 1, min(size - 1, 2)
     shares = evidence.totals.reshape(-1, size) + 0.5
@@ -275,7 +266,7 @@ def first_state(evidence: Evidence, size: int, traits: int, rng: np.random.Gener
     items[:, degrees] += 1.0
     mean = np.zeros(items.shape[1])
     mean[:degrees] = items[:, :degrees].mean(axis=0)
-    return State(items, mean, 1.0 / variances(degrees, kinds, traits))
+    return TraitState(items, mean, 1.0 / variances(degrees, kinds, traits))
 
 
 def variances(degrees: int, kinds: int, traits: int) -> Array:
@@ -284,18 +275,18 @@ def variances(degrees: int, kinds: int, traits: int) -> Array:
 
 
 def some_users(
-    evidence: Evidence, everybody: bool, rng: np.random.Generator
-) -> tuple[Evidence, float]:
-    """Evidence of as many users as a sweep looks at, and how many each stands for."""
+    evidence: UserEvidence, everybody: bool, rng: np.random.Generator
+) -> tuple[UserEvidence, float]:
+    """UserEvidence of as many users as a sweep looks at, and how many each stands for."""
     users = evidence.cells.shape[0]
-    share = MOST_CELLS / max(evidence.work, 1)
+    share = MOST_CELLS / max(evidence.cells.nnz, 1)
     if everybody or share >= 1.0:
         return evidence, 1.0
     chosen = np.sort(rng.choice(users, max(1, int(share * users)), replace=False))
     return evidence.take(chosen), users / len(chosen)
 
 
-def expect(evidence: Evidence, log_columns: Array) -> tuple[Array, float]:
+def expect(evidence: UserEvidence, log_columns: Array) -> tuple[Array, float]:
     """Expected counts of levels at points, (N I, F), and the log-likelihood: one pass."""
     counts = np.zeros(log_columns.shape)
     mass, total = np.zeros(log_columns.shape[1]), 0.0
@@ -310,10 +301,12 @@ def expect(evidence: Evidence, log_columns: Array) -> tuple[Array, float]:
     return counts, total
 
 
-def advance(state: State, counts: Array, log_columns: Array, places: Array, size: int) -> None:
+def advance(state: TraitState, counts: Array, log_columns: Array, places: Array, size: int) -> None:
     """One Newton step of every item, then the priors that the items speak for."""
     squares, basis = np.zeros(len(state.mean)), polynomials(size)
-    for block in blocks_of_items(len(state.items), size, len(places)):
+    step = max(1, ITEM_BLOCK // (size * len(places)))
+    for start in range(0, len(state.items), step):
+        block = slice(start, min(start + step, len(state.items)))
         rows = slice(block.start * size, block.stop * size)
         mine = counts[rows].reshape(-1, size, len(places))
         columns = np.exp(log_columns[rows]).reshape(mine.shape)
@@ -328,8 +321,3 @@ def advance(state: State, counts: Array, log_columns: Array, places: Array, size
     # One item's worth of prior on the variances, and on the means, which lean to zero.
     state.precision = (2.0 + number) / (2.0 * guess + squares)
     state.mean = state.items.sum(axis=0) / (number + 1)
-
-
-def blocks_of_items(number: int, size: int, points: int) -> Iterator[slice]:
-    """Slices of items, so that a block's columns are not too many numbers."""
-    return item_blocks(number, max(1, ITEM_BLOCK // (size * points)))
