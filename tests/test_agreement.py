@@ -26,7 +26,7 @@ def records():
 
 @pytest.fixture(scope="module")
 def believed(records):
-    """More draws than a model carries: 120, of which it keeps 40."""
+    """A fit with 120 draws, more than a file keeps."""
     return rj.estimate(records, 2, "bayes", random_state=0)
 
 
