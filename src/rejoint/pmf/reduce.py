@@ -114,8 +114,8 @@ class _Search:
         # The layer of factorization is below this one, and only this method needs it.
         from rejoint.factorization.admm import Admm
         from rejoint.factorization.auto import Auto
-        from rejoint.factorization.fit_tables import fit_tables
         from rejoint.factorization.newton import Newton
+        from rejoint.factorization.stages import fit_tables
         from rejoint.solver.session import Session
         from rejoint.solver.solver import Limits
 
