@@ -22,7 +22,6 @@ from rejoint.factorization.kl import em, evaluate
 from rejoint.factorization.loss import KL, SQUARES, TINY
 from rejoint.factorization.newton import pull, pull_both, softmax
 from rejoint.metrics import tensor_error
-from rejoint.solver import run
 
 EM = Kl(memory=0, dense_limit=0)
 
@@ -461,7 +460,7 @@ def test_ctrl_c_under_least_squares_does_not_win_by_its_smaller_objective(noisy,
 
     monkeypatch.setattr(Newton, "step", impatient)
     monkeypatch.setattr(Kl, "step", noted)
-    fit = rj.factorize(noisy, 2, solver="kl", random_state=0)
+    fit = rj.factorize(noisy, 2, solver="kl", random_state=0, on_interrupt="return")
     assert "interrupted" in fit.stop
     assert fit.starts[-1].records[-1].solver == "newton"
     assert fit.starts[-1].records[-1].objective < fit.starts[0].objective  # squares are smaller
@@ -493,4 +492,4 @@ def test_moments_are_refused():
             rj.factorize(tables, 2, solver="kl", start=start)
     problem = random_problem(0, (3, 2), ((0, 1),), moments=((1, 2),))
     with pytest.raises(ValueError, match="2 of what is given are moments"):
-        run(Kl(), problem, *random_model(0, (3, 2), 2))
+        KL.check(problem)

@@ -7,7 +7,6 @@ noise; on models without such classes random ones are as good or better.
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import comb
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import Auto
-from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.random_start import draw_model
+from rejoint.factorization.stages import fit_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.records.records import Records

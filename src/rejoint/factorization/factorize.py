@@ -10,8 +10,8 @@ from rejoint.check import whole
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.factorization.early_stop import Smooth, fit_smooth
-from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.loss import Loss
+from rejoint.factorization.stages import fit_tables
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages, remark

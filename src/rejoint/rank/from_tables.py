@@ -6,11 +6,11 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
-from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
 from rejoint.factorization.random_start import draw_model
+from rejoint.factorization.stages import fit_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF

@@ -1,4 +1,4 @@
-"""Fit tables from several starts: what ``factorize`` does once its arguments are read."""
+"""Fit tables from several starts: the stages that are followed from each, and the result."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
