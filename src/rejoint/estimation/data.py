@@ -262,7 +262,8 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
     weight = np.ones(len(part)) if part.sample_weight is None else np.asarray(part.sample_weight)
     used = any_cell(part.codes) & (weight > 0)
     codes, mass = part.codes[used], weight[used]
-    chance = np.random.default_rng([seed, int(digest(codes, mass), 16)])
+    same = codes.astype(np.promote_types(codes.dtype, np.int16), copy=False)  # in any dtype
+    chance = np.random.default_rng([seed, int(digest(same, mass), 16)])
     keys = chance.random(len(codes))
     kept = np.flatnonzero(keys < below)
     if len(kept) > size:

@@ -20,7 +20,7 @@ def over_domain(records: Records, tables: Marginals) -> Records:
     --------
     >>> tables = Marginals.from_tables({"a": {"y": 1, "x": 3}})
     >>> over_domain(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
-    array([[1, 0]], dtype=int16)
+    array([[1, 0]], dtype=int8)
     """
     held = dict.fromkeys(name for names in tables.subsets for name in names)
     absent = [name for name in held if name not in records.domain]

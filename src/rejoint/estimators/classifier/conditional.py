@@ -144,7 +144,7 @@ def label_combinations(
     --------
     >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
     >>> LabelledProblem.of(records, 1).combinations
-    (array([[1], [0]], dtype=int16), array([2., 1.]))
+    (array([[1], [0]], dtype=int8), array([2., 1.]))
     """
     labels = known.codes[:, known.codes.shape[1] - targets :]
     whole = (labels >= 0).all(axis=1)
