@@ -203,7 +203,8 @@ class TestMade:
             r.sample_weight[0] = 1
 
     def test_dtype(self):
-        assert Records(D, [[0, 1, 0]]).codes.dtype == np.int16
+        assert Records(D, [[0, 1, 0]]).codes.dtype == np.int8
+        assert Records(Domain.of({"a": 128}), [[127]]).codes.dtype == np.int16
         assert Records(Domain.of({"a": 40_000}), [[39_999]]).codes.dtype == np.int32
 
     def test_pickle(self):

@@ -120,6 +120,7 @@ def use(monkeypatch, engine, piece=2**22):
 @given(files(), st.sampled_from([1, 7, 40, 2**22]))
 @example((b'v0,v1\na,"b\r\nc"\n"x""y",\n\n', {"header": True}), 3)
 @example((b"v0,v1\na,b\rc,d\n", {"header": True}), 2**22)
+@example((b"v0,v1\r\na,b\r\nc,d\r\n", {"header": True}), 8)
 @example((b'v0\na\n""\nb\n', {"header": True}), 2**22)
 @example((b"v0,v1\na\nb,c,d\n", {"header": True}), 2**22)
 def test_every_parser_reads_what_the_standard_library_reads(engine, tmp_path_factory, file, piece):
@@ -140,20 +141,22 @@ def test_many_rows_are_parsed_by_the_engine(engine, quoted, tmp_path, monkeypatc
     pytest.importorskip(engine)
     rng = np.random.default_rng(0)
     mark = '"' if quoted else ""
-    cells = rng.choice(["yes", "no", "NA", " yes", "x y"], (30_000, 3))
-    numbers = rng.choice(["1", "2.5", ""], 30_000)
+    cells = rng.choice(["yes", "no", "NA", " yes", "x y"], (9000, 3))
+    numbers = rng.choice(["1", "2.5", ""], 9000)
     rows = (f"{mark}{a}{mark},{b},{c},{d}" for (a, b, c), d in zip(cells, numbers, strict=True))
     path = tmp_path / "a.csv"
-    path.write_text("a,b,c,d\n" + "\n".join(rows) + "\n")
+    path.write_bytes(("a,b,c,d\r\n" + "\r\n".join(rows) + "\r\n").encode())
     monkeypatch.setattr(fast_csv, "find_engine", lambda: None)
     expected = rj.read(path)
     monkeypatch.setattr(fast_csv, "find_engine", lambda: engine)
+    monkeypatch.setattr(fast_csv, "PIECE_BYTES", 999)
+    monkeypatch.setattr(fast_csv, "LEAST_BYTES", 0)
     monkeypatch.setattr(delimited.TextColumn, "add", None)  # one by one
     found = rj.read(path)
     assert found.domain == expected.domain
     np.testing.assert_array_equal(found.codes, expected.codes)
-    chunks = list(rj.read_chunks(path, 7000, domain=expected.domain))
-    assert [len(chunk) for chunk in chunks] == [7000] * 4 + [2000]
+    chunks = list(rj.read_chunks(path, 2000, domain=expected.domain))
+    assert [len(chunk) for chunk in chunks] == [2000] * 4 + [1000]
     np.testing.assert_array_equal(np.vstack([c.codes for c in chunks]), expected.codes)
 
 

@@ -167,6 +167,17 @@ def test_packs_of_many_levels(tmp_path):
         np.testing.assert_array_equal(next(iter(packed)).codes, records.codes)
 
 
+def test_packs_of_wider_codes_than_needed_open(tmp_path):
+    records = rj.Records(rj.Domain.of({"a": 3}), np.array([[2], [-1], [0]]))
+    rj.scan(records).pack(tmp_path / "pack")
+    records.codes.astype("<i2").tofile(tmp_path / "pack" / "codes.bin")
+    meta = tmp_path / "pack" / "meta.json"
+    meta.write_text(meta.read_text().replace('"|i1"', '"<i2"'))
+    (part,) = rj.scan(tmp_path / "pack")
+    assert part.codes.dtype == records.codes.dtype
+    np.testing.assert_array_equal(part.codes, records.codes)
+
+
 def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     # Bins of a sample of 2,000 of 20,000 numbers: shares off by sqrt(.1 * .9 / 2000) = .007.
     for module in (sightings, rj.records.delimited, rj.records.discover):

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.variable import narrowest_dtype
+from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
@@ -311,7 +311,7 @@ def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> Encoded
     else:
         frames = iter([take_apart(_plain(partition))])
     found = [records_of(frame, rest, weight) for frame in frames if frame.rows]
-    width = narrowest_dtype(max(domain.shape))
+    width = code_dtype(max(domain.shape))
     none = np.empty((0, len(domain)), dtype=width)
     codes = np.concatenate([none, *(part.codes.astype(width) for part in found)])
     if weight is None:

@@ -1,4 +1,4 @@
-"""Order: where the variables and levels asked for lie in a domain."""
+"""Domain: the variables of a problem in order, and where names and levels lie in it."""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence

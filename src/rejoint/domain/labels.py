@@ -1,4 +1,4 @@
-"""Levels: the labels that a variable is declared with, checked, and as an array."""
+"""Labels and bins: what a cell may hold, what is missing, the order of levels."""
 
 import math
 import re

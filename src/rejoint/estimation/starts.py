@@ -7,6 +7,7 @@ noise; on models without such classes random ones are as good or better.
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import comb
+from typing import Any
 
 import numpy as np
 

@@ -150,7 +150,8 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
     observed = np.asarray(part.codes >= 0)
     used = observed.any(axis=1) & (weight > 0)
     codes, mass = part.codes[used], weight[used]
-    rng = np.random.default_rng([seed, int(digest(codes, mass), 16)])
+    wide = codes.astype(np.promote_types(codes.dtype, np.int16), copy=False)  # the same for all
+    rng = np.random.default_rng([seed, int(digest(wide, mass), 16)])
     keys = rng.random(len(codes))
     kept = np.flatnonzero(keys < below)
     if len(kept) > size:

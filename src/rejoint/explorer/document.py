@@ -239,7 +239,7 @@ def _records(records: Records) -> dict[str, Any]:
     if weight is not None:
         total = float(weight.sum())
     codes = records.codes[:room]
-    kind = "i2" if codes.dtype.itemsize == 2 else "i4"
+    kind = "i2" if codes.dtype.itemsize <= 2 else "i4"
     plain: dict[str, Any] = {
         "rows": len(codes),
         "total": total,

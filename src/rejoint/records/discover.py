@@ -1,4 +1,4 @@
-"""Finding the variables and levels of files in one pass, without keeping their rows."""
+"""Find the variables and levels of files in one pass, without keeping their rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing

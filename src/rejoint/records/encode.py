@@ -1,4 +1,4 @@
-"""Reading: every column of a table read, its variable found or given, its cells encoded."""
+"""Encode a table: read every column, find or take its variable, and encode its cells."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -43,10 +43,10 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     >>> domain = Domain.of({"a": [1, 2], "b": 4})
     >>> codes_of_matrix(np.array([[1, 0], [2, 3]]), domain)
     array([[0, 0],
-           [1, 3]], dtype=int16)
+           [1, 3]], dtype=int8)
     >>> codes_of_matrix(np.array([[np.nan, 0.0], [2.0, 3.0]]), domain)
     array([[-1,  0],
-           [ 1,  3]], dtype=int16)
+           [ 1,  3]], dtype=int8)
     >>> codes_of_matrix(np.array([[1, 4]]), domain) is None
     True
     """
@@ -206,7 +206,7 @@ def read_table(
     >>> from rejoint.records.infer import read_declarations
     >>> frame = Frame(("a",), [["x", None, "y"]], 3)
     >>> read_table(frame, None, read_declarations(None, None, None), None, "missing").codes.T
-    array([[ 0, -1,  1]], dtype=int16)
+    array([[ 0, -1,  1]], dtype=int8)
     """
     check_handle_unknown(handle_unknown)
     if matrix is not None and (domain is not None or not declarations.by_name):
@@ -217,7 +217,7 @@ def read_table(
     plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain))
     variables: dict[str, Variable] = {}
     strange: dict[str, Unknown] = {}
-    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int16)
+    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
     for n, (name, raw) in enumerate(plan):
         column = _absent(frame.rows) if raw is None else read_column(raw, name)
         if domain is None:

@@ -159,7 +159,7 @@ def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], 
     ends = np.flatnonzero(_both(newline, outside)) + 1
     if not len(ends):
         return (b"", ends, False), data
-    rest = data[ends[-1] :]
+    data, rest = data[: ends[-1]], data[ends[-1] :]
     letters, newline, quotes = (array[: ends[-1]] for array in (letters, newline, quotes))
     outside = None if outside is None else outside[: ends[-1]]
     sizes = np.diff(ends, prepend=0)
@@ -185,8 +185,8 @@ def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], 
     if blank.any():
         letters, sizes = letters[np.repeat(~blank, sizes)], sizes[~blank]
         ends = np.cumsum(sizes)
-    whole = data if len(letters) == len(data) else letters.tobytes()
-    return (whole, ends, outside is not None), rest
+        data = letters.tobytes()
+    return (data, ends, outside is not None), rest
 
 
 def _odd_counts(marks: BoolArray) -> BoolArray:

@@ -1,4 +1,4 @@
-"""Export: records back to frames of any library, and to text."""
+"""Take tables of any library apart into columns, and make frames and text of records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec

@@ -1,4 +1,4 @@
-"""ColumnSummary: what was seen of a column so far, block by block, in bounded memory."""
+"""Infer the variable behind a column: from declarations, from all cells, or block by block."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -80,7 +80,7 @@ def read_declarations(
     levels: Mapping[Any, Sequence[Level]] | None,
     bins: Mapping[Any, Any] | Literal[False] | None,
 ) -> Declarations:
-    """Gather by column what was said by kind of declared.
+    """Gather by column what was declared by argument.
 
     Examples
     --------
@@ -122,7 +122,7 @@ NEARLY_ALL = 0.9
 def infer_variable(
     name: str, column: Column, declared: Declaration, weight: Floats | None = None
 ) -> Variable:
-    """Return the variable of a column: as declared, declared in the data, or seen in it.
+    """Return the variable of a column: as declared by the user, by the data, or seen in it.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Scanning: files, folders, queries, Arrow streams and functions as parts of records."""
+"""Read files, folders, queries, Arrow streams and functions as records, at once or in parts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace

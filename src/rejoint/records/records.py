@@ -68,7 +68,7 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
     --------
     >>> as_codes(Domain.of({"a": 2}), [[0], [-1]])
     array([[ 0],
-           [-1]], dtype=int16)
+           [-1]], dtype=int8)
     """
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
@@ -234,7 +234,7 @@ class Records(BaseRecords):
     domain : Domain
         The variables, in the order of the columns.
     codes : array of int, shape (rows, variables)
-        Held read-only as int16 (int32 where a variable has more than 32,767 levels).
+        Held read-only in the narrowest type: int8 up to 127 levels, int16 up to 32,767, int32.
     sample_weight : array of float, shape (rows,), optional
         How many times each row counts.
 

@@ -1,8 +1,8 @@
-"""Packs: codes of records in a folder of plain files, from where passes over them are quick.
+"""Scan: records that are read part by part; packs of their codes, over which passes are quick.
 
-``codes.bin`` has the rows one after another, a byte a cell (two or four where a variable has many
-levels), ``weight.bin`` their weights as float64, if there are any, and ``meta.json``, which is
-written last, the domain and the number of rows.
+A pack is a folder of plain files. ``codes.bin`` has the rows one after another, a byte a cell (two
+or four where a variable has many levels), ``weight.bin`` their weights as float64, if there are
+any, and ``meta.json``, which is written last, the domain and the number of rows.
 """
 
 import json
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.variable import narrowest_dtype
+from rejoint.domain.variable import code_dtype
 from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
 from rejoint.text import duration, plural
@@ -191,7 +191,7 @@ def pack(
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
-    kind = narrowest_dtype(max(scan.domain.shape, default=1))
+    kind = code_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = False
     with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:

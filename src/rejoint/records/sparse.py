@@ -356,7 +356,7 @@ class SparseRecords(BaseRecords):
         --------
         >>> SparseRecords.of_rows([0, 1], ["a", "b"], [1, 2]).to_records().codes
         array([[ 0, -1],
-               [-1,  0]], dtype=int16)
+               [-1,  0]], dtype=int8)
         """
         return Records._trusted(self.domain, self.codes.to_codes(), self.sample_weight)
 
@@ -416,7 +416,7 @@ class DefaultCodedRecords(SparseRecords):
     >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
     >>> DefaultCodedRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
     array([[0, 1],
-           [0, 0]], dtype=int16)
+           [0, 0]], dtype=int8)
     """
 
     codes: DefaultCodes  # type: ignore[assignment]
