@@ -13,6 +13,8 @@ LAYERS = [
     *(
         "check",
         "messages",
+        "progress",
+        "model",
         "kernels",
         "domain",
         "records",
