@@ -55,7 +55,7 @@ def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
     rounds, moved = 0, np.inf
     while rounds < ROUNDS and moved > STILL:
         filled = marginals.filled(result.pmf)
-        moved, marginals = _moved(marginals, filled), filled
+        moved, marginals = _largest_change(marginals, filled), filled
         rounds += 1
         extend = partial(_extend, result, best, _describe_fill(marginals, rounds, moved))
         with session.convert(extend):
@@ -94,7 +94,7 @@ def shorten(method: AnySolver | Auto) -> AnySolver | Auto:
     return method
 
 
-def _moved(before: Marginals, after: Marginals) -> float:
+def _largest_change(before: Marginals, after: Marginals) -> float:
     """Largest share of a table's mass that the fill moved."""
     gap = np.add.reduceat(np.abs(before.flat - after.flat), before.starts[:-1])
     return float((gap / np.maximum(after.totals, 1e-300)).max())

@@ -6,7 +6,7 @@ Gauss-Newton matrix of squared errors comes from Gram matrices; that of other lo
 ``fisher``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
 conjugate gradients, with the matrix of squared errors whatever the loss.
 
-With ``M_n`` (``grams.without_each``) and ``W_nm`` (``grams.without_pairs``), its blocks in the
+With ``M_n`` (``grams.factor_grams``) and ``W_nm`` (``grams.pair_grams``), its blocks in the
 coordinates ``w`` and ``A`` are
 
     (n i f), (n i' f')   delta_ii' w_f w_f' M_n[f, f']
@@ -119,8 +119,8 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
     weights, factors = model.weights, model.factors
     rank, size = len(weights), len(factors)
     stack = gram_stack(problem.layout, factors)
-    single = grams.without_each(problem.families, stack)
-    pairs = grams.without_pairs(problem.families, stack)
+    single = grams.factor_grams(problem.families, stack)
+    pairs = grams.pair_grams(problem.families, stack)
     outer = np.outer(weights, weights)
     owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
     full = np.zeros((1 + size, rank, 1 + size, rank))
@@ -138,7 +138,7 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
         border = np.einsum("if,fg->fig", factors[rows], single[n] * weights)
         full[0, :, 1 + rows.start : 1 + rows.stop, :] = border
         block[:, :, 0, :] = border.transpose(1, 2, 0)
-    full[0, :, 0, :] = grams.whole(problem.families, stack)
+    full[0, :, 0, :] = grams.weights_gram(problem.families, stack)
     return full
 
 
@@ -166,14 +166,14 @@ class Product:
         return gram_stack(self.problem.layout, self.model.factors)
 
     @cached_property
-    def single(self) -> FloatArray:
+    def factor_grams(self) -> FloatArray:
         """``M_n``."""
-        return grams.without_each(self.problem.families, self.stack)
+        return grams.factor_grams(self.problem.families, self.stack)
 
     @cached_property
-    def whole(self) -> FloatArray:
+    def weights_gram(self) -> FloatArray:
         """The block of the weights."""
-        return grams.whole(self.problem.families, self.stack)
+        return grams.weights_gram(self.problem.families, self.stack)
 
     @cached_property
     def rows(self) -> FloatArray:
@@ -187,12 +187,14 @@ class Product:
         slices = [layout.rows(n) for n in range(len(layout.levels))]
         # C_n[f, f'] = (A_n^T dA_n)[f, f']
         turns = np.stack([factors[rows].T @ direction[1:][rows] for rows in slices])
-        bent = grams.without_each_along(self.problem.families, self.stack, turns)
+        bent = grams.factor_grams_along(self.problem.families, self.stack, turns)
         out = np.empty_like(direction)
-        out[0] = self.whole @ direction[0] + np.einsum("nfg,nfg,g->f", self.single, turns, weights)
+        out[0] = self.weights_gram @ direction[0] + np.einsum(
+            "nfg,nfg,g->f", self.factor_grams, turns, weights
+        )
         for n, rows in enumerate(slices):
             straight = direction[1:][rows] * weights + factors[rows] * direction[0]
-            out[1:][rows] = straight @ self.single[n] + (factors[rows] * weights) @ bent[n].T
+            out[1:][rows] = straight @ self.factor_grams[n] + (factors[rows] * weights) @ bent[n].T
         out[1:] *= weights
         return pull(self.model, out).ravel() + self.rows.T @ (self.rows @ vector)
 
@@ -200,9 +202,9 @@ class Product:
     def diagonal(self) -> FloatArray:
         """Diagonal of the matrix without its off-diagonal blocks' part, for preconditioning."""
         layout, weights, factors = self.problem.layout, self.model.weights, self.model.factors
-        square = layout.expand(weights**2 * np.einsum("nff->nf", self.single))
+        square = layout.expand(weights**2 * np.einsum("nff->nf", self.factor_grams))
         spread = 1.0 - 2.0 * factors + layout.expand(layout.sums(factors**2))
-        head = weights**2 * np.einsum("ff->f", self.whole)
+        head = weights**2 * np.einsum("ff->f", self.weights_gram)
         tables = np.concatenate([head, (factors**2 * spread * square).ravel()])
         moments: FloatArray = np.einsum("kp,kp->p", self.rows, self.rows)
         return tables + moments

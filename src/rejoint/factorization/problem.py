@@ -224,7 +224,7 @@ class TableVisit:
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
         problem = self.problem
-        gram = grams.without(problem.families, self.products, n)
+        gram = grams.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
             more, pulled = self._factor_pull(moments, n)
@@ -239,13 +239,13 @@ class TableVisit:
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         problem = self.problem
-        gram = grams.whole(problem.families, self.products)
+        gram = grams.weights_gram(problem.families, self.products)
         target = np.zeros_like(self.weights)
         for n in range(len(problem.levels)):
             mine = mttkrp(problem, self.factors, n, owned=True)
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
-            more = grams.whole([moments.family], self.products)
+            more = grams.weights_gram([moments.family], self.products)
             push = moments.family.weight * moments.gaps(self.weights, self.factors)
             gram = gram + more
             target += push @ np.prod(moments.projections(self.factors), axis=1)
@@ -255,7 +255,7 @@ class TableVisit:
     def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
         """What moments add to ``G_n`` and ``V_n``."""
         rows = self.problem.layout.rows(n)
-        gram = grams.without([moments.family], self.products, n)
+        gram = grams.factor_gram([moments.family], self.products, n)
         sides = moments.projections(self.factors)
         push = moments.family.weight * moments.gaps(self.weights, self.factors)
         pulled = (self.factors[rows] * self.weights) @ gram
