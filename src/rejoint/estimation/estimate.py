@@ -200,7 +200,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth)
     choose_solver(data, 1, request)  # what is not possible is refused before the long part
     said: list[str] = []
-    selection: "Selection | None" = None
+    selection: Selection | None = None
     if request.rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
