@@ -25,10 +25,6 @@ from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Record, Run, Stop
 
-#: How objects that do not say it themselves are shown: by their address.
-_ADDRESS: Any = object.__repr__
-
-
 def digest(*things: Any) -> str:
     """A text that is the same for equal things, and for no others to speak of.
 
@@ -66,7 +62,7 @@ def _take(hasher: Any, thing: Any) -> None:
         hasher.update(f"({len(thing)}".encode())
         for part in thing:
             _take(hasher, part)
-    elif type(thing).__repr__ is _ADDRESS and hasattr(thing, "__dict__"):
+    elif getattr(type(thing), "__repr__", None) is object.__repr__ and hasattr(thing, "__dict__"):
         _take(hasher, (type(thing).__qualname__, vars(thing)))  # its repr would be an address
     elif hasattr(thing, "__qualname__"):
         hasher.update(f"{thing.__module__}.{thing.__qualname__}".encode())
