@@ -25,6 +25,7 @@ from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Record, Run, Stop
 
+
 def digest(*things: Any) -> str:
     """A text that is the same for equal things, and for no others to speak of.
 
