@@ -3,6 +3,8 @@
 import _thread
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import count
 
 import numpy as np
@@ -15,6 +17,8 @@ from rejoint.estimation import Bayes, Em, Policy, Variational, estimate, ordinal
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.rank.criteria import HeldOutLikelihood
 from rejoint.solver import FitInterrupted, Limits
+
+search = import_module("rejoint.solver.search")
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -397,6 +401,27 @@ def test_the_signal_itself_ends_all_threads(monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert TEXT in result.stop
+
+
+@pytest.mark.parametrize("with_checkpoint", [False, True])
+def test_starts_that_an_executor_has_finished_are_kept(monkeypatch, tmp_path, with_checkpoint):
+    def wait_for_one(futures):
+        futures[0].result()
+        raise KeyboardInterrupt
+
+    options = {"n_init": 6, "random_state": 0}
+    expected = estimate(RECORDS, 3, "ml", **options)
+    if with_checkpoint:
+        options["checkpoint"] = tmp_path / "fit.checkpoint"
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as executor:
+        patch.setattr(search, "wait", wait_for_one)
+        result = interrupted(estimate, RECORDS, 3, "ml", **options, executor=executor)
+    assert TEXT in result.stop
+    assert 1 <= len(result.starts) < 6
+    with ThreadPoolExecutor(1) as executor:
+        again = estimate(RECORDS, 3, "ml", **options, executor=executor)
+    assert again.pmf == expected.pmf
+    assert again.stop == expected.stop
 
 
 def test_constant_columns_have_no_parameters():
