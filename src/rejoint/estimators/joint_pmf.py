@@ -13,12 +13,15 @@ from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain.labels import Bin
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import Request, estimate, fit_data
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.variational import Variational
 from rejoint.estimators.partial_fit import PartialFit
-from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, read, weights_of
+from rejoint.estimators.sklearn_input import (
+    accept_mixed_columns,
+    generator,
+    is_for_records,
+    read,
+    weights_of,
+)
 from rejoint.factorization.algebraic import Subtables
 from rejoint.factorization.factorize import factorize
 from rejoint.factorization.problem import make_problem
@@ -37,14 +40,6 @@ Array = NDArray[np.float64]
 
 #: Records per cell from which tables of four variables are filled well enough to be used.
 RECORDS_PER_CELL = 5.0
-
-
-def is_for_records(solver: Any) -> bool:
-    """Whether a solver works on records and not on tables counted from them."""
-    if isinstance(solver, str):
-        return solver in ("auto", "ml", "map", "bayes")
-    # Solvers for records and for tables have the same methods: others say what they need.
-    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
 
 
 def has_partial_fit(estimator: Any) -> bool:

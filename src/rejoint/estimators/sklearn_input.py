@@ -1,4 +1,4 @@
-"""Read X as users of scikit-learn pass it into records, with columns checked by its rules."""
+"""Read what users of scikit-learn pass: X into records by its rules, solvers, random states."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,6 +9,9 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
 from rejoint.domain.domain import Domain
+from rejoint.estimation.em import Em
+from rejoint.estimation.gibbs import Bayes
+from rejoint.estimation.variational import Variational
 from rejoint.records.frames import refuse_sparse, take_apart
 from rejoint.records.records import Records, checked_weight
 from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
@@ -89,6 +92,14 @@ def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
         if hasattr(column, take):
             return getattr(column, take)(rows)
     return [column[row] for row in rows]
+
+
+def is_for_records(solver: Any) -> bool:
+    """Whether a solver works on records and not on tables counted from them."""
+    if isinstance(solver, str):
+        return solver in ("auto", "ml", "map", "bayes")
+    # Solvers for records and for tables have the same methods: others say what they need.
+    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
 
 
 def generator(random_state: Any) -> np.random.Generator:

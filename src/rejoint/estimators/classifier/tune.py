@@ -16,7 +16,8 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.starts import follow_start, given_model
 from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
-from rejoint.estimators.joint_pmf import is_for_records
+from rejoint.estimators.partial_fit import join
+from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.model import FloatArray
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds, reweight
@@ -209,20 +210,11 @@ def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Itera
             for share in MISSING_SHARES
         )
         seed = int(rng.integers(2**32))
-        learn = join(fold.learn, others)
+        learn = join([fold.learn, others]) if len(others.weight) else fold.learn
         yield LabelFold(Labelled.of(learn, targets), held, fold.mass, seed)
         cells += learn.codes.size
         if cells > ENOUGH_CELLS:
             return
-
-
-def join(one: InMemory, other: InMemory) -> InMemory:
-    """The records of both, in order."""
-    if len(other.weight) == 0:
-        return one
-    codes = np.vstack([one.codes, other.codes])
-    weight = np.concatenate([one.weight, other.weight])
-    return InMemory.of(Records(one.domain, codes, weight), one.threads)
 
 
 def remove_values(

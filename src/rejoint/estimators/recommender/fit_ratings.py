@@ -14,10 +14,10 @@ from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, fit_data
-from rejoint.estimators.joint_pmf import is_for_records
 from rejoint.estimators.recommender.rating_model import UserEvidence
 from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
 from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
