@@ -69,7 +69,7 @@ def random_problem(seed: int) -> Problem:
     return Problem(seed, rj.LowRankPMF(weights, factors), names)
 
 
-def verdict(problem: Problem) -> rj.identifiability.Local:
+def verdict(problem: Problem) -> rj.identifiability.LocalIdentifiability:
     return rj.identifiability.jacobian(
         problem.truth.domain, problem.truth.rank, subsets=problem.subsets
     )
@@ -105,7 +105,9 @@ def shaken(truth: rj.LowRankPMF, seed: int, share: float = 0.1) -> rj.LowRankPMF
     return rj.LowRankPMF(truth.weights, factors, truth.domain)
 
 
-def explain(problem: Problem, local: rj.identifiability.Local, found: Practice) -> str:
+def explain(
+    problem: Problem, local: rj.identifiability.LocalIdentifiability, found: Practice
+) -> str:
     """Why the two differ, by what can be checked."""
     if found.unique is None:
         close = practise(problem, near=True)
@@ -132,7 +134,7 @@ def explain(problem: Problem, local: rj.identifiability.Local, found: Practice) 
 
 def compare(
     seeds: range, runs: int = RUNS
-) -> list[tuple[Problem, rj.identifiability.Local, Practice]]:
+) -> list[tuple[Problem, rj.identifiability.LocalIdentifiability, Practice]]:
     rows = []
     for seed in seeds:
         problem = random_problem(seed)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 import rejoint as rj
 from rejoint.factorization import Admm, Limits
-from rejoint.queries import posteriors
+from rejoint.queries.log_prob import posteriors
 
 Array = NDArray[np.float64]
 Weighting = Literal["equal", "count"]

@@ -8,8 +8,9 @@ import pytest
 
 import rejoint as rj
 from rejoint import estimation
-from rejoint.estimation import Bayes, Em, Posterior
+from rejoint.estimation import Bayes, Em
 from rejoint.factorization import Admm, Limits
+from rejoint.pmf import Posterior
 
 
 @pytest.fixture(scope="module")
@@ -25,36 +26,24 @@ def records():
 
 @pytest.fixture(scope="module")
 def believed(records):
-    """More draws than a model carries: 120, of which it keeps 40."""
+    """A fit with 120 draws, more than a file keeps."""
     return rj.estimate(records, 2, "bayes", random_state=0)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="posterior.interval takes 120 draws, pmf.interval the 40 that it keeps: of x0 they say "
-    "0.2595 and 0.2712 for the first lower bound",
-)
 def test_bounds_of_the_posterior_are_those_of_the_model(believed):
     for mine, other in zip(
         believed.posterior.interval("x0"), believed.pmf.interval("x0"), strict=True
     ):
-        # The model keeps its draws in single precision.
-        np.testing.assert_allclose(mine, other, atol=1e-6)
+        np.testing.assert_array_equal(mine, other)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=AssertionError,
-    reason="as above; given evidence they differ by up to 0.014",
-)
 def test_so_are_bounds_given_evidence(believed):
     given = {"x1": 0, "x4": 1}
     mine, other = (
         source.interval(["x0", "x2"], given=given, level=0.8)
         for source in (believed.posterior, believed.pmf)
     )
-    np.testing.assert_allclose(mine, other, atol=1e-6)
+    np.testing.assert_array_equal(mine, other)
 
 
 def test_bounds_agree_where_the_model_keeps_all_draws(records):
@@ -72,16 +61,10 @@ def one_excludes():
     return Posterior(draws), rj.LowRankPMF(likely.weights, likely.factors, likely.domain, draws)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=rj.ZeroEvidenceError,
-    reason="pmf.interval skips a draw that excludes the evidence (0.2 to 0.3), "
-    "posterior.interval raises ZeroEvidenceError",
-)
 def test_a_draw_that_excludes_the_evidence_is_treated_alike():
     posterior, pmf = one_excludes()
     mine, other = (source.interval("x1", given={"x0": 1}) for source in (posterior, pmf))
-    np.testing.assert_allclose(mine, other, atol=1e-6)
+    np.testing.assert_array_equal(mine, other)
 
 
 def test_asking_skips_a_draw_that_excludes_the_evidence_too():

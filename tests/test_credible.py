@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
+from rejoint.pmf.draws import Posterior, predictive
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,10 @@ def test_answers_have_the_interval_of_the_draws(fitted, text):
     np.testing.assert_allclose(answer.interval.low, low, atol=1e-12)
     np.testing.assert_allclose(answer.interval.high, high, atol=1e-12)
     assert answer.interval.low.shape == np.shape(answer.value)
-    assert (answer.interval.level, answer.interval.draws) == (0.9, 40)
+    assert (answer.interval.level, answer.interval.draws) == (0.9, 120)
     plain = answer.to_json()["interval"]
     assert plain["low"] == pytest.approx(answer.interval.low)
-    assert "In brackets: 90 % credible interval, of 40 posterior draws." in str(answer)
+    assert "In brackets: 90 % credible interval, of 120 posterior draws." in str(answer)
 
 
 def test_expectations_have_one():
@@ -86,10 +87,35 @@ def test_draws_that_hold_the_evidence_impossible_are_left_out():
     pmf = rj.LowRankPMF([1.0], [even, even], domain, [*some, never])
     answer = pmf.ask("P(b = x | a = x)")
     assert answer.interval.draws == 2
-    assert answer.interval.high == pytest.approx(0.3, abs=1e-7)  # draws are in single precision
+    assert answer.interval.high == pytest.approx(0.3, abs=1e-15)
     assert len(pmf.condition({"a": "x"}).draws) == 2
+    for interval in (pmf.interval, Posterior([*some, never]).interval):
+        found = interval("b", given={"a": "x"})
+        assert found.draws == 2
+        np.testing.assert_array_equal(found, [[0.2, 0.7], [0.3, 0.8]])
     alone = rj.LowRankPMF([1.0], [even, even], domain, [never])
     assert alone.ask("P(b = x | a = x)").interval is None
+    assert not alone.condition({"a": "x"}).draws
+    for interval in (alone.interval, Posterior([never]).interval):
+        with pytest.raises(
+            rj.ZeroEvidenceError,
+            match=r"^a = 'x' has probability zero under all 1 posterior draw, so that",
+        ):
+            interval("b", given={"a": "x"})
+
+
+def test_a_fit_and_its_model_have_the_same_draws_and_bounds():
+    data = rj.datasets.asia().sample(300, random_state=0)
+    result = rj.estimate(data, rank=2, solver="bayes", random_state=0)
+    assert result.posterior.draws is result.pmf.draws
+    assert len(result.pmf.draws) == 120
+    given = {"smoke": "yes"}
+    mine, theirs = (x.interval("lung", given, 0.8) for x in (result.posterior, result.pmf))
+    np.testing.assert_array_equal(mine, theirs)
+    assert (mine.level, mine.draws) == (theirs.level, theirs.draws) == (0.8, 120)
+    copy = pickle.loads(pickle.dumps(result))
+    assert copy.posterior.draws.block is copy.pmf.draws.block  # once in the file
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(mine)), mine)
 
 
 def test_draws_follow_the_model(fitted):
@@ -105,19 +131,39 @@ def test_draws_follow_the_model(fitted):
     low, _ = fitted.align(turned).interval("smoke")
     np.testing.assert_allclose(low[::-1], fitted.interval("smoke")[0], atol=1e-12)
     given = fitted.condition({"smoke": "yes"}).interval("lung")
-    # Conditioned draws are rounded to single precision once more.
-    np.testing.assert_allclose(given, fitted.interval("lung", given={"smoke": "yes"}), atol=1e-6)
+    np.testing.assert_allclose(given, fitted.interval("lung", given={"smoke": "yes"}), atol=1e-12)
 
 
-def test_models_too_large_for_ten_draws_carry_none():
+def saved(pmf, folder):
+    pmf.save(folder / "model.rejoint")
+    return rj.load(folder / "model.rejoint")
+
+
+def test_files_have_forty_draws_spread_over_all(fitted, tmp_path):
+    places = np.linspace(0, 119, 40).round().astype(int)
+    kept = saved(fitted, tmp_path).draws
+    assert kept.block.tobytes() == fitted.draws.block[places].astype(np.float32).tobytes()
+
+
+def test_files_of_models_too_large_for_ten_draws_have_none(tmp_path):
     pmf = rj.LowRankPMF(np.full(300, 1 / 300), [np.full((1_000, 300), 1 / 1_000)])
-    assert len(rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, [pmf] * 12).draws) == 0
+    drawn = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, [pmf] * 12)
+    assert (len(drawn.draws), len(saved(drawn, tmp_path).draws)) == (12, 0)
 
 
-def test_no_more_draws_are_kept_than_files_may_have(monkeypatch, fitted):
+def test_files_have_no_more_draws_than_may_be_read(monkeypatch, fitted, tmp_path):
     monkeypatch.setattr("rejoint.pmf.draws.MOST_FACTORS", 8 * 15)
-    copy = rj.LowRankPMF(fitted.weights, fitted.factors, fitted.domain, list(fitted.draws))
-    assert len(copy.draws) == 15
+    assert len(saved(fitted, tmp_path).draws) == 15
+
+
+def test_predictive_is_the_mean_of_some_draws(fitted):
+    places = np.linspace(0, 119, 30).round().astype(int)
+    some = rj.LowRankPMF.average([fitted.draws[int(k)] for k in places])
+    assert predictive(fitted, draws=30) == some
+    assert predictive(fitted) == fitted.draws.mean()
+    # A draw of rank 2 has 2 (1 + 16) numbers.
+    assert predictive(fitted, numbers=34 * 5).rank == 10
+    assert predictive(rj.datasets.asia()) == rj.datasets.asia()
 
 
 def test_the_mean_of_the_draws(fitted):

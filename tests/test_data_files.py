@@ -131,6 +131,32 @@ def test_columns_and_weights(tmp_path):
         rj.read(path, columns=["b"], sample_weight="a")
 
 
+def test_weights_that_are_all_zero_are_refused_at_every_door(tmp_path):
+    path = put(tmp_path, "a.csv", "a,w\nx,0\ny,0\n")
+    frame = {"a": ["x", "y"], "w": [0, 0]}
+    domain = rj.Domain.of({"a": ["x", "y"]})
+    codes = np.array([[0], [1]])
+    sparse = rj.SparseRecords.of(rj.Records(domain, codes))
+    doors = [
+        lambda: rj.read(path, sample_weight="w"),
+        lambda: rj.read(path, sample_weight="w", domain=domain),
+        lambda: rj.read(path, columns=["a"], sample_weight=[0, 0], domain=domain),
+        lambda: rj.Records.of(frame, sample_weight="w"),
+        lambda: rj.Records.of(frame, sample_weight="w", domain=domain),
+        lambda: rj.Records.of(rj.Records(domain, codes), sample_weight=[0, 0]),
+        lambda: rj.Records(domain, codes, np.zeros(2)),
+        lambda: rj.SparseRecords.of(sparse, sample_weight=[0, 0]),
+        lambda: rj.SparseRecords(domain, sparse.codes, np.zeros(2)),
+    ]
+    for door in doors:
+        with pytest.raises(ValueError, match="sample_weight is zero in every row: nothing would"):
+            door()
+    # In a part of the records all weights may be zero.
+    put(tmp_path, "a.csv", "a,w\nx,0\ny,2\n")
+    parts = list(rj.read_chunks(path, 1, sample_weight="w"))
+    assert [part.sample_weight.tolist() for part in parts] == [[0.0], [2.0]]
+
+
 def test_files_without_a_header(tmp_path):
     path = put(tmp_path, "a.data", "x,1\ny,2\n")
     assert rj.read(path, header=False).names == ("x0", "x1")

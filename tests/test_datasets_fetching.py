@@ -19,7 +19,7 @@ from rejoint.datasets import fetch as fetching
 from rejoint.datasets import movielens as ratings
 from rejoint.datasets import paper_set as protocol
 from rejoint.datasets import parse as parsing
-from rejoint.datasets.catalogue import CATALOGUE, Entry, load
+from rejoint.datasets.catalog import CATALOG, CatalogEntry, load_columns
 
 DATA = os.environ.get("REJOINT_DATA")
 needs_data = pytest.mark.skipif(not DATA, reason="REJOINT_DATA names no folder with data sets")
@@ -78,9 +78,9 @@ def world(tmp_path, monkeypatch, server):
 
 
 def toys(content=ORIGINAL):
-    origin = fetching.Origin("toys/toys.data", sha(content), "http://x/", "REJOINT_UCI_URL")
+    origin = fetching.SourceFile("toys/toys.data", sha(content), "http://x/", "REJOINT_UCI_URL")
     read = partial(parsing.read_lines, header=["colour", "size"])
-    return {"toys": Entry(sha(PACKED), (origin,), read)}
+    return {"toys": CatalogEntry(sha(PACKED), (origin,), read)}
 
 
 def kept(tmp_path):
@@ -90,17 +90,17 @@ def kept(tmp_path):
 def test_downloads_once(server, tmp_path):
     server.files["/uci/toys/toys.data"] = ORIGINAL
     expected = {"colour": ["red", None], "size": [1, 2]}
-    assert load("toys", toys()) == expected
+    assert load_columns("toys", toys()) == expected
     assert kept(tmp_path) == ["toys.data"]
     server.files.clear()
-    assert load("toys", toys()) == expected
+    assert load_columns("toys", toys()) == expected
     assert server.asked == ["/uci/toys/toys.data"]
 
 
 def test_data_folder_comes_first(server, tmp_path, monkeypatch):
     (tmp_path / "toys.csv.gz").write_bytes(PACKED)
     monkeypatch.setenv("REJOINT_DATA", str(tmp_path))
-    assert load("toys", toys()) == {"colour": ["blue"], "size": [7]}
+    assert load_columns("toys", toys()) == {"colour": ["blue"], "size": [7]}
     assert server.asked == []
     assert kept(tmp_path) == []
 
@@ -108,14 +108,14 @@ def test_data_folder_comes_first(server, tmp_path, monkeypatch):
 def test_data_folder_without_the_file_is_passed_over(server, tmp_path, monkeypatch):
     server.files["/uci/toys/toys.data"] = ORIGINAL
     monkeypatch.setenv("REJOINT_DATA", str(tmp_path))
-    assert load("toys", toys())["size"] == [1, 2]
+    assert load_columns("toys", toys())["size"] == [1, 2]
 
 
 def test_wrong_file_in_the_data_folder(tmp_path, monkeypatch):
     (tmp_path / "toys.csv.gz").write_bytes(PACKED + b"\0")
     monkeypatch.setenv("REJOINT_DATA", str(tmp_path))
     with pytest.raises(FetchError, match=r"toys\.csv\.gz' is not the file it should be: its SHA"):
-        load("toys", toys())
+        load_columns("toys", toys())
 
 
 @pytest.mark.parametrize("content", [ORIGINAL[:-4], ORIGINAL + b"more", b"<html>sorry</html>"])
@@ -123,14 +123,14 @@ def test_wrong_content_is_an_error_and_not_kept(server, tmp_path, content):
     server.files["/uci/toys/toys.data"] = content
     words = rf"answered with {len(content)} bytes .* SHA-256 is {sha(content)}, not {sha(ORIGINAL)}"
     with pytest.raises(FetchError, match=words + r".*Nothing was kept.*REJOINT_DATA"):
-        load("toys", toys())
+        load_columns("toys", toys())
     assert kept(tmp_path) == []
 
 
 def test_connection_that_breaks_off(server, tmp_path):
     server.files["/uci/toys/toys.data"], server.promised = ORIGINAL[:5], len(ORIGINAL)
     with pytest.raises(FetchError, match=rf"{len(ORIGINAL) - 5} more did not arrive"):
-        load("toys", toys())
+        load_columns("toys", toys())
     assert kept(tmp_path) == []
 
 
@@ -138,7 +138,7 @@ def test_not_found(tmp_path):
     with pytest.raises(
         FetchError, match=r"uci/toys/toys\.data could not be fetched.*404.*'toys\.c"
     ):
-        load("toys", toys())
+        load_columns("toys", toys())
     assert kept(tmp_path) == []
 
 
@@ -152,22 +152,21 @@ def test_offline_names_the_way_out(url, monkeypatch):
 def test_interrupted_while_writing_leaves_nothing(server, tmp_path, monkeypatch):
     server.files["/uci/toys/toys.data"] = ORIGINAL
 
-    def interrupted(path, content):
-        with path.open("wb") as file:
-            file.write(content[:3])
+    def interrupted(descriptor):
+        assert len(kept(tmp_path)) == 1  # the file that is written aside
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Path, "write_bytes", interrupted)
+    monkeypatch.setattr(os, "fsync", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        load("toys", toys())
+        load_columns("toys", toys())
     assert kept(tmp_path) == []
 
 
 def test_spoilt_cache_is_fetched_anew(server, tmp_path):
     server.files["/uci/toys/toys.data"] = ORIGINAL
-    load("toys", toys())
+    load_columns("toys", toys())
     (tmp_path / "cache" / "toys.data").write_bytes(b"spoilt")
-    assert load("toys", toys())["colour"] == ["red", None]
+    assert load_columns("toys", toys())["colour"] == ["red", None]
     assert (tmp_path / "cache" / "toys.data").read_bytes() == ORIGINAL
     assert len(server.asked) == 2
 
@@ -201,14 +200,14 @@ def test_words_for_unknown_names():
 
 def test_frames_of_every_kind():
     columns = {"a": ["x", None], "b": [1, None], "c": [1.5, 2.0]}
-    assert parsing.frame(columns, "dict") is columns
-    pandas = parsing.frame(columns, "pandas")
+    assert parsing.as_frame(columns, "dict") is columns
+    pandas = parsing.as_frame(columns, "pandas")
     assert pandas["a"].isna().tolist() == [False, True]
     assert pandas["b"].dtype == float
-    assert parsing.frame(columns, "polars").rows() == [("x", 1, 1.5), (None, None, 2.0)]
-    assert parsing.frame(columns, "pyarrow").column("b").to_pylist() == [1, None]
+    assert parsing.as_frame(columns, "polars").rows() == [("x", 1, 1.5), (None, None, 2.0)]
+    assert parsing.as_frame(columns, "pyarrow").column("b").to_pylist() == [1, None]
     with pytest.raises(ValueError, match="backend must be"):
-        parsing.frame(columns, "excel")
+        parsing.as_frame(columns, "excel")
 
 
 def original(name):
@@ -228,13 +227,13 @@ def original(name):
 
 
 @needs_data
-@pytest.mark.parametrize("name", [name for name in CATALOGUE if not name.startswith("movie")])
+@pytest.mark.parametrize("name", [name for name in CATALOG if not name.startswith("movie")])
 def test_public_files_give_the_same_table(name, server):
     columns, files = original(name)
-    for origin, content in zip(CATALOGUE[name].origins, files, strict=True):
+    for origin, content in zip(CATALOG[name].sources, files, strict=True):
         assert sha(content) == origin.sha256
         server.files[f"/uci/{origin.path}"] = content
-    assert load(name) == columns
+    assert load_columns(name) == columns
     assert len(server.asked) == len(files)
 
 
@@ -245,9 +244,9 @@ def test_movielens_is_read_from_its_archive(server, monkeypatch):
         archive.writestr("ml-latest-small/movies.csv", 'movieId,title\r\n2,"Go, now"\r\n')
     content = packed.getvalue()
     for name in ("movielens_small2018_ratings", "movielens_small2018_movies"):
-        entry = CATALOGUE[name]
-        origin = entry.origins[0]._replace(sha256=sha(content))
-        monkeypatch.setitem(CATALOGUE, name, entry._replace(origins=(origin,)))
+        entry = CATALOG[name]
+        origin = entry.sources[0]._replace(sha256=sha(content))
+        monkeypatch.setitem(CATALOG, name, entry._replace(sources=(origin,)))
     server.files["/movielens/ml-latest-small.zip"] = content
     movies = rj.datasets.movielens("small2018_movies", backend="dict")
     assert movies == {"movieId": [2], "title": ["Go, now"]}

@@ -15,12 +15,11 @@ from rejoint.domain.labels import (
     is_missing,
     native,
     natural_order,
-    nearest,
     place_among,
     quantile_edges,
     representatives,
-    show,
 )
+from rejoint.text import nearest, show
 
 numbers = st.floats(-1e6, 1e6) | st.integers(-50, 50).map(float)
 edges_lists = st.lists(numbers, min_size=2, max_size=60, unique=True).map(sorted)

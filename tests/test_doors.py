@@ -94,7 +94,7 @@ KNOWN = {
     **{("worth of draws", door): WORTH for door in ("records", *IN_MEMORY)},
     **{("remarks of reading", "domain", door): BY_PART for door in PARTS},
     **{("no weight", door): NOTHING for door in SCANS},
-    **{("no weight in a domain", door): NOTHING for door in ("csv", "parquet", *SCANS)},
+    **{("no weight in a domain", door): NOTHING for door in SCANS},
     **{("row of an error", door): ROW for door in PARTS},
     ("scores", "holes", "sparse"): FOLDS,
     ("scores", "weighted", "sparse"): FOLDS,

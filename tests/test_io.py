@@ -5,12 +5,15 @@ import os
 import random
 import stat
 import zipfile
+from io import BytesIO
 
 import numpy as np
 import pytest
 
 import rejoint as rj
 from rejoint import io
+from rejoint.io.archive import ArchiveError, read_archive, write_archive
+from rejoint.io.atomic import atomic_folder
 
 
 def mixed_labels():
@@ -226,7 +229,7 @@ def test_packed_members_are_refused_before_they_unpack(tmp_path):
                 member.write(b" " * 2**20)
         archive.writestr("weights.npy", b"")
     assert path.stat().st_size < 2**20
-    with pytest.raises(ValueError, match=r"'meta\.json' is compressed, which models never are"):
+    with pytest.raises(ValueError, match=r"'meta\.json' is compressed, which is not allowed"):
         rj.load(path)
 
 
@@ -273,11 +276,15 @@ def test_draws_come_back_bit_by_bit(tmp_path, name):
     pmf.save(tmp_path / name)
     back = rj.load(tmp_path / name)
     assert back == pmf
-    assert back.draws.block.tobytes() == pmf.draws.block.tobytes()
+    assert back.draws.block.tobytes() == pmf.draws.block.astype(np.float32).tobytes()
     assert [draw.rank for draw in back.draws] == [3, 4] * 6
-    low, high = back.interval("text", given={"truth": True})
+    found = back.interval("text", given={"truth": True})
     wanted = pmf.interval("text", given={"truth": True})
-    np.testing.assert_array_equal([low, high], wanted)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)  # files have single precision
+    back.save(tmp_path / f"again_{name}")
+    assert (tmp_path / name).read_bytes() == (tmp_path / f"again_{name}").read_bytes()
+    again = rj.load(tmp_path / f"again_{name}")
+    np.testing.assert_array_equal(again.interval("text", given={"truth": True}), found)
     pmf.save(tmp_path / name, draws=False)
     assert len(rj.load(tmp_path / name).draws) == 0
 
@@ -448,3 +455,49 @@ def test_mutated_files_are_models_or_errors_in_words():
     outcomes, tried = fuzz(1.0, random.Random(7))
     assert tried > 10
     assert set(outcomes) <= {"loaded", "corrupt", "refused"}
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6).reshape(2, 3).T,
+        np.zeros((0, 3)),
+        np.array(2.5),
+        np.array([True]),
+        np.ones(2, "f4"),
+    ],
+)
+def test_archives_give_arrays_back(array):
+    file = BytesIO()
+    write_archive(file, {"value": float("inf")}, {"a": array}, allow_nan=True)
+    archive = read_archive(file)
+    back = archive.array("a", may_be_empty=True)
+    assert (back.dtype, back.shape, back.tobytes()) == (array.dtype, array.shape, array.tobytes())
+    assert back.flags.writeable
+    assert archive.meta == {"value": float("inf")}
+    assert "b" not in archive
+    with pytest.raises(ArchiveError, match="it has no array 'b'"):
+        archive.array("b")
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_archive(BytesIO(), {"value": float("nan")}, {})
+
+
+def test_archives_refuse_what_is_no_number():
+    file = BytesIO()
+    write_archive(file, {}, {"a": np.array(["text"])})
+    with pytest.raises(ArchiveError, match="array 'a' is '<U4', not numeric in C order"):
+        read_archive(file).array("a")
+    with pytest.raises(ArchiveError, match="not a zip file"):
+        read_archive(BytesIO(b"hello"))
+
+
+def test_folders_are_written_whole_or_not_at_all(tmp_path):
+    target = tmp_path / "made"
+    for text in ("first", "second"):
+        with atomic_folder(target) as folder:
+            (folder / "a.txt").write_text(text)
+        assert (target / "a.txt").read_text() == text
+    with pytest.raises(FileNotFoundError), atomic_folder(target) as folder:
+        (folder / "none" / "b.txt").write_text("third")
+    assert (target / "a.txt").read_text() == "second"
+    assert os.listdir(tmp_path) == ["made"]

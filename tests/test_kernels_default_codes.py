@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint import kernels
 from rejoint.kernels import DefaultCodes, SparseCodes, default_codes
-from rejoint.records.sparse import DepartingRecords
+from rejoint.records.sparse import DefaultCodedRecords
 
 
 def random_records(seed, rows=60, levels=(2, 3, 2, 4, 2), share=0.3):
@@ -90,7 +90,7 @@ def test_records_are_merged_as_ordinary_ones_are():
     domain = rj.Domain.of_shape(cells.levels)
     weight = np.random.default_rng(1).random(500)
     for mass in (None, weight):
-        thin = DepartingRecords(domain, cells, mass).merged()
+        thin = DefaultCodedRecords(domain, cells, mass).merged()
         dense = rj.Records(domain, codes, mass).merged()
         np.testing.assert_array_equal(thin.to_records().codes, dense.codes)
         np.testing.assert_array_equal(thin.sample_weight, dense.sample_weight)
@@ -102,7 +102,7 @@ def test_estimates_are_those_of_ordinary_records(solver):
     domain = rj.Domain.of_shape(cells.levels)
     thin, dense = (
         rj.estimate(data, 2, solver, random_state=0)
-        for data in (DepartingRecords(domain, cells), rj.Records(domain, codes))
+        for data in (DefaultCodedRecords(domain, cells), rj.Records(domain, codes))
     )
     # The same starts, steps and draws; rounding grows over some hundred steps.
     assert thin.log_likelihood == pytest.approx(dense.log_likelihood, rel=1e-9)

@@ -13,7 +13,7 @@ import rejoint as rj
 from rejoint.marginals import Marginals
 from rejoint.marginals import subsets as covers
 from rejoint.marginals.subsets import random_cover
-from rejoint.records.records import merge_rows
+from rejoint.records.merge import merge_rows
 
 
 def make_records(rows=200, shape=(2, 3, 4, 2), missing=0.3, seed=0, weighted=False):

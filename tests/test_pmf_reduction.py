@@ -5,7 +5,7 @@ import pytest
 
 import rejoint as rj
 from rejoint import metrics
-from rejoint.pmf.reduce import least_rank, merge_nearest
+from rejoint.factorization.reduce import least_rank, merge_nearest
 
 
 def random_pmf(seed, shape=(3, 4, 2, 3), rank=3):
@@ -71,7 +71,7 @@ def test_merging_keeps_the_single_marginals():
 
 def test_very_many_classes_are_merged_in_two_steps(monkeypatch):
     p = random_pmf(0, rank=60)
-    monkeypatch.setattr("rejoint.pmf.reduce._PAIRWISE", 20)
+    monkeypatch.setattr("rejoint.factorization.reduce._PAIRWISE", 20)
     merged = rj.LowRankPMF(*merge_nearest(p.weights, p.factors, 5))
     assert merged.rank == 5
     for name in p.domain.names:

@@ -5,9 +5,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rejoint import queries
 from rejoint.pmf.from_dense import join_classes, naive_bayes
+from rejoint.queries.evidence import (
+    class_posterior,
+    conditional_factor,
+    contradiction,
+    log_class_weights,
+    log_sum,
+)
+from rejoint.queries.log_prob import posteriors, record_log_prob
 from rejoint.queries.sampling import draw_codes
+from rejoint.queries.tables import joint_table
 
 # Sums of some hundred products of doubles: a few hundred roundings of 1e-16.
 ROUNDING = 1e-13
@@ -40,19 +48,19 @@ def dense(weights, factors):
 def test_joint_table_is_the_sum_of_outer_products(seed, shape):
     weights, factors = model(seed, shape)
     np.testing.assert_allclose(
-        queries.joint_table(weights, factors), dense(weights, factors), atol=ROUNDING
+        joint_table(weights, factors), dense(weights, factors), atol=ROUNDING
     )
 
 
 def test_joint_table_in_blocks_of_classes_is_the_same(monkeypatch):
     weights, factors = model(0, (3, 4, 5), rank=7)
-    whole = queries.joint_table(weights, factors)
+    whole = joint_table(weights, factors)
     monkeypatch.setattr("rejoint.queries.tables._BLOCK", 40)
-    np.testing.assert_allclose(queries.joint_table(weights, factors), whole, atol=ROUNDING)
+    np.testing.assert_allclose(joint_table(weights, factors), whole, atol=ROUNDING)
 
 
 def test_joint_table_of_no_variables_is_one():
-    assert queries.joint_table(np.array([0.25, 0.75]), []) == 1.0
+    assert joint_table(np.array([0.25, 0.75]), []) == 1.0
 
 
 def test_joint_table_refuses_before_it_allocates():
@@ -60,12 +68,12 @@ def test_joint_table_refuses_before_it_allocates():
     with pytest.raises(
         ValueError, match=r"12 variables would have 1e\+12 cells \(7\.45e\+03 GiB\)"
     ):
-        queries.joint_table(np.ones(1), factors)
+        joint_table(np.ones(1), factors)
 
 
 def test_log_sum_survives_what_exp_does_not():
     logs = np.array([[-5000.0, -5000.0], [-np.inf, -np.inf], [-np.inf, 3.0]])
-    np.testing.assert_allclose(queries.log_sum(logs), [-5000.0 + np.log(2.0), -np.inf, 3.0])
+    np.testing.assert_allclose(log_sum(logs), [-5000.0 + np.log(2.0), -np.inf, 3.0])
 
 
 @given(st.integers(0, 10**6), st.floats(0, 0.6))
@@ -74,28 +82,28 @@ def test_class_weights_with_any_evidence_match_the_tensor(seed, zeros):
     weights, factors = model(seed, zeros=zeros)
     rng = np.random.default_rng(seed)
     evidence = {n: rng.random(len(factors[n])) for n in (0, 2)}
-    logs = queries.log_class_weights(weights, factors, evidence)
+    logs = log_class_weights(weights, factors, evidence)
     expected = np.einsum("abc,a,c->", dense(weights, factors), evidence[0], evidence[2])
-    np.testing.assert_allclose(np.exp(queries.log_sum(logs)), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(log_sum(logs)), expected, rtol=1e-12)
 
 
 def test_tiny_likelihoods_do_not_vanish():
     weights, factors = model(1)
     evidence = {n: np.linspace(1, 2, len(factors[n])) for n in range(3)}
     tiny = {n: values * 1e-300 for n, values in evidence.items()}
-    a = queries.class_posterior(queries.log_class_weights(weights, factors, evidence))
-    b = queries.class_posterior(queries.log_class_weights(weights, factors, tiny))
+    a = class_posterior(log_class_weights(weights, factors, evidence))
+    b = class_posterior(log_class_weights(weights, factors, tiny))
     # Logarithms near 2,000 carry an absolute error of some 1e-13.
     np.testing.assert_allclose(a, b, rtol=1e-11)
 
 
 def test_impossible_evidence_gives_minus_infinity_without_warnings():
     factor = np.array([[1.0, 1.0], [0.0, 0.0]])
-    logs = queries.log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.array([0.0, 1.0])})
+    logs = log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.array([0.0, 1.0])})
     assert np.isneginf(logs).all()
-    assert not queries.class_posterior(logs).any()
-    assert not queries.conditional_factor(factor, np.array([0.0, 1.0])).any()
-    nothing = queries.log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.zeros(2)})
+    assert not class_posterior(logs).any()
+    assert not conditional_factor(factor, np.array([0.0, 1.0])).any()
+    nothing = log_class_weights(np.array([1.0, 0.0]), [factor], {0: np.zeros(2)})
     assert np.isneginf(nothing).all()
 
 
@@ -110,14 +118,14 @@ def test_records_with_holes_match_sums_over_the_tensor(seed, zeros, rows):
         joint[tuple(slice(None) if c < 0 else slice(c, c + 1) for c in row)].sum() for row in codes
     ]
     codes = codes.astype(np.int16)
-    found = queries.record_log_prob(weights, factors, codes)
+    found = record_log_prob(weights, factors, codes)
     np.testing.assert_allclose(np.exp(found), expected, rtol=1e-12, atol=1e-15)
 
 
 def test_blocks_of_records_cover_all_rows_once():
     weights, factors = model(0, (2,) * 4, rank=400)
     codes = np.zeros((5000, 4), dtype=np.int16)
-    slices = [rows for rows, _, _ in queries.posteriors(weights, factors, codes)]
+    slices = [rows for rows, _, _ in posteriors(weights, factors, codes)]
     assert len(slices) > 1
     assert [s.start for s in slices[1:]] == [s.stop for s in slices[:-1]]
     assert (slices[0].start, slices[-1].stop) == (0, 5000)
@@ -127,7 +135,7 @@ def test_five_thousand_variables_do_not_underflow():
     weights, factors = model(3, (4,) * 5000, rank=3)
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 4, size=(2, 5000), dtype=np.int16)
-    logs = queries.record_log_prob(weights, factors, codes)
+    logs = record_log_prob(weights, factors, codes)
     with np.errstate(divide="ignore"):
         terms = [np.log(factors[n][codes[0, n]]) for n in range(5000)]
     slow = np.logaddexp.reduce(np.log(weights) + np.sum(terms, axis=0))
@@ -140,7 +148,7 @@ def test_impossible_records_get_the_classes_that_contradict_them_least():
     a = np.array([[0.5, 0.0, 0.1], [0.5, 1.0, 0.9]])
     b = np.array([[0.0, 0.0, 0.0], [1.0, 1.0, 1.0]])
     weights, codes = np.array([0.2, 0.3, 0.5]), np.array([[0, 0], [1, 1]], dtype=np.int16)
-    [(_, logs, posterior)] = queries.posteriors(weights, [a, b], codes)
+    [(_, logs, posterior)] = posteriors(weights, [a, b], codes)
     assert np.isneginf(logs).tolist() == [True, False]
     np.testing.assert_allclose(posterior[0], np.array([0.1, 0.0, 0.05]) / 0.15)
     np.testing.assert_allclose(posterior[1], np.array([0.1, 0.3, 0.45]) / 0.85)
@@ -158,7 +166,7 @@ def test_the_contradiction_found_cannot_be_made_smaller():
 
         if possible(range(6)):
             continue
-        culprits = queries.contradiction(weights, factors, evidence)
+        culprits = contradiction(weights, factors, evidence)
         assert not possible(culprits)
         assert all(possible([m for m in culprits if m != n]) for n in culprits)
 

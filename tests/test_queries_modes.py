@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.queries import joint_table
 from rejoint.queries.modes import (
     chord_bounds,
     climb,
@@ -15,6 +14,7 @@ from rejoint.queries.modes import (
     single_modes,
     starts,
 )
+from rejoint.queries.tables import joint_table
 
 # The search counts combinations within 1e-12 as ties; the rest is rounding of products.
 TIE = 1e-11

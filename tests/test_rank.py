@@ -1,7 +1,6 @@
-"""The rank by itself: folds, growth, scores, and the sentence that goes with them."""
+"""Selection of the rank: folds, growth, scores, and the sentence that explains it."""
 
 import re
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -11,12 +10,20 @@ from matplotlib import pyplot
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation.data import RecordProblem
-from rejoint.rank import criteria, folds, selection
+from rejoint.estimation import Policy
+from rejoint.estimation.data import InMemory
+from rejoint.rank.criteria import HeldOutLikelihood, RankPath, fit_sparse
+from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.select import largest_rank
-from rejoint.solver import Limits
-
-choosing = import_module("rejoint.rank.select")
+from rejoint.rank.selection import (
+    describe_selection,
+    growing_ranks,
+    is_past_best,
+    next_in_gap,
+    smallest_best,
+)
+from rejoint.solver import FitInterrupted, Limits
+from rejoint.solver.session import Session
 
 
 def three_classes() -> rj.LowRankPMF:
@@ -64,7 +71,7 @@ def test_score_is_the_held_out_mean(chosen):
 def test_a_model_to_start_from(chosen, records):
     assert chosen.pmf.rank == 3
     best = rj.estimate(records, 3, "map", random_state=0)
-    # Both near the maximum; strengths of the prior differ.
+    # Both near the maximum; concentrations of the prior differ.
     assert rj.metrics.tensor_error(best.pmf, chosen.pmf) < 0.05
 
 
@@ -74,9 +81,9 @@ def test_repeatable(records, chosen):
     assert np.array_equal(again.scores, chosen.scores)
 
 
-def test_missing_cells(records):
-    holes = rj.datasets.remove_cells(records, 0.2, random_state=0)
-    assert rj.rank.select(holes, random_state=0).rank == 3
+def test_missing_values(records):
+    incomplete = rj.datasets.remove_cells(records, 0.2, random_state=0)
+    assert rj.rank.select(incomplete, random_state=0).rank == 3
 
 
 @pytest.mark.parametrize("criterion", ["bic", "evidence"])
@@ -105,7 +112,7 @@ def test_solver_object(records):
     assert rj.rank.select(records, [1, 3], solver=solver, random_state=0).rank == 3
 
 
-def test_never_seen_cells_rule_a_model_out_without_a_prior():
+def test_cells_that_were_never_observed_exclude_a_model_without_a_prior():
     """Levels that occur once are impossible when held out: -inf for every rank, and no crash."""
     rows = [[i, i % 2] for i in range(12)]
     found = rj.rank.select(rows, [1, 2], solver="ml", folds=3, random_state=0)
@@ -128,7 +135,7 @@ def test_words_say_what_cannot_be_told_apart():
     truth = rj.LowRankPMF([1.0], [np.full((2, 1), 0.5)] * 3)
     found = rj.rank.select(truth.sample(200, random_state=3), [1, 2], random_state=0)
     assert set(found.tied) >= {found.rank}
-    words = selection.make_words(2, [1, 2, 3], [1, 2, 3], "x", "y", "")
+    words = describe_selection(2, [1, 2, 3], [1, 2, 3], "x", "y", "")
     assert "Ranks 1 and 3 cannot be told apart from it: within y." in words
 
 
@@ -186,17 +193,23 @@ def test_one_record_cannot_be_held_out():
         rj.rank.select([["a", "b"]], [1, 2])
 
 
-def test_interrupted(records, monkeypatch):
+@pytest.mark.parametrize("on_interrupt", ["raise", "return"])
+def test_interrupted(records, monkeypatch, on_interrupt):
     """Ctrl-C keeps what was scored."""
-    score = criteria.HeldOut.score
+    score = HeldOutLikelihood.score
 
     def until_three(self, rank):
         if rank == 3:
             raise KeyboardInterrupt
         return score(self, rank)
 
-    monkeypatch.setattr(criteria.HeldOut, "score", until_three)
-    found = rj.rank.select(records, random_state=0)
+    monkeypatch.setattr(HeldOutLikelihood, "score", until_three)
+    if on_interrupt == "return":
+        found = rj.rank.select(records, random_state=0, on_interrupt="return")
+    else:
+        with pytest.raises(FitInterrupted) as caught:
+            rj.rank.select(records, random_state=0)
+        found = caught.value.result
     assert found.ranks == (1, 2)
     assert found.interrupted
     assert "The search was interrupted" in found.words
@@ -213,7 +226,9 @@ def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
         return whole(*args)
 
     monkeypatch.setattr(kernels, "class_pass", stop_later)
-    found = rj.rank.select(records, random_state=0)
+    with pytest.raises(FitInterrupted) as caught:
+        rj.rank.select(records, random_state=0)
+    found = caught.value.result
     assert found.interrupted
     assert found.ranks == (1,)
 
@@ -226,38 +241,32 @@ def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
     st.integers(2, 4),
 )
 def test_every_copy_is_held_out_once(weight, count):
-    data = rj.Records.of(
-        {"a": list(range(len(weight)))}, kinds={"a": "nominal"}, sample_weight=weight
-    )
-    parts = list(folds.part(data, count, np.random.default_rng(0)))
+    levels = {"a": list(range(len(weight)))}
+    records = rj.Records.of(levels, kinds={"a": "nominal"}, sample_weight=weight)
+    parts = list(make_folds(InMemory.of(records), count, np.random.default_rng(0)))
     held = np.zeros(len(weight))
     for fold in parts:
         np.add.at(held, fold.judge.codes[:, 0], fold.mass)
-        both = fold.learn.sample_weight.sum() + fold.judge.sample_weight.sum()
-        assert both == sum(weight)
-        assert np.array_equal(fold.mass, fold.judge.sample_weight)
+        assert fold.learn.total + fold.judge.total == sum(weight)
+        assert np.array_equal(fold.mass, fold.judge.weight)
     assert np.array_equal(held, weight)
 
 
 def test_folds_are_even():
-    sizes = [
-        f.mass.sum()
-        for f in folds.part(
-            rj.Records.of({"a": ["x"] * 7 + ["y"] * 5}), 4, np.random.default_rng(0)
-        )
-    ]
+    data = InMemory.of(rj.Records.of({"a": ["x"] * 7 + ["y"] * 5}))
+    sizes = [f.mass.sum() for f in make_folds(data, 4, np.random.default_rng(0))]
     assert sizes == [3, 3, 3, 3]
 
 
 def test_other_weights_stay_with_their_record():
-    data = rj.Records.of({"a": ["x", "y", "z", "x"]}, sample_weight=[0.5, 1, 2.25, 3])
-    parts = list(folds.part(data, 2, np.random.default_rng(0)))
+    data = InMemory.of(rj.Records.of({"a": ["x", "y", "z", "u"]}, sample_weight=[0.5, 1, 2.25, 3]))
+    parts = list(make_folds(data, 2, np.random.default_rng(0)))
     assert sorted(np.concatenate([f.mass for f in parts])) == [0.5, 1, 2.25, 3]
     assert np.array_equal(parts[0].spread, parts[0].mass ** 2)
 
 
 def test_many_copies_are_dealt_at_once():
-    dealt = folds.deal(np.array([3e7, 1e7]), 2, np.random.default_rng(0))
+    dealt = deal(np.array([3e7, 1e7]), 2, np.random.default_rng(0))
     assert np.array_equal(dealt.sum(axis=1), [3e7, 1e7])
 
 
@@ -274,11 +283,10 @@ def test_counts_and_rows_are_the_same(records):
 
 def test_error_is_that_of_paired_differences(records):
     """By hand, from the differences of the records."""
-    parts = list(folds.part(records, 2, np.random.default_rng(0)))
-    rng = np.random.default_rng(0)
-    judge = criteria.HeldOut(
-        criteria.Chain.of(records, "map", 1, rng), parts, "map", lambda line: None
-    )
+    data, session = InMemory.of(records), Session(np.random.default_rng(0))
+    parts = list(make_folds(data, 2, np.random.default_rng(0)))
+    path = RankPath.of(data, "map", 1, session, Policy())
+    judge = HeldOutLikelihood(path, parts, "map")
     judge.score(1), judge.score(3)
     apart = np.repeat(judge.parts[3] - judge.parts[1], judge.mass.astype(int))
     by_hand = apart.std() / np.sqrt(len(apart))
@@ -290,30 +298,31 @@ def test_error_is_that_of_paired_differences(records):
 # --- growth --------------------------------------------------------------------------------
 
 
-def test_sizes_grow():
-    found = list(choosing.sizes(1300))
+def test_ranks_grow():
+    found = list(growing_ranks(1300))
     assert found[:10] == [1, 2, 3, 4, 5, 6, 8, 10, 12, 15]
     assert found[-1] == 1300
     assert np.all(np.diff(found) > 0)
 
 
 def test_no_rank_beyond_what_any_joint_needs():
-    assert largest_rank(rj.Records.of([[0, 0, 0], [1, 1, 1], [0, 2, 3]] * 10)) == 6
-    assert largest_rank(rj.Records.of([[0, 0, 0], [1, 1, 1], [0, 2, 3]])) == 3
+    rows = [[0, 0, 0], [1, 1, 1], [0, 2, 3]]
+    assert largest_rank(InMemory.of(rj.Records.of(rows * 10))) == 6
+    assert largest_rank(InMemory.of(rj.Records.of(rows))) == 3
 
 
 def test_a_dip_does_not_end_the_search():
     scores = {1: 0.0, 2: -1.0}
-    assert not choosing.past_best(scores, lambda best, other: True)
-    assert choosing.past_best(scores | {3: -2.0}, lambda best, other: True)
-    assert not choosing.past_best(scores | {3: -2.0}, lambda best, other: False)
-    assert choosing.past_best(scores | {3: -2.0, 4: -3.0}, lambda best, other: False)
+    assert not is_past_best(scores, lambda best, other: True)
+    assert is_past_best(scores | {3: -2.0}, lambda best, other: True)
+    assert not is_past_best(scores | {3: -2.0}, lambda best, other: False)
+    assert is_past_best(scores | {3: -2.0, 4: -3.0}, lambda best, other: False)
 
 
 def test_the_smallest_of_equals():
     """One nat over all records is no reason for another class."""
-    assert choosing.smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
-    assert choosing.past_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15, 5: 1.1}, lambda b, o: False, 0.2)
+    assert smallest_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15}, slack=0.2) == 2
+    assert is_past_best({1: 0.0, 2: 1.0, 3: 1.1, 4: 1.15, 5: 1.1}, lambda b, o: False, 0.2)
 
 
 def test_harmless_classes_are_not_added():
@@ -333,24 +342,24 @@ def test_rare_combinations_are_found():
 def test_gaps_are_closed():
     scores = {6: 0.0, 8: 3.0, 10: 1.0}
     tried = []
-    while (middle := choosing.between(scores)) is not None:
+    while (middle := next_in_gap(scores)) is not None:
         tried.append(middle)
         scores[middle] = 2.0
     assert sorted(tried) == [7, 9]
 
 
 @pytest.mark.parametrize("weight", [None, 1.5])
-def test_of_very_many_rows_some_are_drawn(monkeypatch, records, weight):
-    monkeypatch.setattr(choosing, "MANY", 1000)
+def test_of_very_many_rows_some_are_drawn(records, weight):
     weights = None if weight is None else np.full(len(records), weight)
     data = rj.Records(records.domain, records.codes, weights)
-    found = rj.rank.select(data, [1, 3], random_state=0)
+    found = rj.rank.select(data, [1, 3], random_state=0, policy=Policy(most_rows=1000))
     assert found.rank == 3
-    assert found.words.endswith("1,000 of the 3,000 rows, drawn at random, were looked at.")
-    assert len(choosing.drawn(data, np.random.default_rng(0))) == 1000
+    rows = len(records.merged())
+    assert rows > 1000
+    assert found.words.endswith(f"1,000 of the {rows:,} rows, drawn at random, were used for this.")
 
 
-# --- classes that vanish ----------------------------------------------------------------------
+# --- sparse variational Bayes -----------------------------------------------------------------
 
 
 def test_unneeded_classes_vanish(records, chosen):
@@ -363,12 +372,11 @@ def test_unneeded_classes_vanish(records, chosen):
     assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.05
 
 
-def test_the_cap_grows_until_it_is_not_reached(records, monkeypatch):
-    monkeypatch.setattr(criteria, "FIRST_CAP", 2)
-    problem = RecordProblem.of(records)
-    done = criteria.vanish(problem, 100, 2, np.random.default_rng(0), lambda line: None)
-    assert done.caps == (2, 4)
-    assert done.rank == 3
+def test_the_cap_grows_until_it_is_not_reached(records):
+    data, session = InMemory.of(records), Session(np.random.default_rng(0))
+    found = list(fit_sparse(data, 100, 2, session, Policy(first_cap=2)))
+    assert [each.caps for each in found] == [(2,), (2, 4)]
+    assert found[-1].rank == 3
 
 
 def test_the_largest_rank_given_is_the_cap(records):
@@ -377,7 +385,7 @@ def test_the_largest_rank_given_is_the_cap(records):
     assert found.words.endswith("It is the largest that was allowed: larger ones may be better.")
 
 
-# --- picture, and the way in from estimate ---------------------------------------------------
+# --- plot, and estimate with rank="auto" ---------------------------------------------------
 
 
 def test_curve_is_drawn(chosen):
@@ -400,7 +408,7 @@ def test_curve_marks_ties():
     pyplot.close("all")
 
 
-def test_estimate_asks_here(records):
+def test_estimate_selects_its_rank(records):
     result = rj.estimate(records, solver="ml", random_state=0)
     assert result.pmf.rank == 3
     assert result.choice.startswith("Rank 3 of 1, 2, 3")

@@ -1,10 +1,12 @@
-"""The rank chosen from tables alone, and joints for tables that were never seen."""
+"""The rank chosen from tables alone, and joints that predict tables that were not given."""
 
 import numpy as np
 import pytest
 
 import rejoint as rj
 from rejoint.factorization import Smooth
+from rejoint.rank.from_tables import TableBic
+from rejoint.solver import FitInterrupted
 
 
 def random_truth(rank, shape, seed=0):
@@ -19,7 +21,7 @@ def triples():
     return rj.Marginals.count(truth.sample(5_000, random_state=1), order=3)
 
 
-def test_the_true_rank_is_found_and_told(triples):
+def test_the_true_rank_is_found_and_explained(triples):
     result = rj.factorize(triples, random_state=0)
     assert result.pmf.rank == result.selection.rank == 3
     assert result.choice.startswith("Rank 3 of 1, 2, 3, ")
@@ -38,10 +40,10 @@ def test_shares_without_a_number_of_records(triples):
     shares = {names: triples[names] / triples.total(*names) for names in triples.subsets[:8]}
     tables = rj.Marginals.from_tables(shares, kind="shares")
     words = rj.rank.select_tables(tables, n_init=1, random_state=0).words
-    assert "No table tells its number of records: 10,000 were assumed." in words
+    assert "No table gives its number of records: 10,000 were assumed." in words
 
 
-def test_cells_held_back_are_filled_on_the_way(triples):
+def test_suppressed_cells_are_filled_during_the_search(triples):
     held = {names: np.where(triples[names] < 8, np.nan, triples[names]) for names in triples}
     tables = rj.Marginals.from_tables(held, suppressed=(0, 7))
     assert rj.rank.select_tables(tables, n_init=1, random_state=0).rank == 3
@@ -54,8 +56,8 @@ def test_noisy_tables_need_a_rank():
         rj.factorize(noisy)
 
 
-def test_smooth_foretells_tables_better_than_a_rank_that_the_tables_determine():
-    """The truth has more classes than can be told from so few records."""
+def test_smooth_predicts_tables_better_than_a_rank_that_the_tables_determine():
+    """The truth has more classes than so few records determine."""
     truth = random_truth(30, [4] * 6, seed=2)
     tables = rj.Marginals.count(truth.sample(2_000, random_state=0), order=[2, 3])
     smooth = rj.factorize(tables, solver="smooth", random_state=0)
@@ -82,7 +84,7 @@ def test_smooth_stops_sooner_where_there_are_fewer_records():
     assert steps(200) < steps(20_000)
 
 
-def test_smooth_of_shares_and_of_cells_held_back(triples):
+def test_smooth_of_shares_and_of_suppressed_cells(triples):
     share = triples.subsets[:4]
     held = {names: np.where(triples[names] < 8, np.nan, triples[names]) for names in share}
     tables = rj.Marginals.from_tables(held, suppressed=(0, 7))
@@ -95,3 +97,26 @@ def test_smooth_of_shares_and_of_cells_held_back(triples):
     assert sum(record.step > 0 for record in result.history) == 60
     with pytest.raises(ValueError, match="begins at random: leave out start"):
         rj.factorize(untold, 40, "smooth", start=result.pmf)
+
+
+@pytest.mark.parametrize("on_interrupt", ["raise", "return"])
+def test_interrupted(triples, monkeypatch, on_interrupt):
+    """Ctrl-C keeps the ranks that were scored."""
+    score = TableBic.score
+
+    def until_three(self, rank):
+        if rank == 3:
+            raise KeyboardInterrupt
+        return score(self, rank)
+
+    monkeypatch.setattr(TableBic, "score", until_three)
+    if on_interrupt == "return":
+        found = rj.rank.select_tables(triples, random_state=0, on_interrupt="return")
+    else:
+        with pytest.raises(FitInterrupted) as caught:
+            rj.rank.select_tables(triples, random_state=0)
+        found = caught.value.result
+    assert found.interrupted
+    assert found.ranks == (1, 2)
+    assert found.rank == found.pmf.rank == 2
+    assert "The search was interrupted: other ranks may be better." in found.words

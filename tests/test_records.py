@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rejoint import Bin, Domain, Records, Remark
-from rejoint.records.records import merge_rows
+import rejoint as rj
+from rejoint import Bin, Domain, Records, Remark, SparseRecords
+from rejoint.kernels import DefaultCodes, SparseCodes
+from rejoint.records.merge import merge_rows
+from rejoint.records.sparse import DefaultCodedRecords
 
 D = Domain.of({"a": ["x", "y"], "b": 3, "c": [True, False]})
 
@@ -24,7 +27,8 @@ def records(draw, weighted=True):
     if weighted and draw(st.booleans()):
         # Multiples of a quarter add exactly, in any order.
         quarters = st.integers(0, 40).map(lambda n: n / 4)
-        weight = draw(st.lists(quarters, min_size=len(codes), max_size=len(codes)))
+        weights = st.lists(quarters, min_size=len(codes), max_size=len(codes))
+        weight = draw(weights.filter(lambda weight: not codes or any(weight)))
     array = np.array(codes, dtype=int).reshape(len(codes), len(shape))
     return Records(Domain.of_shape(shape), array, weight)
 
@@ -61,6 +65,73 @@ class TestMerged:
         r = Records(D, [[0, 1, -1], [0, 1, -1], [1, 2, 0]]).merged()
         assert np.array_equal(r.merged().codes, r.codes)
         assert r.merged().sample_weight.tolist() == [2, 1]
+
+    def test_is_remembered_but_not_sent(self):
+        r = Records(D, [[0, 1, -1], [0, 1, -1], [1, 2, 0]])
+        assert r.merged() is r.merged()
+        assert r.merged().merged() is r.merged()
+        again = pickle.loads(pickle.dumps(r))
+        assert "_merged" not in vars(again)
+        assert np.array_equal(again.merged().codes, r.merged().codes)
+
+    @pytest.mark.parametrize("copies", [1, 2])
+    def test_many_rows_are_merged_if_a_sample_has_twins(self, copies):
+        rng = np.random.default_rng(0)
+        codes = np.repeat(rng.integers(0, 9, (200_000 // copies, 12)), copies, axis=0)
+        r = Records(Domain.of_shape([9] * 12), codes)
+        m = r.merged()
+        if copies == 1:
+            assert np.shares_memory(m.codes, r.codes)
+            assert np.array_equal(m.sample_weight, np.ones(len(r)))
+            given = Records(r.domain, codes, np.arange(1, len(r) + 1))
+            assert given.merged() is given
+        else:
+            assert len(m) == 100_000
+            assert (m.sample_weight == 2).all()
+
+    def test_many_sparse_rows(self):
+        rng = np.random.default_rng(0)
+        rows, items = 150_000, 4000
+        names = [f"i{n}" for n in range(items)]
+        domain = Domain.of({name: 1 for name in names})
+        for few, kept in ((items, rows), (40, None)):
+            cells = rng.integers(0, few // 2, (rows, 2)) + np.array([0, few // 2])
+            starts = np.arange(0, 2 * rows + 1, 2)
+            r = SparseRecords(domain, SparseCodes(starts, cells.ravel(), domain.shape))
+            merged = r.merged()
+            assert merged.sample_weight.sum() == rows
+            assert len(merged) == (kept or 20 * 20)
+            zeros = Domain.of({name: 2 for name in names})
+            bought = DefaultCodes(SparseCodes(starts, 2 * cells.ravel() + 1, zeros.shape))
+            assert len(DefaultCodedRecords(zeros, bought).merged()) == len(merged)
+
+
+class TestTrusted:
+    def test_parts_are_not_checked_again(self, monkeypatch, tmp_path):
+        r = Records(D, np.zeros((50, 3), dtype=int), np.ones(50))
+        rj.scan(r).pack(tmp_path / "pack")
+
+        def refuse(*_):
+            raise AssertionError("checked again")
+
+        monkeypatch.setattr(rj.records.records, "as_codes", refuse)
+        monkeypatch.setattr(rj.records.records, "as_part_weight", refuse)
+        parts = [*r.chunks(20), *rj.scan(tmp_path / "pack", size=20)]
+        parts += [r.merged(), r.project(["a", "c"]), r.take([3, 4]), r.take(slice(2))]
+        parts += [SparseRecords.of(r).take([1]).to_records(), *rj.scan(r, size=20)]
+        for part in parts:
+            assert part.codes.dtype == r.codes.dtype
+            assert part.codes.flags.c_contiguous
+            assert not part.codes.flags.writeable
+            assert not part.sample_weight.flags.writeable
+
+    def test_take(self):
+        r = Records(D, [[0, 1, -1], [0, 2, -1], [1, 2, 0]], [1, 2, 3])
+        assert r.take([2, 0]).sample_weight.tolist() == [3, 1]
+        assert r.take(np.array([True, False, True])).codes.tolist() == [[0, 1, -1], [1, 2, 0]]
+        assert r.take([1], [7]).sample_weight.tolist() == [7]
+        with pytest.raises(ValueError, match="one number for each of the 1 rows"):
+            r.take([1], [7, 8])
 
 
 class TestMarginal:
@@ -132,7 +203,8 @@ class TestMade:
             r.sample_weight[0] = 1
 
     def test_dtype(self):
-        assert Records(D, [[0, 1, 0]]).codes.dtype == np.int16
+        assert Records(D, [[0, 1, 0]]).codes.dtype == np.int8
+        assert Records(Domain.of({"a": 128}), [[127]]).codes.dtype == np.int16
         assert Records(Domain.of({"a": 40_000}), [[39_999]]).codes.dtype == np.int32
 
     def test_pickle(self):

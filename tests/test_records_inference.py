@@ -199,7 +199,7 @@ class TestWeights:
             assert Records.of({"a": [1, 2]}, sample_weight=weight).sample_weight.tolist() == [1, 2]
 
     def test_unknown_name(self):
-        with pytest.raises(KeyError, match=r"sample_weight='time' .* Did you mean 'times'?"):
+        with pytest.raises(KeyError, match=r"there is no column 'time'; .* Did you mean 'times'\?"):
             Records.of({"a": ["x"], "times": [2]}, sample_weight="time")
         with pytest.raises(KeyError, match="must be the name of one column"):
             Records.of([["x"]], sample_weight="x9")

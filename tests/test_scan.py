@@ -167,15 +167,26 @@ def test_packs_of_many_levels(tmp_path):
         np.testing.assert_array_equal(next(iter(packed)).codes, records.codes)
 
 
+def test_packs_of_wider_codes_than_needed_open(tmp_path):
+    records = rj.Records(rj.Domain.of({"a": 3}), np.array([[2], [-1], [0]]))
+    rj.scan(records).pack(tmp_path / "pack")
+    records.codes.astype("<i2").tofile(tmp_path / "pack" / "codes.bin")
+    meta = tmp_path / "pack" / "meta.json"
+    meta.write_text(meta.read_text().replace('"|i1"', '"<i2"'))
+    (part,) = rj.scan(tmp_path / "pack")
+    assert part.codes.dtype == records.codes.dtype
+    np.testing.assert_array_equal(part.codes, records.codes)
+
+
 def test_more_distinct_numbers_than_are_kept(tmp_path, monkeypatch):
     # Bins of a sample of 2,000 of 20,000 numbers: shares off by sqrt(.1 * .9 / 2000) = .007.
-    for module in (sightings, rj.records.delimited, rj.records.finding):
+    for module in (sightings, rj.records.delimited, rj.records.discover):
         monkeypatch.setattr(module, "MOST", 2000)
     rng = np.random.default_rng(0)
     values = rng.normal(size=20_000)
     (tmp_path / "a.csv").write_text("a\n" + "\n".join(map(repr, values.tolist())) + "\n")
     pq.write_table(pa.table({"a": values}), tmp_path / "a.parquet")
-    monkeypatch.setattr(rj.records.finding, "CHUNK", 5000)
+    monkeypatch.setattr(rj.records.discover, "CHUNK", 5000)
     for name in ("a.csv", "a.parquet"):
         with pytest.warns(rj.Remark, match="binned by quantiles"):
             scan = rj.scan(tmp_path / name, size=5000)

@@ -16,6 +16,7 @@ import rejoint as rj
 from rejoint import kernels, queries
 from rejoint.factorization import Admm, admm
 from rejoint.factorization.problem import make_problem
+from rejoint.model import Model
 
 ROWS, VARIABLES, LEVELS, RANK = 1_000_000, 20, 5, 20
 PART = 100_000  # rows that slow peers are measured on; their cost is linear in them
@@ -91,7 +92,7 @@ def make_tables() -> tuple[rj.Marginals, NDArray[np.float64], NDArray[np.float64
 def sweep_ours() -> Timed:
     tables, weights, factors = make_tables()
     problem = make_problem(tables, "equal")
-    state = Admm().init(problem, weights, factors)
+    state = Admm().init(problem, Model(problem.layout, weights, factors))
     return lambda: [admm.sweep(problem, state, 10) for _ in range(5)], 1 / 5
 
 

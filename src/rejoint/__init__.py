@@ -17,9 +17,10 @@ if TYPE_CHECKING:
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
     from rejoint.factorization import AllTables
     from rejoint.factorization.factorize import factorize
+    from rejoint.factorization.reduce import Reduction
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
-    from rejoint.pmf import Answer, LowRankPMF, Mode, Reduction, load
+    from rejoint.pmf import Answer, LowRankPMF, Mode, load
     from rejoint.population.rake import Raked, rake
     from rejoint.population.synthesize import Synthesis, synthesize
     from rejoint.queries import ZeroEvidenceError
@@ -47,7 +48,7 @@ _HOMES: dict[str, str | None] = {
     "QueryError": "language",
     "Raked": "population",
     "Records": "records",
-    "Reduction": "pmf",
+    "Reduction": "factorization.reduce",
     "Remark": "domain",
     "Scan": "records",
     "SparseRecords": "records",

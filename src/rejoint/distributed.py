@@ -20,23 +20,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
-from rejoint.records.delimited import Source
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
     file_frames,
-    find_domain_of_seen,
+    find_domain_of_summaries,
     records_of,
-    see_file,
-    see_frames,
     split_options,
+    summarize_file,
+    summarize_frames,
 )
+from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import take_apart
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
-from rejoint.records.scan import MEMORY, Report, Scan, how_far, narrowest
+from rejoint.records.scan import MEMORY, Report, Scan, how_far
 
 __all__ = ["DaskScan", "executor", "scan"]
 
@@ -52,7 +53,7 @@ _TASK = {"pure": False, "retries": RETRIES}
 GROUP = 8
 
 
-class Part(NamedTuple):
+class EncodedPartition(NamedTuple):
     """Codes of a partition, as narrow as they can be, and weights."""
 
     codes: NDArray[np.signedinteger[Any]]
@@ -70,7 +71,7 @@ class DaskScan(Scan):
     """
 
     client: Any = None
-    parts: tuple[Any, ...] = ()  # futures of Part, in order
+    parts: tuple[Any, ...] = ()  # futures of EncodedPartition, in order
 
     @property
     def threads(self) -> int:
@@ -167,9 +168,9 @@ def scan(
     how, rest = split_options(options | {"domain": domain})
     partitions, stamp, name = _partitions(client, data, how)
     if rest["domain"] is None:
-        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
         seen = _computed(client, _see, partitions, sample_weight)
-        rest["domain"] = find_domain_of_seen(client.gather(seen), name, wishes)
+        rest["domain"] = find_domain_of_summaries(client.gather(seen), name, declarations)
     found: Domain = rest["domain"]
     parts = tuple(_computed(client, _encode, partitions, sample_weight, rest))
     rows = sum(client.gather([client.submit(_rows, part, retries=RETRIES) for part in parts]))
@@ -299,23 +300,25 @@ def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], 
 
 def _see(partition: Any, weight: str | None) -> Any:
     if isinstance(partition, _File):
-        return see_file(partition.source, partition.how, weight)
-    return see_frames(iter([take_apart(_plain(partition))]), weight)
+        return summarize_file(partition.source, partition.how, weight)
+    return summarize_frames(iter([take_apart(_plain(partition))]), weight)
 
 
-def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> Part:
+def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
     if isinstance(partition, _File):
         frames = file_frames(partition.source, partition.how, CHUNK, domain, weight)
     else:
         frames = iter([take_apart(_plain(partition))])
     found = [records_of(frame, rest, weight) for frame in frames if frame.rows]
-    width = narrowest(max(domain.shape))
+    width = code_dtype(max(domain.shape))
     none = np.empty((0, len(domain)), dtype=width)
     codes = np.concatenate([none, *(part.codes.astype(width) for part in found)])
     if weight is None:
-        return Part(codes, None)
-    return Part(codes, np.concatenate([np.empty(0), *(part.sample_weight for part in found)]))
+        return EncodedPartition(codes, None)
+    return EncodedPartition(
+        codes, np.concatenate([np.empty(0), *(part.sample_weight for part in found)])
+    )
 
 
 def _plain(partition: Any) -> Any:
@@ -323,12 +326,14 @@ def _plain(partition: Any) -> Any:
     return partition if hasattr(partition, "__len__") else list(partition)
 
 
-def _rows(part: Part) -> int:
+def _rows(part: EncodedPartition) -> int:
     return len(part.codes)
 
 
-def _on_part(function: Callable[..., T], part: Part, domain: Domain, number: int | None) -> T:
-    records = Records(domain, part.codes, part.weight)
+def _on_part(
+    function: Callable[..., T], part: EncodedPartition, domain: Domain, number: int | None
+) -> T:
+    records = Records._trusted(domain, part.codes, part.weight)
     return function(records) if number is None else function(records, number)
 
 
@@ -347,4 +352,4 @@ def _fetched(scanned: DaskScan) -> Iterator[Records]:
     for part in scanned.parts:
         found = part.result()
         if len(found.codes):
-            yield Records(scanned.domain, found.codes, found.weight)
+            yield Records._trusted(scanned.domain, found.codes, found.weight)

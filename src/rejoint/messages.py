@@ -1,10 +1,144 @@
-"""Remarks: what a user should know although it is no error."""
+"""Messages to users: text that Python and the command line render in their own terms.
+
+An error, a remark or a verdict that names an argument or a function carries a `Message`. It is the
+text for Python and keeps the template and the fields that the text was made of, so that another
+interface can write ``--bins 'age=5'`` where Python says ``bins={'age': 5}``.
+"""
 
 import os
 import sys
 import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from types import EllipsisType
+from typing import Any, Self
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+
+
+@dataclass(frozen=True)
+class Argument:
+    """An argument of a Python function, with or without the value to give.
+
+    Examples
+    --------
+    >>> print(Argument("delimiter"), Argument("bins", {"age": 5}), Argument("header", [...]))
+    delimiter= bins={'age': 5} header=[...]
+    """
+
+    name: str
+    value: Any = ...
+
+    def __str__(self) -> str:
+        return f"{self.name}={'' if isinstance(self.value, EllipsisType) else _literal(self.value)}"
+
+
+@dataclass(frozen=True)
+class PythonName:
+    """The name of a function, a method or an argument in Python.
+
+    Examples
+    --------
+    >>> print(PythonName("identifiability.plan"))
+    identifiability.plan
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class PythonOnly:
+    """Advice that only callers from Python can follow; elsewhere it is left out.
+
+    Examples
+    --------
+    >>> print(PythonOnly("; pmf.reduce()"))
+    ; pmf.reduce()
+    """
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+Term = Argument | PythonName | PythonOnly
+
+
+class Message(str):
+    """A text for Python that can be rendered in the terms of another interface.
+
+    Parameters
+    ----------
+    template : str
+        A format string. It identifies the message, whatever the values are.
+    **fields
+        Values of the template: a `Term`, another message, or anything that can be formatted.
+
+    Examples
+    --------
+    >>> text = Message("Say {bins} for {n} bins.", bins=Argument("bins", {"age": 5}), n=5)
+    >>> text
+    "Say bins={'age': 5} for 5 bins."
+    >>> text.fields["n"], text.render(lambda term: f"--{term.name}")
+    (5, 'Say --bins for 5 bins.')
+    >>> (text + " Or leave it.").render(lambda term: "--bins")
+    'Say --bins for 5 bins. Or leave it.'
+    """
+
+    template: str
+    fields: dict[str, Any]
+
+    def __new__(cls, template: str, /, **fields: Any) -> Self:
+        """Format the template for Python and keep its parts."""
+        self = super().__new__(cls, template.format(**fields))
+        self.template, self.fields = template, fields
+        return self
+
+    def render(self, term: Callable[[Term], str]) -> str:
+        """Return the text with each term as ``term`` writes it."""
+
+        def shown(value: Any) -> Any:
+            if isinstance(value, Message):
+                return value.render(term)
+            return term(value) if isinstance(value, Term) else value
+
+        return self.template.format(**{key: shown(value) for key, value in self.fields.items()})
+
+    def __add__(self, other: str) -> "Message":
+        return join_messages((self, other), "")
+
+    def __radd__(self, other: str) -> "Message":
+        return join_messages((other, self), "")
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (self.template,), self.fields
+
+
+def join_messages(parts: Iterable[str], between: str = " ") -> Message:
+    """Join texts and messages into one message; empty ones are left out.
+
+    Examples
+    --------
+    >>> join_messages(["One.", "", Message("{which}.", which=PythonName("Two"))])
+    'One. Two.'
+    """
+    fields = {f"part{at}": part for at, part in enumerate(filter(None, parts))}
+    return Message(between.join(f"{{{key}}}" for key in fields), **fields)
+
+
+def _literal(value: Any) -> str:
+    """Return a value as it is written in Python, with ``...`` for what is left to the reader."""
+    if isinstance(value, EllipsisType):
+        return "..."
+    if isinstance(value, list):
+        return f"[{', '.join(map(_literal, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{key!r}: {_literal(cell)}' for key, cell in value.items())}}}"
+    return repr(value)
 
 
 class Remark(UserWarning):
@@ -47,3 +181,20 @@ def remark(text: str) -> None:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
     warnings.warn(text, Remark, stacklevel=depth + 1)
+
+
+class FitInterrupted(KeyboardInterrupt):
+    """Raised when Ctrl-C ends a fit; ``result`` is the best result so far.
+
+    Examples
+    --------
+    >>> try:
+    ...     raise FitInterrupted("the best so far")
+    ... except KeyboardInterrupt as interrupted:
+    ...     interrupted.result
+    'the best so far'
+    """
+
+    def __init__(self, result: Any) -> None:
+        super().__init__("Interrupted: .result has the best fit so far.")
+        self.result = result

@@ -1,4 +1,4 @@
-"""How far one joint is from another: the paper's two errors, Kullback-Leibler, total variation."""
+"""Errors of an estimated joint: the paper's two errors, Kullback-Leibler, total variation."""
 
 from math import prod
 from typing import Any, Self
@@ -6,10 +6,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import queries
 from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Projectable
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries import distances
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
 
@@ -20,14 +20,14 @@ _DRAWS = 100_000
 
 
 class Estimate(float):
-    """A number that says how sure it is.
+    """A number with its standard error.
 
     Attributes
     ----------
     standard_error : float
-        Of the Monte Carlo mean; 0 where the number is exact.
+        Standard error of the Monte Carlo mean; 0 where the number is exact.
     exact : bool
-        Whether every cell was visited.
+        Whether the number is a sum over all cells.
 
     Examples
     --------
@@ -56,10 +56,10 @@ class Estimate(float):
 
 
 def factor_error(truth: LowRankPMF, estimate: LowRankPMF) -> float:
-    """The paper's MRE_fact: mean relative error of the factors under the best order of classes.
+    """Return the paper's MRE_fact: mean relative error of the factors, classes in the best order.
 
     ``1/N sum_n ||A_n - Ahat_n Pi||_F / ||A_n||_F``; the permutation ``Pi`` is the one that
-    minimises the sum of squared relative distances over all factors.
+    minimizes the sum of squared relative distances over all factors.
 
     Parameters
     ----------
@@ -87,7 +87,7 @@ def factor_error(truth: LowRankPMF, estimate: LowRankPMF) -> float:
 
 
 def pair_classes(truth: LowRankPMF, estimate: LowRankPMF) -> NDArray[np.intp]:
-    """For each class of the truth, the number of the class of the estimate that stands for it.
+    """Return for each class of the truth the matching class of the estimate.
 
     Examples
     --------
@@ -102,11 +102,11 @@ def pair_classes(truth: LowRankPMF, estimate: LowRankPMF) -> NDArray[np.intp]:
             f"Classes are paired one by one, but the truth has rank {truth.rank} and the estimate "
             f"{estimate.rank}: compare the joints by tensor_error, or reduce one of them."
         )
-    return queries.pair_classes(truth.factors, estimate.factors)
+    return distances.pair_classes(truth.factors, estimate.factors)
 
 
 def tensor_error(truth: Projectable, estimate: Projectable) -> float:
-    """The paper's MRE_ten: ``||X - Xhat||_F / ||X||_F`` of the joints.
+    """Return the paper's MRE_ten: ``||X - Xhat||_F / ||X||_F`` of the joints.
 
     Two LowRankPMFs of any size and any ranks: no dense tensor is formed, and the error of the
     result is about 1e-15 even where they are nearly equal (1e-8 if their ranks add up to more
@@ -135,7 +135,7 @@ def tensor_error(truth: Projectable, estimate: Projectable) -> float:
         estimate = estimate.align(truth.domain)
         if truth == estimate:
             return 0.0
-        return queries.relative_error(
+        return distances.relative_error(
             truth.weights, truth.factors, estimate.weights, estimate.factors
         )
     a, b = _tables(truth, estimate)
@@ -149,19 +149,20 @@ def kl(
     n: int = _DRAWS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Estimate:
-    """Kullback-Leibler divergence ``sum P log(P / Q)`` of an estimate Q from the truth P, in nats.
+    """Return the divergence ``sum P log(P / Q)`` of an estimate Q from the truth P, in nats.
 
-    Infinite where the estimate excludes what the truth allows. Exact up to a million cells;
-    beyond, a mean over `n` records drawn from the truth, with its standard error.
+    This Kullback-Leibler divergence is infinite where the estimate excludes cells that the truth
+    allows. It is exact up to a million cells; beyond, it is a mean over `n` records drawn from the
+    truth, with its standard error.
 
     Parameters
     ----------
     truth, estimate : LowRankPMF, or anything with ``domain`` and ``marginal``
         Of the same variables; aligned by name. Beyond a million cells both must be LowRankPMF.
     n : int
-        Records drawn where the sum is too long.
+        Number of records drawn, beyond a million cells.
     random_state : int, Generator or None
-        Of the draws; fixed by default, so that the same question has the same answer.
+        Seed, or source, of the draws; fixed by default.
 
     Returns
     -------
@@ -184,8 +185,8 @@ def kl(
     ratio = p.log_prob(draws) - q.log_prob(draws)
     terms = ratio
     if all(factor.min() > 0.0 for factor in (p.weights, *p.factors)):
-        # Q/P - 1 has mean zero where P excludes nothing: it takes off most of the noise of
-        # joints that are near, and is left out where it adds to it.
+        # Q/P - 1 has mean zero where P excludes nothing. As a control variate it removes most of
+        # the noise of joints that are near; it is left out where it adds noise.
         with np.errstate(over="ignore"):
             steadier = ratio + np.expm1(-ratio)
         if np.isfinite(steadier).all() and steadier.std() < ratio.std():
@@ -200,15 +201,16 @@ def total_variation(
     n: int = _DRAWS,
     random_state: int | np.random.Generator | None = 0,
 ) -> Estimate:
-    """Total variation ``1/2 sum |P - Q|``: the largest difference in the probability of any event.
+    """Return ``1/2 sum |P - Q|``, the largest difference in the probability of any event.
 
-    Exact up to a million cells; beyond, the mean of ``|P - Q| / (P + Q)`` over records of which
-    half are drawn from each joint, with its standard error.
+    This total variation is exact up to a million cells; beyond, it is the mean of
+    ``|P - Q| / (P + Q)`` over records of which half are drawn from each joint, with its standard
+    error.
 
     Parameters
     ----------
     truth, estimate, n, random_state
-        As in :func:`kl`; the result is the same both ways round.
+        As in :func:`kl`; the distance is symmetric.
 
     Returns
     -------
@@ -255,7 +257,7 @@ def _mean(terms: FloatArray) -> Estimate:
 def _large(
     truth: Projectable, estimate: Projectable, what: str
 ) -> tuple[LowRankPMF, LowRankPMF] | None:
-    """The two models, aligned, if their joint is too large to be visited cell by cell."""
+    """Return the two models, aligned, if their joint is too large to be summed cell by cell."""
     cells = prod(truth.domain.shape)
     if cells <= _CELLS:
         return None
@@ -269,7 +271,7 @@ def _large(
 
 
 def _tables(truth: Projectable, estimate: Projectable) -> tuple[FloatArray, FloatArray]:
-    """Both joints as arrays, with the axes and levels of the truth."""
+    """Return both joints as arrays, with the axes and levels of the truth."""
     domain: Domain = truth.domain
     orders = level_order(estimate.domain, domain)
     table = estimate.marginal(domain.names)

@@ -67,7 +67,7 @@ class Layout:
         >>> Layout((2, 1)).normalize(np.array([[1.0], [3.0], [5.0]])).ravel()
         array([0.25, 0.75, 1.  ])
         """
-        return stacked / self.expand(self.sums(stacked))
+        return np.asarray(stacked / self.expand(self.sums(stacked)))
 
     def softmax(self, logits: FloatArray) -> FloatArray:
         """Columns of each variable on the simplex, from their logits.

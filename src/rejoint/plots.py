@@ -1,6 +1,6 @@
-"""Pictures of models and fits; every function takes an ``ax`` and returns it.
+"""Plots of models and fits; every function takes an ``ax`` and returns it.
 
-matplotlib comes with the extra ``plots`` and is imported when a picture is drawn.
+matplotlib comes with the extra ``plots`` and is imported when a plot is drawn.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from rejoint.solver.result import FitResult
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from rejoint.rank.selection import Selection  # for its name alone: pictures need no estimation
+    from rejoint.rank.selection import Selection
 
 Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 
@@ -23,18 +23,18 @@ _SCORES = {
     "bic": "-BIC / 2 per record",
     "evidence": "bound of the log-evidence per record",
 }
-_COLOURS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
+_COLORS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
 
 
 def posteriors(
     models: Mapping[str, LowRankPMF], queries: Iterable[Query], *, ax: "Axes | None" = None
 ) -> "Axes":
-    """Bars that compare the answers of several models to the same questions.
+    """Plot bars that compare the answers of several models to the same questions.
 
     Parameters
     ----------
     models : mapping of str to LowRankPMF
-        Each model under the name it has in the legend.
+        Models by their names in the legend.
     queries : iterable of (event, given)
         Two mappings of variables to levels, as :meth:`LowRankPMF.prob` takes them.
     ax : matplotlib Axes, optional
@@ -58,8 +58,8 @@ def posteriors(
     for row, (name, pmf) in enumerate(models.items()):
         answers = [pmf.prob(event, given=given) for event, given in asked]
         places = np.arange(len(asked)) + (row - (len(models) - 1) / 2) * thickness
-        colour = _COLOURS[row % len(_COLOURS)]
-        bars = ax.barh(places, answers, height=0.9 * thickness, label=name, color=colour)
+        color = _COLORS[row % len(_COLORS)]
+        bars = ax.barh(places, answers, height=0.9 * thickness, label=name, color=color)
         ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
     ax.set_yticks(range(len(asked)), [describe(event, given) for event, given in asked])
     ax.invert_yaxis()
@@ -70,7 +70,7 @@ def posteriors(
 
 
 def describe(event: Mapping[str, Any], given: Mapping[str, Any] | None = None) -> str:
-    """A question in the usual notation.
+    """Return a question in the usual notation.
 
     Parameters
     ----------
@@ -101,10 +101,10 @@ def describe(event: Mapping[str, Any], given: Mapping[str, Any] | None = None) -
 def factors(
     pmf: LowRankPMF, variables: Sequence[str] | None = None, *, ax: "Axes | None" = None
 ) -> "Axes":
-    """Heat map of the class profiles: how probable each level is within each hidden class.
+    """Plot a heat map of the probability of each level within each hidden class.
 
-    Classes are the columns, largest first, with their weight above; levels are the rows,
-    grouped by variable.
+    Columns are classes, largest first, with their weight above; rows are levels, grouped by
+    variable.
 
     Parameters
     ----------
@@ -145,12 +145,12 @@ def factors(
 
 
 def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
-    """Objective after every step, one line a start; the best start is dark.
+    """Plot the objective after every step, one line per start; the best start is dark.
 
     Parameters
     ----------
     result : FitResult
-        What a fit returned.
+        Result of a fit.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -173,10 +173,10 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
     best = min(starts, key=lambda start: starts[start][-1])
     for start in sorted(starts, key=lambda start: start == best):
         dark = start == best
-        # An exact fit has objective zero, which has no place on this axis.
+        # An exact fit has objective zero, which a log axis cannot show.
         ax.plot(
             np.maximum(starts[start], 1e-32),
-            color=_COLOURS[0] if dark else _COLOURS[3],
+            color=_COLORS[0] if dark else _COLORS[3],
             linewidth=2.0 if dark else 1.0,
             label=f"best of {len(starts)} starts" if dark else None,
         )
@@ -188,15 +188,15 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
 
 
 def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
-    """Score against rank: the chosen rank, and those that cannot be told apart from it.
+    """Plot score against rank; the chosen rank and its ties are highlighted.
 
-    Bars are standard errors of the difference from the best. The axis shows the neighbourhood
-    of the best: ranks that are far too small drop out of it at the bottom.
+    Bars are standard errors of the difference from the best. The axis shows the neighborhood
+    of the best; the scores of far too small ranks lie below it.
 
     Parameters
     ----------
     selection : Selection
-        What :func:`rejoint.rank.select` returned.
+        Result of :func:`rejoint.rank.select`.
     ax : matplotlib Axes, optional
         Where to draw; a new figure by default.
 
@@ -216,15 +216,15 @@ def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
     ranks, scores = np.array(selection.ranks), np.array(selection.scores)
     errors = np.array(selection.errors)
     tied = np.isin(ranks, selection.tied)
-    ax.plot(ranks, scores, color=_COLOURS[3], zorder=1)
-    for group, colour, label in (
-        (~tied, _COLOURS[0], None),
-        (tied, _COLOURS[1], "cannot be told apart" if tied.sum() > 1 else None),
+    ax.plot(ranks, scores, color=_COLORS[3], zorder=1)
+    for group, color, label in (
+        (~tied, _COLORS[0], None),
+        (tied, _COLORS[1], "cannot be told apart" if tied.sum() > 1 else None),
     ):
         if group.any():
             bars = (ranks[group], scores[group], errors[group])
-            ax.errorbar(*bars, fmt="o", color=colour, capsize=3, label=label)
-    ax.axvline(selection.rank, color=_COLOURS[1], linewidth=1, linestyle=":", zorder=0)
+            ax.errorbar(*bars, fmt="o", color=color, capsize=3, label=label)
+    ax.axvline(selection.rank, color=_COLORS[1], linewidth=1, linestyle=":", zorder=0)
     best = int(np.flatnonzero(ranks == selection.rank)[0])
     near = slice(max(best - 1, 0), None)
     low, high = (scores - errors)[near].min(), scores[best] + errors[near].max()
@@ -243,7 +243,7 @@ def _short(share: float) -> str:
 
 
 def _axes(ax: "Axes | None", height: float) -> "Axes":
-    """``ax`` itself, or that of a new figure."""
+    """Return ``ax`` itself, or the axes of a new figure."""
     if ax is not None:
         return ax
     try:
@@ -256,6 +256,6 @@ def _axes(ax: "Axes | None", height: float) -> "Axes":
 
 
 def _plain(ax: "Axes") -> "Axes":
-    """Without the frame at the top and on the right."""
+    """Remove the frame at the top and on the right."""
     ax.spines[["top", "right"]].set_visible(False)
     return ax

@@ -1,6 +1,3 @@
-import subprocess
-import sys
-
 import pytest
 from click.testing import CliRunner
 
@@ -46,18 +43,6 @@ def test_demo_without_matplotlib_says_how_to_get_it(monkeypatch, tmp_path):
     result = CliRunner().invoke(main, ["demo", "--output", str(tmp_path)])
     assert result.exit_code == 0
     assert "pip install 'rejoint[plots]'" in result.stderr
-
-
-def test_help_loads_nothing_heavy():
-    heavy = ["numpy", "scipy", "sklearn", "rich", "matplotlib"]
-    code = (
-        "import sys\nfrom rejoint.cli import main\n"
-        "try:\n    main(['demo', '--help'])\nexcept SystemExit:\n    pass\n"
-        f"print([name for name in {heavy!r} if name in sys.modules])"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert "--seed" in done.stdout
-    assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_version():

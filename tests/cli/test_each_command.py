@@ -189,6 +189,27 @@ def test_help_is_light():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_help_of_a_command_imports_it_alone_and_no_scikit_learn():
+    code = (
+        "import sys, click\nfrom rejoint.cli import main\n"
+        "def loaded():\n"
+        "    names = {name.replace('_', '-') for name in sys.modules if 'rejoint.cli.' in name}\n"
+        "    return [name for name in main.helps if f'rejoint.cli.{name}' in names]\n"
+        "for name in ('-h', *main.helps):\n"
+        "    try:\n        main([name, '-h'] if name != '-h' else ['-h'])\n"
+        "    except SystemExit:\n        pass\n"
+        "    print('loaded', name, *loaded())\n"
+        "heavy = ['sklearn', 'pandas', 'matplotlib', 'pyarrow', 'jinja2', 'starlette', 'dask']\n"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("loaded")]
+    assert lines[0] == ["-h"]
+    assert lines[1] == ["fit", "fit"]
+    assert len(lines[-1]) == 1 + 19
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
 def test_completion_knows_the_commands(spawn):
     asked = {"_REJOINT_COMPLETE": "bash_complete", "COMP_WORDS": "rejoint fi", "COMP_CWORD": "1"}
     done = spawn(env=os.environ | asked)

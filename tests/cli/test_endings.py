@@ -122,7 +122,7 @@ def test_ctrl_c_keeps_the_best_so_far(run, world, monkeypatch):
     data = rj.read(world / "patients.csv")
     done = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
     ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.estimation.estimate", lambda *args, **more: ended)
+    monkeypatch.setattr("rejoint.cli.fit.estimate", lambda *args, **more: ended)
     result = run("fit", "patients.csv", "-o", "ended.rejoint")
     assert result.exit_code == 3
     assert "Ended by Ctrl-C: the best model so far is in ended.rejoint." in result.stderr
@@ -130,11 +130,47 @@ def test_ctrl_c_keeps_the_best_so_far(run, world, monkeypatch):
     assert rj.io.read_saved(world / "ended.rejoint").notes["interrupted"] is True
 
 
+@pytest.mark.parametrize(
+    ("command", "function", "words"),
+    [
+        ("fit", "estimate", ["patients.csv", "-o", "best.rejoint"]),
+        ("fit", "estimate", ["patients.csv", "-o", "best.rejoint", "--stream"]),
+        ("fit_tables", "factorize", ["triples", "-o", "best.rejoint", "--within", "0"]),
+        ("rank", "select", ["patients.csv"]),
+    ],
+)
+def test_an_interrupted_fit_that_carries_its_result(
+    run, world, monkeypatch, command, function, words
+):
+    data = rj.read(world / "patients.csv")
+    if function == "select":
+        result = rj.rank.select(data, [1, 2], criterion="bic", random_state=0)
+    else:
+        result = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
+
+    class Interrupted(KeyboardInterrupt):
+        pass
+
+    def interrupted(*args, **more):
+        error = Interrupted()
+        error.result = result
+        raise error
+
+    monkeypatch.setattr(f"rejoint.cli.{command}.{function}", interrupted)
+    done = run(command.replace("_", "-"), *words)
+    assert done.exit_code == 3
+    if function == "select":
+        assert "best" in done.stdout
+    else:
+        assert "Ended by Ctrl-C: the best model so far is in best.rejoint." in done.stderr
+        assert rj.load(world / "best.rejoint") == result.pmf
+
+
 def test_ctrl_c_before_there_is_anything(run, world, monkeypatch):
     def at_once(*args, **more):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rejoint.estimation.estimate", at_once)
+    monkeypatch.setattr("rejoint.cli.fit.estimate", at_once)
     result = run("fit", "patients.csv", "-o", "nothing.rejoint")
     assert result.exit_code == 130
     assert "nothing is written" in result.stderr

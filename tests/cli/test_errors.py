@@ -4,9 +4,6 @@ import gzip
 
 import pytest
 
-import rejoint as rj
-from rejoint.cli.group import in_options
-
 WRONG = [
     # files
     (1, ["fit", "nowhere.csv", "-o", "x"], "No file 'nowhere.csv': check the name"),
@@ -123,10 +120,3 @@ def test_remarks_speak_of_options(run, world):
     assert result.exit_code == 0
     assert "Remark: Columns with more than 50 distinct numbers" in result.stderr
     assert "--bins 'age=5'" in result.stderr
-
-
-def test_words_of_python_become_options():
-    assert in_options("Say encoding=, for instance 'latin-1'.").startswith("Say --encoding")
-    assert in_options("solver='ml' was asked for.") == "--solver ml was asked for."
-    said = rj.identifiability.report([3] * 10, order=3, rank=30).verdict
-    assert "rejoint identify --local decides it locally" in in_options(said)

@@ -176,7 +176,7 @@ def test_a_table_that_is_missed_by_more_than_allowed(run, world):
 def test_ctrl_c_while_tables_are_fitted(run, world, monkeypatch):
     done = rj.factorize(rj.Marginals.read(world / "triples"), rank=1, n_init=1, random_state=0)
     ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.factorization.factorize", lambda *args, **more: ended)
+    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", lambda *args, **more: ended)
     result = run("fit-tables", "triples", "-o", "e.rejoint", "--rank", 1)
     assert result.exit_code == 3
     assert rj.load(world / "e.rejoint") == done.pmf
@@ -196,6 +196,9 @@ def test_recommend_agrees_with_the_model(run, world):
     words = ["recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2"]
     for entry in json.loads(run(*words, "--json").stdout):
         assert entry["expected"] == pytest.approx(p.expect(entry["item"], given))
+    assert json.loads(run(*words, "--among", "Heat,Up", "--json").stdout) == []
+    only = json.loads(run(*words, "--among", "Heat,Ghost", "--json").stdout)
+    assert [entry["item"] for entry in only] == ["Ghost"]
     told = json.loads(run(*words, "--explain", "Ronin", "--json").stdout)
     assert told["expected"] == pytest.approx(p.expect("Ronin", given))
     moved = {move["item"]: move["effect"] for move in told["moves"]}
@@ -291,8 +294,8 @@ def test_a_place_that_cannot_be_written_is_told_before_the_fit(run, monkeypatch)
     def never(*args, **more):
         raise AssertionError("fitted all the same")
 
-    monkeypatch.setattr("rejoint.estimation.estimate", never)
-    monkeypatch.setattr("rejoint.factorization.factorize", never)
+    monkeypatch.setattr("rejoint.cli.fit.estimate", never)
+    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", never)
     for words in (["fit", "patients.csv"], ["fit-tables", "triples"]):
         result = run(*words, "-o", "nowhere/x.rejoint")
         assert result.exit_code == 1

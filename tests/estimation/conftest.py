@@ -1,22 +1,22 @@
-"""What tests of estimates share."""
+"""Fixtures that the tests of estimation share."""
 
 import pytest
 
 
 @pytest.fixture
 def press_at(monkeypatch):
-    """Ctrl-C at the k-th call of a function of a module; returns the list of the calls made."""
+    """Press Ctrl-C at the k-th call of a function of a module or class; returns the calls made."""
 
-    def patch(module, name, k):
-        real, calls = getattr(module, name), []
+    def patch(owner, name, k):
+        real, calls = getattr(owner, name), []
 
-        def pressed(*given):
-            calls.append(given)
+        def pressed(*args, **kwargs):
+            calls.append(args)
             if len(calls) == k:
                 raise KeyboardInterrupt
-            return real(*given)
+            return real(*args, **kwargs)
 
-        monkeypatch.setattr(module, name, pressed)
+        monkeypatch.setattr(owner, name, pressed)
         return calls
 
     return patch

@@ -1,4 +1,4 @@
-"""Fits that were interrupted, by Ctrl-C or a kill, go on to the result of those that were not."""
+"""Interrupted fits, by Ctrl-C or a kill, resume to the result of those that were not."""
 
 import json
 import os
@@ -7,21 +7,19 @@ import subprocess
 import sys
 import zipfile
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from small_records import random_records
+from small_records import interrupted, ordinal, random_records, random_start
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimation import gibbs as chain_book
-from rejoint.estimation.data import RecordProblem
-from rejoint.estimation.gibbs import ChainBook, Draw, Place
-from rejoint.solver import Limits
-from rejoint.solver import checkpoint as journal
+from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.gibbs import ChainState, Draw, _freeze, _thaw
+from rejoint.solver import Limits, checkpoint
+from rejoint.solver.checkpoint import Checkpoint
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -33,6 +31,7 @@ FITS = {
     "bayes": {"rank": 2, "solver": SHORT},
     "auto": {"solver": "map", "n_init": 2},
     "smooth": {"rank": 2, "solver": "map", "smooth": True, "n_init": 2},
+    "variational": {"rank": 2, "solver": Variational(), "n_init": 3},
 }
 
 
@@ -48,8 +47,7 @@ def data_of(name):
     if name == "bayes rank scan":
         return scanned(), {"solver": SHORT}
     if "smooth" in name:
-        kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in RECORDS.domain))
-        records = rj.Records(kinds, RECORDS.codes)
+        records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
         scan = rj.scan(records, size=50, memory=0)
         return scan if "scan" in name else records, FITS["smooth"]
     return RECORDS, FITS[name]
@@ -74,14 +72,14 @@ def assert_same(one, other):
 
 @pytest.fixture
 def often(monkeypatch):
-    """The journal is written whenever that takes no longer than the rest."""
-    monkeypatch.setattr(journal, "EVERY", 0.0)
-    monkeypatch.setattr(journal, "SHARE", 1.0)
+    """The checkpoint is written whenever that takes no longer than the rest."""
+    monkeypatch.setattr(checkpoint, "WRITE_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "WRITE_PAUSE_RATIO", 1.0)
     monkeypatch.setattr(os, "fsync", lambda number: None)  # slow where others use the disk
 
 
-class Pressed:
-    """Ctrl-C in the k-th call of a function."""
+class Press:
+    """Presses Ctrl-C in the k-th call of a function."""
 
     def __init__(self, monkeypatch, owner, name):
         self.patch, self.owner, self.name = monkeypatch, owner, name
@@ -117,10 +115,10 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     expected = estimate(data, **options, random_state=0)
     path = tmp_path / "fit.checkpoint"
     kernel = "class_draws" if "bayes" in name else "class_pass"
-    press = Pressed(monkeypatch, kernels, kernel)
+    press = Press(monkeypatch, kernels, kernel)
     for k in (3, 10, 20):  # again and again
         press.at(k)
-        with suppress(KeyboardInterrupt):  # which is raised before there is anything to return
+        with suppress(KeyboardInterrupt):
             estimate(data, **options, random_state=0, checkpoint=path)
         press.release()
     assert_same(estimate(data, **options, random_state=0, checkpoint=path), expected)
@@ -131,16 +129,16 @@ def test_resumed_is_uninterrupted(tmp_path, monkeypatch, request, name, frequent
     assert len(calls) < len(fresh) / 2  # what is there is not computed anew
 
 
-def test_a_pass_goes_on_in_the_middle(tmp_path, monkeypatch):
-    """Of six parts the first three were done: they are not looked at again."""
+def test_a_pass_is_resumed_in_the_middle(tmp_path, monkeypatch):
+    """Of six parts the first three were done: they are not read again."""
     solver = Em(limits=Limits(max_steps=3, exact=-1.0))
     start = estimate(RECORDS, 2, "map", n_init=1, random_state=0).pmf
     options = {"rank": 2, "solver": solver, "start": start, "random_state": 0}
     expected = estimate(scanned(), **options)
     path = tmp_path / "fit.checkpoint"
-    press = Pressed(monkeypatch, kernels, "class_pass")
+    press = Press(monkeypatch, kernels, "class_pass")
     press.at(6 + 4)
-    result = estimate(scanned(), **options, checkpoint=path)
+    result = interrupted(estimate, scanned(), **options, checkpoint=path)
     assert "interrupted" in result.stop
     calls = press.at(10**9)
     assert_same(estimate(scanned(), **options, checkpoint=path), expected)
@@ -151,9 +149,9 @@ CHILD = """
 import os, signal, sys
 sys.path.insert(0, {tests!r})
 from rejoint import kernels
-from rejoint.solver import checkpoint as journal
+from rejoint.solver import checkpoint
 import test_checkpoint as t
-journal.EVERY = journal.SHARE = 0.0
+checkpoint.WRITE_EVERY_SECONDS = checkpoint.WRITE_PAUSE_RATIO = 0.0
 real, calls = kernels.{kernel}, []
 def killed(*args, **kwargs):
     calls.append(1)
@@ -191,23 +189,21 @@ def test_kill_minus_nine(tmp_path, name, kernel, k):
 def test_draws_of_different_ranks(tmp_path):
     """Chains may start at models of which one has lost a class."""
     rng = np.random.default_rng(0)
-    draws = [Draw(rng.random(f), rng.random((4, f)), rng.random(2)) for f in (2, 3, 1)]
-    place = Place(1, 0, None, tuple(draws), json.dumps(rng.bit_generator.state))
-    mine = journal.Journal(tmp_path / "a", {})
-    book = ChainBook(mine, "key")
-    book.place = place
-    book.save()
-    problem = replace(RecordProblem.of(RECORDS), journal=journal.Journal(tmp_path / "a", {}))
-    key = chain_book.digest("chains", problem.fingerprint, SHORT, (), rng)
-    problem.journal.put(key, problem.journal.get("key"))
-    found = ChainBook.of(problem, SHORT, (), rng).place
-    assert (found.chain, found.step) == (1, 0)
+    draws = [Draw(random_start(f, (2, 2), f), rng.random(2)) for f in (2, 3, 1)]
+    text = json.dumps(rng.bit_generator.state)
+    first = Checkpoint(tmp_path / "a", {})
+    first.put("key", _freeze(ChainState(1, 0, None, tuple(draws), text)))
+    first.save()
+    later = np.random.default_rng(1)
+    found = _thaw(Checkpoint(tmp_path / "a", {}).get("key"), later)
+    assert (found.chain, found.sweep, found.last) == (1, 0, None)
     for one, other in zip(found.kept, draws, strict=True):
-        for part in ("weights", "factors", "strengths"):
-            np.testing.assert_array_equal(getattr(one, part), getattr(other, part))
+        np.testing.assert_array_equal(one.model.stacked, other.model.stacked)
+        np.testing.assert_array_equal(one.concentrations, other.concentrations)
+    assert later.random() == rng.random()
 
 
-def test_without_a_seed_that_of_the_first_attempt_is_taken(tmp_path):
+def test_without_a_seed_that_of_the_first_attempt_is_used(tmp_path):
     path = tmp_path / "fit.checkpoint"
     first = estimate(RECORDS, 3, "ml", n_init=2, checkpoint=path)
     assert_same(estimate(RECORDS, 3, "ml", n_init=2, checkpoint=path), first)
@@ -216,9 +212,10 @@ def test_without_a_seed_that_of_the_first_attempt_is_taken(tmp_path):
 def test_ranks(tmp_path, monkeypatch, often):
     expected = rj.rank.select(RECORDS, random_state=0)
     path = tmp_path / "fit.checkpoint"
-    press = Pressed(monkeypatch, kernels, "class_pass")
+    press = Press(monkeypatch, kernels, "class_pass")
     press.at(100)
-    assert rj.rank.select(RECORDS, random_state=0, checkpoint=path).interrupted
+    found = interrupted(rj.rank.select, RECORDS, random_state=0, checkpoint=path)
+    assert found.interrupted
     press.release()
     found = rj.rank.select(RECORDS, random_state=0, checkpoint=path)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -232,6 +229,7 @@ def test_ranks(tmp_path, monkeypatch, often):
         ({"solver": "map"}, "another fit: its solver is 'ml', not 'map'"),
         ({"random_state": 1}, "another fit: its random_state is"),
         ({"data": random_records(1, SHAPE, 300)}, "another fit: its data is"),
+        ({"policy": Policy(lift=0.02)}, "another fit: its policy is"),
     ],
 )
 def test_another_fit_is_refused(tmp_path, change, words):
@@ -242,10 +240,10 @@ def test_another_fit_is_refused(tmp_path, change, words):
         estimate(**given | change, checkpoint=path)
 
 
-def test_files_that_are_none(tmp_path):
+def test_other_files_are_errors(tmp_path):
     path = tmp_path / "fit.checkpoint"
     path.write_text("hello")
-    with pytest.raises(ValueError, match="is no checkpoint that can be read"):
+    with pytest.raises(ValueError, match="is not a checkpoint that can be read"):
         estimate(RECORDS, 3, "ml", checkpoint=path)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("meta.json", json.dumps({"format": "rejoint checkpoint", "version": 99}))
@@ -258,7 +256,7 @@ def test_files_that_are_none(tmp_path):
 def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch, often):
     expected = estimate(RECORDS, 3, "ml", n_init=2, random_state=0)
     path = tmp_path / "fit.checkpoint"
-    real, calls = journal.whole_file, []
+    real, calls = checkpoint.atomic_file, []
 
     def full(path):
         calls.append(1)
@@ -266,8 +264,8 @@ def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch, often):
             raise OSError(28, "No space left on device")
         return real(path)
 
-    monkeypatch.setattr(journal, "whole_file", full)
-    with pytest.warns(rj.Remark, match="cannot be written any more .*the fit goes on without"):
+    monkeypatch.setattr(checkpoint, "atomic_file", full)
+    with pytest.warns(rj.Remark, match="can no longer be written .*the fit goes on without"):
         result = estimate(RECORDS, 3, "ml", n_init=2, random_state=0, checkpoint=path)
     assert_same(result, expected)
     assert len(calls) == 3  # and is not tried again
@@ -284,11 +282,13 @@ def test_no_pickle(tmp_path):
         archive.writestr("meta.json", head)
         with archive.open("0.npy", "w") as member:
             np.save(member, np.array([print], dtype=object), allow_pickle=True)
-    with pytest.raises(ValueError, match=r"no checkpoint that can be read .*pickle|Object arrays"):
+    with pytest.raises(
+        ValueError, match=r"not a checkpoint that can be read \(array '0' is '\|O', not numeric"
+    ):
         estimate(RECORDS, 2, "ml", n_init=1, random_state=0, checkpoint=path)
 
 
 def test_threads_do_not_matter():
-    """The place of a run does not depend on how it is computed."""
-    problem = RecordProblem.of(RECORDS, threads=1)
-    assert problem.fingerprint == RecordProblem.of(RECORDS, threads=2).fingerprint
+    """The key of a run does not depend on how it is computed."""
+    one, two = (InMemory.of(RECORDS, threads=k) for k in (1, 2))
+    assert one.fingerprint == two.fingerprint

@@ -1,4 +1,4 @@
-"""EM: one step against a step by hand, the objective's fall, weights and repetition."""
+"""EM: one step against a step by hand, falling objectives, weights and repeated records."""
 
 from itertools import pairwise
 
@@ -10,8 +10,9 @@ from small_records import dense, log_likelihood, random_pmf, random_records, ran
 
 import rejoint as rj
 from rejoint.estimation import Em, Prior, estimate
-from rejoint.estimation.data import RecordProblem
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import rescale
+from rejoint.model import Layout
 from rejoint.solver import Limits, run
 
 SHAPE = (2, 3, 2)
@@ -19,8 +20,9 @@ OFFSETS = (0, 2, 5, 7)
 THOROUGH = Limits(max_steps=20000, progress=1e-14, window=10, exact=-1.0)
 
 
-def em_by_hand(codes, weights, factors, prior=None):
+def em_by_hand(codes, model, prior=None):
     """One E-step and one M-step, record by record and class by class."""
+    weights, factors = model.weights, model.factors
     classes, levels = np.zeros(len(weights)), np.zeros(factors.shape)
     for row in codes:
         joint = weights.copy()
@@ -43,9 +45,9 @@ def em_by_hand(codes, weights, factors, prior=None):
 @pytest.mark.parametrize("seed", [0, 1])
 def test_objective_is_minus_the_log_likelihood(seed, missing):
     records = random_records(seed, SHAPE, 40, missing=missing)
-    weights, factors = random_start(seed, SHAPE, 2)
-    state = Em().init(RecordProblem.of(records), weights, factors)
-    exact = log_likelihood(dense(weights, factors, SHAPE), records.codes)
+    start = random_start(seed, SHAPE, 2)
+    state = Em().init(InMemory.of(records), start)
+    exact = log_likelihood(dense(start.weights, start.factors, SHAPE), records.codes)
     assert state.objective == pytest.approx(-exact, rel=1e-12)
 
 
@@ -53,21 +55,20 @@ def test_objective_is_minus_the_log_likelihood(seed, missing):
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_a_plain_step_is_an_em_step_by_hand(missing, prior):
     records = random_records(3, SHAPE, 40, rank=3, missing=missing)
-    weights, factors = random_start(3, SHAPE, 3)
-    solver, problem = Em(prior=prior, memory=0), RecordProblem.of(records)
-    state = solver.step(problem, solver.init(problem, weights, factors))
-    image = np.vstack([state.weights, state.factors])
-    by_hand = em_by_hand(records.codes, weights, factors, prior)
-    np.testing.assert_allclose(image, by_hand, rtol=1e-10)
+    start = random_start(3, SHAPE, 3)
+    solver, data = Em(prior=prior, memory=0), InMemory.of(records)
+    state = solver.step(data, solver.init(data, start))
+    by_hand = em_by_hand(records.codes, start, prior)
+    np.testing.assert_allclose(state.model.stacked, by_hand, rtol=1e-10)
 
 
 def test_prior_enters_the_objective():
     records = random_records(3, SHAPE, 40, missing=0.2)
     prior = Prior(0.7, np.linspace(0.5, 2.0, 7))
-    x = np.vstack(random_start(3, SHAPE, 2))
-    problem = RecordProblem.of(records)
-    plain, with_prior = (Em(prior=p).init(problem, x[0], x[1:]).objective for p in (None, prior))
-    logs = 0.7 * np.log(x[0]).sum() + (prior.levels[:, None] * np.log(x[1:])).sum()
+    start, data = random_start(3, SHAPE, 2), InMemory.of(records)
+    plain, with_prior = (Em(prior=p).init(data, start).objective for p in (None, prior))
+    logs = 0.7 * np.log(start.weights).sum()
+    logs += (prior.levels[:, None] * np.log(start.factors)).sum()
     assert with_prior == pytest.approx(plain - logs, rel=1e-12)
 
 
@@ -75,12 +76,12 @@ def test_prior_enters_the_objective():
 @pytest.mark.parametrize("prior", [None, Prior(0.0, np.full(7, 0.5))])
 @pytest.mark.parametrize("missing", [0.0, 0.4])
 def test_objective_never_rises(missing, prior, memory):
-    problem = RecordProblem.of(random_records(5, SHAPE, 200, rank=3, missing=missing))
+    data = InMemory.of(random_records(5, SHAPE, 200, rank=3, missing=missing))
     solver = Em(prior=prior, memory=memory)
-    state = solver.init(problem, *random_start(5, SHAPE, 3))
+    state = solver.init(data, random_start(5, SHAPE, 3))
     first = state.objective
     for _ in range(60):
-        before, state = state, solver.step(problem, state)
+        before, state = state, solver.step(data, state)
         # A plain EM step near the optimum may rise by the rounding of a sum of logarithms.
         assert state.objective <= before.objective + 1e-11 * first
     assert state.objective < first - 1.0
@@ -88,32 +89,32 @@ def test_objective_never_rises(missing, prior, memory):
 
 @pytest.mark.parametrize("memory", [0, 8, Em().memory])
 def test_points_stay_on_the_simplex(memory):
-    problem = RecordProblem.of(random_records(6, SHAPE, 100, rank=3, missing=0.3))
+    data = InMemory.of(random_records(6, SHAPE, 100, rank=3, missing=0.3))
     solver = Em(memory=memory)
-    state = solver.init(problem, *random_start(6, SHAPE, 3))
+    state = solver.init(data, random_start(6, SHAPE, 3))
     for _ in range(40):
-        state = solver.step(problem, state)
-        assert min(state.weights.min(), state.factors.min()) >= 0
-        assert state.weights.sum() == pytest.approx(1.0, abs=1e-12)
-        sums = np.add.reduceat(state.factors, OFFSETS[:-1])
+        state = solver.step(data, state)
+        model = state.model
+        assert model.stacked.min() >= 0
+        assert model.weights.sum() == pytest.approx(1.0, abs=1e-12)
+        sums = np.add.reduceat(model.factors, OFFSETS[:-1])
         np.testing.assert_allclose(sums, 1.0, atol=1e-12)
 
 
-def test_a_class_that_nothing_supports_stays_even():
-    problem = RecordProblem.of(random_records(0, SHAPE, 10))
+def test_a_class_without_records_stays_even():
     counts = np.ones((8, 2))
     counts[:, 1] = 0.0
-    x = rescale(problem, counts)
-    assert x[0].tolist() == [1.0, 0.0]
-    np.testing.assert_allclose(x[1:, 1], np.repeat([1 / 2, 1 / 3, 1 / 2], SHAPE))
+    model = rescale(Layout(SHAPE), counts)
+    assert model.weights.tolist() == [1.0, 0.0]
+    np.testing.assert_allclose(model.factors[:, 1], np.repeat([1 / 2, 1 / 3, 1 / 2], SHAPE))
 
 
 def test_merged_and_unmerged_records_are_the_same():
     records = random_records(7, SHAPE, 150, missing=0.2)
     start = random_start(7, SHAPE, 2)
-    merged = RecordProblem.of(records)
+    merged = InMemory.of(records)
     assert len(merged.codes) < len(records)
-    runs = [run(Em(memory=0), p, *start) for p in (merged, unmerged(records))]
+    runs = [run(Em(memory=0), data, start) for data in (merged, unmerged(records))]
     assert runs[0].objective == pytest.approx(runs[1].objective, rel=1e-12)
     # Sums in another order differ by rounding, which EM contracts.
     np.testing.assert_allclose(runs[0].factors, runs[1].factors, atol=1e-9)
@@ -188,11 +189,11 @@ def test_missing_at_random_in_a_sample_of_more_variables():
     for name in ("x1", "x2", "x3"):
         exact = truth.marginal(name)[0]
         assert abs(records.marginal(name)[0] - exact) > 0.1
-        # About 10,000 values are seen: a standard error of 0.005, a little more for the holes.
+        # About 10,000 values are observed: a standard error of 0.005, a little more as some miss.
         assert abs(pmf.marginal(name)[0] - exact) < 0.025
 
 
-@pytest.mark.filterwarnings("ignore:No record holds")  # few records, many holes
+@pytest.mark.filterwarnings("ignore:No record holds")  # few records, many missing values
 @settings(max_examples=25)
 @given(st.integers(0, 10**6), st.integers(1, 4), st.floats(0.0, 0.6))
 def test_order_of_records_does_not_matter(seed, rank, missing):
@@ -204,7 +205,7 @@ def test_order_of_records_does_not_matter(seed, rank, missing):
     np.testing.assert_allclose(found[0].to_dense(), found[1].to_dense(), atol=1e-9)
 
 
-@pytest.mark.filterwarnings("ignore:No record holds")  # few records, many holes
+@pytest.mark.filterwarnings("ignore:No record holds")  # few records, many missing values
 @settings(max_examples=25)
 @given(
     st.integers(0, 10**6),

@@ -1,18 +1,19 @@
-"""``estimate``: what it takes, what it chooses, what it says."""
+"""``estimate``: what it takes, what it chooses, what it reports."""
+
+import re
 
 import numpy as np
 import pytest
 from small_records import dense, log_likelihood, random_pmf, random_records
 
 import rejoint as rj
-from rejoint.estimation import PLENTY, Bayes, Em, Prior, estimate
-from rejoint.estimation.data import RecordProblem
+from rejoint.estimation import Bayes, Em, Policy, Prior, Variational, estimate
 from rejoint.solver import Limits
 
 SHAPE = (2, 3, 2)
 RECORDS = random_records(0, SHAPE, 120, missing=0.1)
 SHORT = Bayes(chains=2, burn_in=10, draws=10, thin=1)
-SOLVERS = ["ml", "map", SHORT, Em(memory=3)]
+SOLVERS = ["ml", "map", SHORT, Em(memory=3), Variational()]
 
 
 @pytest.mark.parametrize("solver", SOLVERS, ids=lambda s: s if isinstance(s, str) else type(s))
@@ -45,7 +46,7 @@ def test_every_start_is_kept():
     assert len(result.starts) == 4
     assert {record.start for record in result.history} == {0, 1, 2, 3}
     best = min(run.objective for run in result.starts)
-    # Tidying joins classes that differ by no more than 1e-6.
+    # Classes that differ by no more than 1e-6 are merged.
     assert -result.log_likelihood == pytest.approx(best, abs=1e-3)
     assert "from 4 starts" in result.stop
 
@@ -116,7 +117,7 @@ def test_a_start_with_its_levels_in_another_order_is_aligned():
 
 
 @pytest.mark.parametrize("solver", ["ml", "map", SHORT], ids=["ml", "map", "bayes"])
-def test_zeros_of_a_start_do_not_stand_against_the_records(solver):
+def test_zeros_of_a_start_do_not_stay_against_the_records(solver):
     good = random_pmf(5, SHAPE, 2)
     start = rj.LowRankPMF(good.weights, [[[1.0, 1.0], [0.0, 0.0]], *good.factors[1:]])
     result = estimate(RECORDS, 2, solver, start=start, random_state=0)
@@ -144,8 +145,8 @@ def test_map_lies_at_the_maximum_of_its_posterior():
         assert log_posterior(near) < top
 
 
-def test_prior_draws_columns_together():
-    # Few records: maximum likelihood goes to the walls, the prior's mode stays inside.
+def test_the_prior_keeps_columns_inside():
+    # Few records: maximum likelihood goes to the bounds, the mode with a prior stays inside.
     few = random_records(2, SHAPE, 15)
     ml, mode = (estimate(few, 2, s, random_state=0).pmf.factors for s in ("ml", "map"))
     assert min(f.min() for f in ml) < 1e-6
@@ -155,7 +156,11 @@ def test_prior_draws_columns_together():
 def test_bayes_has_draws_and_bounds():
     result = estimate(RECORDS, 2, SHORT, random_state=0)
     assert len(result.posterior.draws) == 20
-    assert result.stop.endswith("20 posterior draws from 2 chains.")
+    assert re.search(
+        r"20 posterior draws from 2 chains, worth about \d+ independent ones for tables of two "
+        r"variables, \d+ for the weights of classes\.$",
+        result.stop,
+    )
     low, high = result.posterior.interval("x1")
     assert ((low < RECORDS.marginal("x1")) & (RECORDS.marginal("x1") < high)).all()
     assert result.posterior.draws[0].domain == RECORDS.domain
@@ -185,9 +190,10 @@ def test_fields_of_tables_stay_empty():
         ("bayes", "solver='bayes' was asked for."),
         (Em(), "Em was asked for."),
         (SHORT, "Bayes was asked for."),
+        (Variational(), "Variational was asked for."),
     ],
 )
-def test_what_was_asked_for_is_said(solver, words):
+def test_choice_names_the_solver_asked_for(solver, words):
     assert estimate(RECORDS, 1, solver, random_state=0).choice == words
 
 
@@ -199,8 +205,9 @@ def test_auto_takes_bayes_where_records_are_few():
 
 
 def test_auto_takes_likelihood_where_records_are_plenty():
-    # Rank 1 of three variables has four parameters; one weight stands for many records.
-    weight = np.full(len(RECORDS), 4 * PLENTY / len(RECORDS))
+    # Rank 1 of three variables has four parameters; one weight counts many records.
+    plenty = Policy().plenty_records_per_parameter
+    weight = np.full(len(RECORDS), 4 * plenty / len(RECORDS))
     result = estimate(RECORDS, 1, sample_weight=weight)
     assert result.choice == (
         "Maximum likelihood: 8,000 records for 4 parameters, so that a prior would add nothing."
@@ -221,7 +228,7 @@ def test_n_init_must_be_a_whole_number(n_init):
 
 
 @pytest.mark.parametrize("solver", ["admm", None, Em])
-def test_unknown_solvers_are_said(solver):
+def test_unknown_solvers_are_errors(solver):
     words = r"solver=.* is not known; give 'auto', 'ml', 'map', 'bayes', or an object such as"
     with pytest.raises(ValueError, match=words):
         estimate(RECORDS, 2, solver)
@@ -239,7 +246,7 @@ def test_nothing_to_estimate_from():
         estimate({"a": [None, None]}, 1, "ml", domain=domain)
 
 
-def test_classes_that_are_not_needed_are_dropped_and_said():
+def test_classes_that_are_not_needed_are_dropped():
     independent = random_records(3, SHAPE, 200, rank=1)
     result = estimate(independent, 6, "map", random_state=0)
     assert result.pmf.rank < 6
@@ -247,7 +254,7 @@ def test_classes_that_are_not_needed_are_dropped_and_said():
     assert "of 6 classes had no weight left" in result.stop or "equal to others" in result.stop
 
 
-def test_equal_classes_of_a_start_stay_equal_and_are_joined():
+def test_equal_classes_of_a_start_stay_equal_and_are_merged():
     one = random_pmf(1, SHAPE, 1)
     twice = rj.LowRankPMF([0.5, 0.5], [np.repeat(f, 2, axis=1) for f in one.factors])
     result = estimate(RECORDS, 2, "ml", start=twice)
@@ -255,11 +262,11 @@ def test_equal_classes_of_a_start_stay_equal_and_are_joined():
     assert "1 were equal to others: dropped." in result.stop
 
 
-def test_the_limit_of_steps_is_said():
+def test_stop_names_the_limit_of_steps():
     limits = Limits(max_steps=1, progress=0.0, exact=-1.0)
     records = random_records(4, (4, 4, 4, 4), 400, rank=4, missing=0.3, concentration=1.0)
     result = estimate(records, 4, Em(limits=limits), random_state=0)
-    assert "the limit of steps was reached while it was still rising" in result.stop
+    assert "the limit of steps was reached while the fit was still improving" in result.stop
 
 
 def test_two_variables_and_constants_are_fine():
@@ -272,6 +279,5 @@ def test_two_variables_and_constants_are_fine():
 def test_empty_records_change_nothing():
     codes = np.vstack([RECORDS.codes, np.full((30, 3), -1)])
     padded = rj.Records(RECORDS.domain, codes)
-    assert RecordProblem.of(padded).total == len(RECORDS)
     one, same = (estimate(r, 2, "ml", random_state=0) for r in (RECORDS, padded))
     assert one.pmf == same.pmf

@@ -1,11 +1,11 @@
-"""Posterior draws: their mean, and bounds for questions."""
+"""Posterior draws: their mean, and bounds of tables."""
 
 import numpy as np
 import pytest
 from small_records import random_pmf
 
 import rejoint as rj
-from rejoint.estimation import Posterior
+from rejoint.pmf import Posterior
 
 SHAPE = (2, 3)
 DOMAIN = rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"]})
@@ -27,7 +27,7 @@ def order_quantile(tables, share):
     return ordered[below] + rest * (ordered[min(below + 1, len(tables) - 1)] - ordered[below])
 
 
-def test_few_draws_bound_the_next_one_as_often_as_they_say():
+def test_few_draws_bound_the_next_one_as_often_as_stated():
     rng = np.random.default_rng(0)
     held = []
     for _ in range(300):
@@ -74,12 +74,12 @@ def test_level_must_be_a_probability(level):
         Posterior(DRAWS).interval("a", level=level)
 
 
-def test_unknown_names_are_said():
+def test_unknown_names_are_errors():
     with pytest.raises(KeyError, match="c"):
         Posterior(DRAWS).interval("c")
 
 
-def test_chains_are_wider_only_as_far_as_larger_ranks_are_not_out_of_the_question():
+def test_chains_have_spare_classes_only_where_larger_ranks_are_not_excluded():
     truth = rj.datasets.asia()
     few = rj.estimate(truth.sample(300, random_state=0), solver="bayes", random_state=0)
     assert few.selection.largest > few.pmf.rank

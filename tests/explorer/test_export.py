@@ -1,6 +1,9 @@
 """The exported file: one file, offline, the same answers; hostile and odd models."""
 
+import os
 import re
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -37,6 +40,23 @@ def test_every_script_is_in_the_bundle():
     whole = bundle(SCRIPTS)
     for name in SCRIPTS.keys() - {"theme.js"}:
         assert f"const {name.replace('.', '_')} = " in whole
+
+
+def test_the_same_model_makes_the_same_page():
+    code = (
+        "import rejoint as rj\nfrom rejoint.explorer import document, page\n"
+        "print(page(document(rj.datasets.asia())))"
+    )
+    made = [
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONUTF8": "1"},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    ]
+    assert made[0] == made[1]
 
 
 def test_offline_page_works_and_asks_for_nothing(opened, asia):

@@ -6,7 +6,8 @@ import numpy as np
 
 import rejoint as rj
 from rejoint.factorization.grams import Family
-from rejoint.factorization.problem import Moments, Problem
+from rejoint.factorization.problem import Moments, TableProblem
+from rejoint.model import Model
 
 
 def random_pmf(seed, shape, rank, least=0.0, domain=None):
@@ -40,7 +41,7 @@ def random_problem(seed, levels, subsets, even=True, moments=()):
         tables.append(table / table.sum())
     weight = np.full(len(subsets), float(even)) if even else rng.uniform(0.2, 3.0, len(subsets))
     found = tuple(random_moments(rng, levels, order, number) for order, number in moments)
-    return Problem(tuple(levels), tuple(subsets), tuple(tables), weight, found)
+    return TableProblem(tuple(levels), tuple(subsets), tuple(tables), weight, found)
 
 
 def random_moments(rng, levels, order, number):
@@ -57,14 +58,24 @@ def random_moments(rng, levels, order, number):
 
 
 def random_model(seed, levels, rank):
-    """Weights (F,) and stacked factors (L, F)."""
+    """Weights and factors drawn evenly from the simplex."""
     rng = np.random.default_rng(seed)
-    factors = np.vstack([rng.dirichlet(np.ones(size), size=rank).T for size in levels])
-    return rng.dirichlet(np.ones(rank)), factors
+    factors = [rng.dirichlet(np.ones(size), size=rank).T for size in levels]
+    return Model.of(rng.dirichlet(np.ones(rank)), factors)
+
+
+def unpacked(model):
+    """Weights (F,) and stacked factors (L, F)."""
+    return model.weights, model.factors
+
+
+def objective(problem, weights, factors):
+    """The weighted loss of weights and stacked factors."""
+    return problem.value(Model(problem.layout, weights, factors))
 
 
 def blocks(problem, factors):
-    return [factors[problem.rows(n)] for n in range(len(problem.levels))]
+    return problem.layout.split(factors)
 
 
 def model_table(problem, weights, factors, subset):

@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from small_models import all_subsets, model_table, random_model, random_problem
+from small_models import all_subsets, model_table, random_model, random_problem, unpacked
 
 from rejoint.factorization import newton as curvature
-from rejoint.factorization.newton import gradient, softmax
-from rejoint.factorization.problem import objective
+from rejoint.factorization.newton import softmax
+from rejoint.model import Layout, Model
 
 CASES = {
     "all triples": ((3, 2, 4, 2), all_subsets(4, 3), 2.5, ()),
@@ -34,8 +34,7 @@ def _case(request):
 
 def fitted_values(problem, logits):
     """All cells of the model's tables and all its moments, each times the root of its weight."""
-    model = softmax(problem, logits)
-    weights, factors = model[0], model[1:]
+    weights, factors = unpacked(softmax(problem.layout, logits))
     parts = [
         np.sqrt(weight) * model_table(problem, weights, factors, subset).ravel()
         for subset, weight in zip(problem.subsets, problem.weight, strict=True)
@@ -58,22 +57,25 @@ def central_differences(function, point, step=1e-5):
 
 def test_gradient(case):
     problem, logits = case
-    model = softmax(problem, logits)
-    value, slope = gradient(problem, model)
-    assert value == pytest.approx(objective(problem, model[0], model[1:]), rel=1e-13)
-    flat = central_differences(lambda m: objective(problem, m[0], m[1:]), model)
+    model = softmax(problem.layout, logits)
+    value, slope = problem.gradient(model)
+    assert value == pytest.approx(problem.value(model), rel=1e-13)
+
+    def at(stacked):
+        return problem.value(Model.from_stacked(problem.layout, stacked))
+
+    flat = central_differences(at, model.stacked)
     # Central differences with step 1e-5: 1e-10 from the third derivative, 1e-11 from rounding.
     np.testing.assert_allclose(slope.ravel(), flat, rtol=0, atol=1e-8)
 
 
 def test_gradient_in_softmax_coordinates(case):
     problem, logits = case
-    model = softmax(problem, logits)
-    pulled = curvature.pull(problem, model, gradient(problem, model)[1]).ravel()
+    model = softmax(problem.layout, logits)
+    pulled = curvature.pull(model, problem.gradient(model)[1]).ravel()
 
     def value(at):
-        moved = softmax(problem, at)
-        return objective(problem, moved[0], moved[1:])
+        return problem.value(softmax(problem.layout, at))
 
     flat = central_differences(value, logits)
     np.testing.assert_allclose(pulled, flat, rtol=0, atol=1e-8)
@@ -82,22 +84,22 @@ def test_gradient_in_softmax_coordinates(case):
 def test_matrix_is_that_of_the_jacobian(case):
     problem, logits = case
     jacobian = central_differences(lambda at: fitted_values(problem, at), logits)
-    matrix = curvature.matrix(problem, softmax(problem, logits))
+    matrix = curvature.matrix(problem, softmax(problem.layout, logits))
     np.testing.assert_allclose(matrix, jacobian @ jacobian.T, rtol=0, atol=1e-8)
 
 
 def test_product_is_the_matrix(case):
     problem, logits = case
-    model = softmax(problem, logits)
+    model = softmax(problem.layout, logits)
     matrix, product = curvature.matrix(problem, model), curvature.Product(problem, model)
-    vectors = np.random.default_rng(5).standard_normal((4, model.size))
+    vectors = np.random.default_rng(5).standard_normal((4, model.stacked.size))
     for vector in vectors:
         np.testing.assert_allclose(product(vector), matrix @ vector, rtol=0, atol=1e-12)
 
 
 def test_matrix_is_symmetric_and_has_no_negative_direction(case):
     problem, logits = case
-    matrix = curvature.matrix(problem, softmax(problem, logits))
+    matrix = curvature.matrix(problem, softmax(problem.layout, logits))
     np.testing.assert_allclose(matrix, matrix.T, rtol=0, atol=1e-13)
     values = np.linalg.eigvalsh(matrix)
     # Softmaxes do not change when a constant is added to a column of logits: some are zero.
@@ -105,18 +107,17 @@ def test_matrix_is_symmetric_and_has_no_negative_direction(case):
 
 
 def test_pull_is_the_jacobian_of_the_softmax():
-    problem = random_problem(0, (3, 2), ((0, 1),))
+    layout = Layout((3, 2))
     logits = np.random.default_rng(1).standard_normal((6, 2))
     slope = np.random.default_rng(2).standard_normal((6, 2))
-    flat = central_differences(lambda at: np.vdot(softmax(problem, at), slope), logits)
-    pulled = curvature.pull(problem, softmax(problem, logits), slope).ravel()
+    flat = central_differences(lambda at: np.vdot(softmax(layout, at).stacked, slope), logits)
+    pulled = curvature.pull(softmax(layout, logits), slope).ravel()
     np.testing.assert_allclose(pulled, flat, rtol=0, atol=1e-8)
 
 
 def test_softmax_does_not_overflow():
-    problem = random_problem(0, (3, 2), ((0, 1),))
     logits = np.array([[1e4, -1e4], [0, 0], [800, -800], [0, 0], [-1e4, 0], [1e4, 1e-300]])
-    model = softmax(problem, logits)
+    model = softmax(Layout((3, 2)), logits).stacked
     assert np.isfinite(model).all()
     for rows in ([0], [1, 2, 3], [4, 5]):
         sums = model[rows].sum(axis=1 if rows == [0] else 0)
@@ -127,19 +128,19 @@ def test_softmax_does_not_overflow():
 def test_diagonal_is_positive(name):
     levels, subsets, even, moments = CASES[name]
     problem = random_problem(3, levels, subsets, even, moments)
-    model = np.vstack(random_model(4, levels, 3))
+    model = random_model(4, levels, 3)
     diagonal = curvature.Product(problem, model).diagonal
-    assert diagonal.shape == (model.size,)
+    assert diagonal.shape == (model.stacked.size,)
     # A variable with one level has nothing to move.
     free = np.concatenate([[True], np.repeat(np.array(levels) > 1, levels)])
-    assert diagonal.reshape(model.shape)[free].min() > 0
+    assert diagonal.reshape(-1, 3)[free].min() > 0
     assert np.isfinite(diagonal).all()
 
 
 def test_diagonal_is_that_of_the_blocks():
     # With one class and one table of one variable there is nothing but that one block.
     problem = random_problem(3, (4,), ((0,),))
-    model = np.vstack(random_model(4, (4,), 1))
+    model = random_model(4, (4,), 1)
     diagonal = curvature.Product(problem, model).diagonal
     np.testing.assert_allclose(
         diagonal[1:], np.diag(curvature.matrix(problem, model))[1:], rtol=1e-13

@@ -9,8 +9,9 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Auto, Limits, Newton
-from rejoint.factorization.problem import make_problem, objective
+from rejoint.factorization.problem import make_problem
 from rejoint.metrics import tensor_error
+from rejoint.model import Model
 
 DOMAIN = rj.Domain.of({"smoke": ["yes", "no"], "age": ["young", "old", "older"], "cough": [1, 2]})
 
@@ -76,7 +77,7 @@ def test_another_seed_or_a_used_generator_gives_other_starts(noisy):
 def test_a_model_as_start_is_the_only_one(noisy, truth):
     result = rj.factorize(noisy, 2, solver="admm", start=truth, n_init=5)
     assert len(result.starts) == 1
-    begun = objective(make_problem(noisy, "equal"), truth.weights, np.vstack(truth.factors))
+    begun = make_problem(noisy, "equal").value(Model.of(truth.weights, truth.factors))
     assert result.history[0].objective == pytest.approx(begun, rel=1e-12)
     assert result.history[-1].objective < begun
 

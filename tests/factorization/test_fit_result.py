@@ -3,15 +3,20 @@
 import io
 import sys
 from dataclasses import FrozenInstanceError, dataclass, field, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from small_models import random_pmf
 
 import rejoint as rj
-from rejoint.factorization import Admm, Algebraic, Limits, Newton
-from rejoint.factorization.auto import AGREEMENT, LEAST
-from rejoint.solver import Progress
+from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton, Smooth
+from rejoint.factorization.loss import KL
+from rejoint.factorization.problem import make_problem
+from rejoint.factorization.stages import AGREEMENT, LEAST_STARTS
+from rejoint.model import Model
+from rejoint.progress import Progress
+from rejoint.solver import FitInterrupted
 
 
 @pytest.fixture(name="truth")
@@ -36,14 +41,14 @@ def test_an_exact_fit_says_so(tables):
     for solver in ("auto", "newton"):
         result = rj.factorize(tables, 2, solver=solver, random_state=0)
         assert result.stop.startswith("The tables are met exactly: relative error ")
-        assert result.stop.endswith(" start.")
+        assert " from 1 start; the fit is exact" in result.stop
         assert result.error < 1e-10
 
 
 def test_lack_of_progress_says_what_may_be_left(noisy):
     result = rj.factorize(noisy, 2, random_state=0)
     assert f"relative error of {result.error:.2g} after" in result.stop
-    assert "the objective has stopped falling (residual " in result.stop
+    assert "it has stopped improving (residual " in result.stop
     assert "sampling noise, tables that disagree, or a rank above 2." in result.stop
 
 
@@ -73,9 +78,9 @@ class Impatient:
     name: str = "impatient"
     calls: list = field(default_factory=list)
 
-    def init(self, problem, weights, factors):
+    def init(self, problem, model):
         self.calls.append(0)
-        return Admm().init(problem, weights, factors)
+        return Admm().init(problem, model)
 
     def step(self, problem, state):
         self.calls[-1] += 1
@@ -85,7 +90,13 @@ class Impatient:
 
 
 def test_ctrl_c_returns_the_best_model_so_far(noisy):
-    result = rj.factorize(noisy, 2, solver=Impatient(step_of=4), random_state=0)
+    asked = {"solver": Impatient(step_of=4), "random_state": 0}
+    with pytest.raises(FitInterrupted) as pressed:
+        rj.factorize(noisy, 2, **asked)
+    result = pressed.value.result
+    returned = rj.factorize(noisy, 2, **asked | {"solver": Impatient(4)}, on_interrupt="return")
+    assert returned.stop == result.stop
+    assert result.interrupted
     assert "after 3 steps from 1 start; interrupted; this is the best model so far" in result.stop
     assert len(result.starts) == 1  # no restart after that
     assert result.history[-1].objective < result.history[0].objective
@@ -94,8 +105,8 @@ def test_ctrl_c_returns_the_best_model_so_far(noisy):
 
 def test_ctrl_c_in_a_later_start_keeps_the_best_of_all(noisy):
     solver = Impatient(step_of=1, start_of=1)
-    result = rj.factorize(noisy, 2, solver=solver, n_init=5, random_state=0)
-    assert [run.reason for run in result.starts] == ["steps", "interrupted"]
+    result = rj.factorize(noisy, 2, solver=solver, n_init=5, random_state=0, on_interrupt="return")
+    assert [run.stop for run in result.starts] == ["steps", "interrupted"]
     assert "from 2 starts; interrupted" in result.stop
     # The second start did not get anywhere, so that the first is the best.
     assert result.error == result.starts[0].error < result.starts[1].error
@@ -107,14 +118,14 @@ def interrupt(*_):
 
 def test_ctrl_c_during_the_algebraic_start(noisy, monkeypatch):
     monkeypatch.setattr(Algebraic, "step", interrupt)
-    result = rj.factorize(noisy, 2, random_state=0)
+    result = rj.factorize(noisy, 2, random_state=0, on_interrupt="return")
     assert "interrupted; this is the best model so far" in result.stop
     assert {record.solver for record in result.history} == {"algebraic"}
 
 
 def test_ctrl_c_between_stages_keeps_what_the_first_found(noisy, monkeypatch):
     monkeypatch.setattr(Newton, "init", interrupt)
-    result = rj.factorize(noisy, 2, start="random", random_state=0)
+    result = rj.factorize(noisy, 2, start="random", random_state=0, on_interrupt="return")
     assert "interrupted; this is the best model so far" in result.stop
     assert {record.solver for record in result.history} == {"admm"}
     assert result.error == result.starts[0].error
@@ -124,6 +135,93 @@ def test_ctrl_c_before_there_is_any_model_is_ctrl_c(noisy, monkeypatch):
     monkeypatch.setattr(Admm, "init", interrupt)
     with pytest.raises(KeyboardInterrupt):
         rj.factorize(noisy, 2, solver="admm", random_state=0)
+
+
+def press_in(monkeypatch, kind, call):
+    """Ctrl-C in one of the calls of a solver's step."""
+    real, calls = kind.step, []
+
+    def step(self, problem, state):
+        calls.append(problem)
+        if len(calls) == call:
+            raise KeyboardInterrupt
+        return real(self, problem, state)
+
+    monkeypatch.setattr(kind, "step", step)
+
+
+@pytest.fixture(name="held_back")
+def _held_back():
+    tables = {("a", "b"): [[30.0, float("nan")], [20.0, 40.0]], ("a",): [0.4, 0.6]}
+    return rj.Marginals.from_tables(tables, suppressed=(0, float("inf")))
+
+
+def test_ctrl_c_in_a_round_of_filling_keeps_the_rounds_before(held_back, monkeypatch):
+    whole = rj.factorize(held_back, 2, "kl", start="random", n_init=1, random_state=0)
+    first = next(k for k, r in enumerate(whole.history) if k and r.step == 0)
+    press_in(monkeypatch, Kl, first + 2)  # within the second round
+    asked = {"start": "random", "n_init": 1, "random_state": 0, "on_interrupt": "return"}
+    result = rj.factorize(held_back, 2, "kl", **asked)
+    assert result.interrupted
+    assert "interrupted" in result.stop
+    assert len(result.starts) == 1
+    steps = [(r.step, r.objective) for r in whole.history[:first]]
+    assert [(r.step, r.objective) for r in result.history[:first]] == steps
+    assert len(result.history) > first
+
+
+def test_ctrl_c_in_a_member_averages_those_so_far(noisy, monkeypatch):
+    press_in(monkeypatch, Kl, 15)
+    smooth = {"solver": Smooth(members=3, max_steps=10), "random_state": 0}
+    result = rj.factorize(noisy, 4, **smooth, on_interrupt="return")
+    assert result.interrupted
+    assert len(result.starts) == 2
+    assert result.pmf.rank == 8
+
+
+def test_ctrl_c_without_tables_keeps_what_was_explored(truth, monkeypatch):
+    tables = rj.AllTables(truth.sample(300, random_state=0))
+    explored = []
+    for call in (3, 25):  # in the first start, and on the way of the best one to the end
+        with monkeypatch.context() as patch:
+            press_in(patch, Admm, call)
+            asked = {"n_init": 2, "random_state": 0, "on_interrupt": "return"}
+            result = rj.factorize(tables, 2, Admm(limits=Limits(progress=0.0)), **asked)
+        assert result.interrupted
+        explored.append(len(result.history))
+    assert explored[0] == 3 < explored[1]
+
+
+def test_ctrl_c_under_another_loss_compares_runs_by_that_loss(noisy, monkeypatch):
+    press_in(monkeypatch, Newton, 3)  # while the second start is still under squares
+    result = rj.factorize(noisy, 2, "kl", random_state=0, on_interrupt="return")
+    problem = make_problem(noisy, "equal", KL)
+    for run in result.starts:
+        assert run.objective == pytest.approx(problem.value(run.model), rel=1e-9)
+
+
+# --- a solver of one's own -----------------------------------------------------------------------
+
+
+class Halving:
+    """A solver without base class or dataclass: half the way to a sweep of ADMM, ten times."""
+
+    name, limits = "halving", Limits(max_steps=10, progress=0.0)
+
+    def init(self, problem, model):
+        return SimpleNamespace(model=model, objective=problem.value(model), residual=1.0)
+
+    def step(self, problem, state):
+        swept = Admm().step(problem, Admm().init(problem, state.model)).model
+        half = Model.from_stacked(problem.layout, (state.model.stacked + swept.stacked) / 2)
+        return SimpleNamespace(model=half, objective=problem.value(half), residual=1.0)
+
+
+def test_a_solver_of_one_s_own_plugs_in(noisy):
+    result = rj.factorize(noisy, 2, Halving(), n_init=2, random_state=0)
+    assert {record.solver for record in result.history} == {"halving"}
+    assert len(result.history) == 22
+    assert result.error < 0.5
 
 
 # --- history, starts, misfits -------------------------------------------------------------------
@@ -149,9 +247,9 @@ def test_restarts_end_once_one_fits_exactly(tables):
 def test_restarts_end_once_several_agree_on_the_best(noisy):
     # One class has one minimum, which every start finds.
     result = rj.factorize(noisy, 1, solver="admm", n_init=10, random_state=0)
-    assert len(result.starts) == LEAST
-    few = rj.factorize(noisy, 1, solver="admm", n_init=LEAST - 1, random_state=0)
-    assert len(few.starts) == LEAST - 1
+    assert len(result.starts) == LEAST_STARTS
+    few = rj.factorize(noisy, 1, solver="admm", n_init=LEAST_STARTS - 1, random_state=0)
+    assert len(few.starts) == LEAST_STARTS - 1
 
 
 def test_restarts_go_on_while_none_agree(noisy):

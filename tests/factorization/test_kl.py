@@ -1,18 +1,27 @@
 """Kullback-Leibler divergence from tables: EM against brute force, and what it recovers."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from small_models import all_subsets, cyclic, model_table, random_model, random_pmf, random_problem
+from small_models import (
+    all_subsets,
+    cyclic,
+    model_table,
+    random_model,
+    random_pmf,
+    random_problem,
+    unpacked,
+)
 
 import rejoint as rj
 from rejoint.factorization import Kl, Limits, Newton
-from rejoint.factorization.kl import em, evaluate, information, linear_information
-from rejoint.factorization.newton import pull, softmax
-from rejoint.factorization.problem import Problem, objective
-from rejoint.factorization.unfolding import TINY, divergence
+from rejoint.factorization.fisher import information
+from rejoint.factorization.kl import em, evaluate
+from rejoint.factorization.loss import KL, SQUARES, TINY
+from rejoint.factorization.newton import pull, pull_both, softmax
 from rejoint.metrics import tensor_error
-from rejoint.solver import run
 
 EM = Kl(memory=0, dense_limit=0)
 
@@ -25,19 +34,22 @@ PROBLEMS = {
 
 @pytest.fixture(name="problem", params=PROBLEMS.values(), ids=PROBLEMS)
 def _problem(request):
-    return random_problem(0, *request.param)
+    return replace(random_problem(0, *request.param), loss=KL)
 
 
-def stacked(problem, seed=1, rank=3):
-    weights, factors = random_model(seed, problem.levels, rank)
-    return np.vstack([weights, factors])
+def drawn(problem, seed=1, rank=3):
+    return random_model(seed, problem.levels, rank)
+
+
+def divergence(table, model, weight=1.0):
+    return KL.value(table, model, weight)
 
 
 def brute_force(problem, model):
     """``sum_S omega_S sum x log(x / m)`` as it is written."""
     total = 0.0
     for subset, table, weight in zip(problem.subsets, problem.tables, problem.weight, strict=True):
-        share = model_table(problem, model[0], model[1:], subset)
+        share = model_table(problem, model.weights, model.factors, subset)
         seen = table > 0
         total += weight * np.sum(table[seen] * np.log(table[seen] / share[seen]))
     return total
@@ -45,11 +57,13 @@ def brute_force(problem, model):
 
 def shared_out(problem, model):
     """EM as it is written: every cell divided among the classes, then counted."""
-    weights, factors = model[0], model[1:]
-    counts = np.zeros_like(model)
+    weights, factors = unpacked(model)
+    counts = np.zeros_like(model.stacked)
     for subset, table, omega in zip(problem.subsets, problem.tables, problem.weight, strict=True):
         for cell, share in np.ndenumerate(table):
-            rows = [problem.offsets[n] + level for n, level in zip(subset, cell, strict=True)]
+            rows = [
+                problem.layout.offsets[n] + level for n, level in zip(subset, cell, strict=True)
+            ]
             joint = weights * np.prod(factors[rows], axis=0)
             expected = omega * share * joint / joint.sum()
             counts[0] += expected
@@ -57,7 +71,7 @@ def shared_out(problem, model):
                 counts[1 + row] += expected
     counts[0] /= counts[0].sum()
     for n in range(len(problem.levels)):
-        counts[1:][problem.rows(n)] /= counts[1:][problem.rows(n)].sum(axis=0)
+        counts[1:][problem.layout.rows(n)] /= counts[1:][problem.layout.rows(n)].sum(axis=0)
     return counts
 
 
@@ -65,7 +79,7 @@ def shared_out(problem, model):
 
 
 def test_the_objective_is_the_divergence(problem):
-    model = stacked(problem)
+    model = drawn(problem)
     # The cells' terms are of the size of the whole: a sum of some hundreds of them.
     assert evaluate(problem, model).objective == pytest.approx(
         brute_force(problem, model), rel=1e-12
@@ -75,8 +89,8 @@ def test_the_objective_is_the_divergence(problem):
 def test_the_objective_bounds_the_error_of_the_tables(problem):
     # Pinsker: the loop may stop as "exact" by what it makes of the divergence.
     for seed in range(5):
-        model = stacked(problem, seed)
-        squares = objective(problem, model[0], model[1:])
+        model = drawn(problem, seed)
+        squares = problem.under(SQUARES).value(model)
         assert squares <= evaluate(problem, model).objective
 
 
@@ -108,29 +122,30 @@ def test_cells_that_one_side_excludes():
 
 
 def test_one_step_is_em(problem):
-    model = stacked(problem)
+    model = drawn(problem)
     state = evaluate(problem, model)
     wanted = shared_out(problem, model)
-    np.testing.assert_allclose(em(problem, model, state.ascent), wanted, rtol=1e-11)
+    updated = em(model, state.ascent).stacked
+    np.testing.assert_allclose(updated, wanted, rtol=1e-11)
     stepped = EM.step(problem, state)
-    np.testing.assert_array_equal(stepped.model, em(problem, model, state.ascent))
-    change = np.linalg.norm(wanted - model) / np.linalg.norm(model)
+    np.testing.assert_array_equal(stepped.model.stacked, updated)
+    change = np.linalg.norm(wanted - model.stacked) / np.linalg.norm(model.stacked)
     assert state.residual == pytest.approx(change, rel=1e-9)
 
 
 def logits_slope(problem, logits):
-    model = softmax(problem, logits)
-    return -pull(problem, model, evaluate(problem, model).ascent)
+    model = softmax(problem.layout, logits)
+    return -pull(model, evaluate(problem, model).ascent)
 
 
 def test_the_slope_is_that_of_the_objective(problem):
-    logits = np.log(stacked(problem))
+    logits = np.log(drawn(problem).stacked)
     slope = logits_slope(problem, logits)
     rng = np.random.default_rng(0)
     for _ in range(3):
         way, size = rng.standard_normal(logits.shape), 1e-5
         ends = [
-            evaluate(problem, softmax(problem, logits + sign * size * way)).objective
+            evaluate(problem, softmax(problem.layout, logits + sign * size * way)).objective
             for sign in (1, -1)
         ]
         # Central differences: 1e-10 of the third derivative, 1e-11 of rounding.
@@ -138,7 +153,8 @@ def test_the_slope_is_that_of_the_objective(problem):
 
 
 def test_information_is_the_jacobian_s(problem):
-    model = stacked(problem)
+    at = drawn(problem)
+    model = at.stacked
 
     def shares(stack):
         tables = [model_table(problem, stack[0], stack[1:], s).ravel() for s in problem.subsets]
@@ -154,16 +170,17 @@ def test_information_is_the_jacobian_s(problem):
     sizes = [table.size for table in problem.tables]
     scaled = jacobian.T * (np.repeat(problem.weight, sizes) / shares(model))
     wanted = scaled @ jacobian
-    found = linear_information(problem, model[0], model[1:]).reshape(wanted.shape)
+    found = information(problem, at).reshape(wanted.shape)
     np.testing.assert_allclose(found, wanted, rtol=1e-9, atol=1e-10 * wanted.max())
 
 
 def test_information_is_the_curvature_at_a_perfect_fit():
     subsets = ((0, 1, 2), (1, 2), (0,))
     problem = random_problem(0, (2, 3, 2), subsets, even=False)
-    model = stacked(problem, rank=2)
-    tables = tuple(model_table(problem, model[0], model[1:], s) for s in subsets)
-    exact = Problem(problem.levels, subsets, tables, problem.weight)
+    at = drawn(problem, rank=2)
+    model = at.stacked
+    tables = tuple(model_table(problem, *unpacked(at), s) for s in subsets)
+    exact = replace(problem, tables=tables, loss=KL)
     logits, size = np.log(model), 1e-6
     rows = []
     for place in np.ndindex(*model.shape):
@@ -172,7 +189,7 @@ def test_information_is_the_curvature_at_a_perfect_fit():
         ends = [logits_slope(exact, logits + sign * way) for sign in (1, -1)]
         rows.append(((ends[0] - ends[1]) / (2 * size)).ravel())
     # Slopes are 1e-6 with a rounding of 1e-16.
-    np.testing.assert_allclose(information(exact, model), np.stack(rows), atol=1e-8)
+    np.testing.assert_allclose(pull_both(at, information(exact, at)), np.stack(rows), atol=1e-8)
 
 
 # --- the solver ---------------------------------------------------------------------------------
@@ -187,29 +204,29 @@ KINDS = {
 
 @pytest.mark.parametrize("solver", KINDS.values(), ids=KINDS)
 def test_never_climbs_and_stays_on_the_simplex(problem, solver):
-    state = solver.init(problem, *random_model(2, problem.levels, 3))
+    state = solver.init(problem, random_model(2, problem.levels, 3))
     for _ in range(25):
         before, state = state, solver.step(problem, state)
         if state is before:
             break
         assert state.objective < before.objective  # exactly: that is what the safeguard is for
-        assert state.model.min() >= 0
-        assert state.weights.sum() == pytest.approx(1, abs=1e-12)
-        sums = np.add.reduceat(state.factors, problem.offsets[:-1])
+        assert state.model.stacked.min() >= 0
+        assert state.model.weights.sum() == pytest.approx(1, abs=1e-12)
+        sums = np.add.reduceat(state.model.factors, problem.layout.offsets[:-1])
         np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-12)
         again = evaluate(problem, state.model).objective
         assert again == pytest.approx(state.objective, rel=1e-12)
 
 
 def test_steps_leave_their_arguments_alone(problem):
-    weights, factors = random_model(2, problem.levels, 3)
-    kept = weights.copy(), factors.copy()
-    state = Kl().init(problem, weights, factors)
-    model, ascent = state.model.copy(), state.ascent.copy()
+    given = random_model(2, problem.levels, 3)
+    kept = given.weights.copy(), given.factors.copy()
+    state = Kl().init(problem, given)
+    model, ascent = state.model.stacked, state.ascent.copy()
     Kl().step(problem, Kl().step(problem, state))
-    np.testing.assert_array_equal(weights, kept[0])
-    np.testing.assert_array_equal(factors, kept[1])
-    np.testing.assert_array_equal(state.model, model)
+    np.testing.assert_array_equal(given.weights, kept[0])
+    np.testing.assert_array_equal(given.factors, kept[1])
+    np.testing.assert_array_equal(state.model.stacked, model)
     np.testing.assert_array_equal(state.ascent, ascent)
 
 
@@ -443,7 +460,7 @@ def test_ctrl_c_under_least_squares_does_not_win_by_its_smaller_objective(noisy,
 
     monkeypatch.setattr(Newton, "step", impatient)
     monkeypatch.setattr(Kl, "step", noted)
-    fit = rj.factorize(noisy, 2, solver="kl", random_state=0)
+    fit = rj.factorize(noisy, 2, solver="kl", random_state=0, on_interrupt="return")
     assert "interrupted" in fit.stop
     assert fit.starts[-1].records[-1].solver == "newton"
     assert fit.starts[-1].records[-1].objective < fit.starts[0].objective  # squares are smaller
@@ -475,4 +492,4 @@ def test_moments_are_refused():
             rj.factorize(tables, 2, solver="kl", start=start)
     problem = random_problem(0, (3, 2), ((0, 1),), moments=((1, 2),))
     with pytest.raises(ValueError, match="2 of what is given are moments"):
-        run(Kl(), problem, *random_model(0, (3, 2), 2))
+        KL.check(problem)

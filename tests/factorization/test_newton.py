@@ -11,6 +11,7 @@ from rejoint.factorization import Limits, Newton
 from rejoint.factorization.newton import solve_directly
 from rejoint.factorization.problem import make_problem
 from rejoint.metrics import factor_error, tensor_error
+from rejoint.model import Model
 from rejoint.solver import run
 
 
@@ -33,8 +34,8 @@ def test_conjugate_gradients_reach_what_cholesky_reaches():
     problem = random_problem(0, (3, 4, 3, 2), all_subsets(4, 3))
     start = random_model(1, problem.levels, 2)
     limits = Limits(max_steps=500, progress=0.0, residual=1e-9)
-    dense = run(Newton(dense_limit=10_000, limits=limits), problem, *start)
-    iterated = run(Newton(dense_limit=0, limits=limits), problem, *start)
+    dense = run(Newton(dense_limit=10_000, limits=limits), problem, start)
+    iterated = run(Newton(dense_limit=0, limits=limits), problem, start)
     assert dense.objective > 1e-3
     # The objective is flat at its minimum: equal to the square of the residual.
     assert iterated.objective == pytest.approx(dense.objective, rel=1e-9)
@@ -43,19 +44,18 @@ def test_conjugate_gradients_reach_what_cholesky_reaches():
 def test_the_end_is_stationary_on_the_simplex():
     problem = random_problem(2, (3, 4, 3, 2), all_subsets(4, 3))
     start = random_model(3, problem.levels, 2)
-    done = run(Newton(limits=Limits(max_steps=500, progress=0.0)), problem, *start)
+    done = run(Newton(limits=Limits(max_steps=500, progress=0.0)), problem, start)
     assert done.residual < 1e-5
-    assert done.reason in ("optimal", "progress")
+    assert done.stop in ("optimal", "progress")
 
 
 def test_zeros_of_the_start_are_lifted():
     truth = random_pmf(5, (3, 3, 3), 2, least=0.3)
     problem = make_problem(rj.Marginals.from_pmf(truth, order=3), "equal")
-    zeros = np.vstack([np.eye(3)[:, :2]] * 3)  # a corner, from which no softmax comes out
-    state = Newton().init(problem, np.array([1.0, 0.0]), zeros)
-    assert state.factors.min() > 0
-    assert state.weights.min() > 0
-    done = run(Newton(), problem, np.array([1.0, 0.0]), zeros)
+    # A corner, from which no softmax comes out.
+    corner = Model.of([1.0, 0.0], [np.eye(3)[:, :2]] * 3)
+    assert Newton().init(problem, corner).model.stacked.min() > 0
+    done = run(Newton(), problem, corner)
     # Two corners are as good a start as any for so small a model.
     assert done.error < 1e-9
 
@@ -73,7 +73,7 @@ def test_the_truth_is_left_where_it_is():
 
 def test_each_step_obeys_its_damping():
     problem = random_problem(0, (3, 4, 3), all_subsets(3, 2))
-    state = Newton().init(problem, *random_model(1, problem.levels, 2))
+    state = Newton().init(problem, random_model(1, problem.levels, 2))
     near = Newton().step(problem, replace(state, damping=1e6 * state.damping))
     far = Newton().step(problem, state)
     moves = [np.linalg.norm(s.logits - state.logits) for s in (near, far)]

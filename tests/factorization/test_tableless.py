@@ -35,15 +35,14 @@ def problems(missing, order):
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 def test_a_sweep_is_that_of_the_tables(missing, order):
     formed, thin = problems(missing, order)
-    weights, factors = random_model(1, SHAPE, 4)
+    model = random_model(1, SHAPE, 4)
     one, other = (
-        admm.sweep(problem, Admm().init(problem, weights, factors), inner=10)
-        for problem in (formed, thin)
+        admm.sweep(problem, Admm().init(problem, model), inner=10) for problem in (formed, thin)
     )
     # Sums of some thousand products below one, in another order, through ten inner steps whose
     # matrices have condition numbers of up to 1e5 (a step is as long as their spectrum is wide).
-    np.testing.assert_allclose(other.factors, one.factors, rtol=0, atol=1e-8)
-    np.testing.assert_allclose(other.weights, one.weights, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(other.model.factors, one.model.factors, rtol=0, atol=1e-8)
+    np.testing.assert_allclose(other.model.weights, one.model.weights, rtol=0, atol=1e-8)
     np.testing.assert_allclose(other.factors_dual, one.factors_dual, rtol=0, atol=1e-7)
 
 
@@ -53,7 +52,7 @@ def test_the_objective_is_known_up_to_a_constant(missing):
     gaps = []
     for seed in range(4):
         model = random_model(seed, SHAPE, 3)
-        gaps.append(admm.value_of(formed, *model) - admm.value_of(thin, *model))
+        gaps.append(formed.value(model) - thin.quick_value(model))
     np.testing.assert_allclose(gaps, 0.5 * formed.scale, rtol=1e-12)  # sums of squares below one
 
 
@@ -88,7 +87,7 @@ def test_sparse_records_are_taken_and_weights_count_copies():
     weighted = rj.SparseRecords.of(records, sample_weight=weight)
     model = random_model(0, SHAPE, 3)
     one, other = (
-        make_problem(rj.AllTables(data, order=2), "count").objective(*model)
+        make_problem(rj.AllTables(data, order=2), "count").quick_value(model)
         for data in (copies, weighted)
     )
     assert one == pytest.approx(other, rel=1e-13)
@@ -157,5 +156,5 @@ def test_its_numbers_are_remembered_for_two_models_only():
     problem = make_problem(rj.AllTables(sampled()), "equal")
     assert isinstance(problem, RecordTables)
     for seed in range(4):
-        problem.objective(*random_model(seed, SHAPE, 2))
+        problem.quick_value(random_model(seed, SHAPE, 2))
     assert len(problem.kept) == 2

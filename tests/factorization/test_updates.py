@@ -3,11 +3,19 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
-from small_models import all_subsets, blocks, model_table, random_model, random_problem
+from small_models import (
+    all_subsets,
+    blocks,
+    model_table,
+    objective,
+    random_model,
+    random_problem,
+    unpacked,
+)
 
 from rejoint.factorization import grams
-from rejoint.factorization.admm import best_weights, factor_update, weights_update
-from rejoint.factorization.problem import gram_stack, mttkrp, objective
+from rejoint.factorization.admm import factor_update, weights_update
+from rejoint.factorization.problem import gram_stack, mttkrp
 
 
 def quadratic(seed, rows, rank):
@@ -87,7 +95,7 @@ def test_a_singular_gram_matrix_is_no_obstacle():
 
 def exact_problem(seed, levels, subsets, rank):
     """Tables of a model, and the model."""
-    weights, factors = random_model(seed, levels, rank)
+    weights, factors = unpacked(random_model(seed, levels, rank))
     empty = random_problem(0, levels, subsets)
     tables = tuple(model_table(empty, weights, factors, s) for s in subsets)
     return type(empty)(empty.levels, empty.subsets, tables, empty.weight), weights, factors
@@ -98,7 +106,8 @@ def test_weights_are_recovered_given_the_factors():
     problem, weights, factors = exact_problem(3, (4, 3, 5), all_subsets(3, 2, 3), 4)
     assert np.abs(weights - 0.25).max() > 0.1
     even, none = np.full(4, 0.25), np.zeros(4)
-    found, _ = best_weights(problem, gram_stack(problem, factors), even, factors, none, 3000)
+    normal = problem.visit(even, factors).weights_normal()
+    found, _ = weights_update(*normal, even, none, 3000)
     np.testing.assert_allclose(found, weights, atol=1e-8)
 
 
@@ -107,7 +116,7 @@ def test_a_factor_is_recovered_given_the_rest(n):
     # First, middle and last variable of its tables: each unfolding must match its product.
     problem, weights, factors = exact_problem(4, (4, 3, 5, 2), all_subsets(4, 3), 3)
     gram = np.outer(weights, weights) * grams.without(
-        problem.families, gram_stack(problem, factors), n
+        problem.families, gram_stack(problem.layout, factors), n
     )
     target = mttkrp(problem, factors, n) * weights
     levels = problem.levels[n]
@@ -119,10 +128,10 @@ def test_a_factor_is_recovered_given_the_rest(n):
 def test_the_subproblems_are_those_of_the_objective():
     # Optimal in one block at a time: no move of that block lowers the objective.
     problem = random_problem(5, (3, 4, 2), all_subsets(3, 2), even=False)
-    weights, factors = random_model(6, problem.levels, 2)
-    products = gram_stack(problem, factors)
+    weights, factors = unpacked(random_model(6, problem.levels, 2))
+    products = gram_stack(problem.layout, factors)
     gram = np.outer(weights, weights) * grams.without(problem.families, products, 1)
-    rows = problem.rows(1)
+    rows = problem.layout.rows(1)
     best = factors.copy()
     target = mttkrp(problem, factors, 1) * weights
     best[rows], _ = factor_update(gram, target, factors[rows], np.zeros((4, 2)), 3000)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.identifiability.ambiguity import Fibre
-from rejoint.identifiability.layout import layout
+from rejoint.identifiability.ambiguity import Fiber
+from rejoint.identifiability.layout import read_layout
 
 ambiguity = rj.identifiability.ambiguity
 
@@ -17,17 +17,19 @@ def random_pmf(levels, rank, seed=0):
 
 
 def test_jacobian_by_finite_differences():
-    fibre = Fibre(layout([2, 3, 2], subsets=[(0, 1), (1, 2), (0, 1, 2)]), random_pmf([2, 3, 2], 2))
-    x, step = fibre.start, 1e-6
+    fiber = Fiber(
+        read_layout([2, 3, 2], subsets=[(0, 1), (1, 2), (0, 1, 2)]), random_pmf([2, 3, 2], 2)
+    )
+    x, step = fiber.start, 1e-6
     brute = np.stack(
         [
-            (fibre.values(x + step * e) - fibre.values(x - step * e)) / (2 * step)
+            (fiber.values(x + step * e) - fiber.values(x - step * e)) / (2 * step)
             for e in np.eye(len(x))
         ],
         axis=1,
     )
     # Central differences of polynomials of degree 4: 1e-12 for the step, 1e-10 by rounding.
-    np.testing.assert_allclose(fibre.jacobian(x), brute, atol=1e-8)
+    np.testing.assert_allclose(fiber.jacobian(x), brute, atol=1e-8)
 
 
 @pytest.mark.parametrize(

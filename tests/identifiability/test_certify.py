@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import certificate as independence
+from rejoint.identifiability import certificate
 
 certify = rj.identifiability.certify
 
@@ -33,16 +33,16 @@ def brute_kruskal_rank(matrix):
 def test_kruskal_rank_by_brute_force(rows, columns, seed):
     # Small whole numbers have many coincidences.
     matrix = np.random.default_rng(seed).integers(0, 3, (rows, columns)).astype(float)
-    low, high = independence.kruskal_rank(matrix)
+    low, high = certificate.kruskal_rank(matrix)
     assert low == high == brute_kruskal_rank(matrix)
 
 
 def test_kruskal_rank_is_bounded_where_there_are_too_many_sets(monkeypatch):
-    monkeypatch.setattr(independence, "SETS", 100)
+    monkeypatch.setattr(certificate, "MOST_COLUMN_SETS", 100)
     matrix = np.random.default_rng(0).random((10, 40))
-    assert independence.kruskal_rank(matrix) == (1, 10)  # C(40, 2) sets are too many
+    assert certificate.kruskal_rank(matrix) == (1, 10)  # C(40, 2) sets are too many
     matrix[:, 5:] = matrix[:, [0]]
-    assert independence.kruskal_rank(matrix) == (1, 1)  # a random pair shows it
+    assert certificate.kruskal_rank(matrix) == (1, 1)  # a random pair shows it
 
 
 def second_compound(matrix):
@@ -55,11 +55,11 @@ def second_compound(matrix):
 def test_compound_condition_by_brute_force(a, b, rank):
     rng = np.random.default_rng(a * 10 + b)
     first, second = rng.random((a, rank)), rng.random((b, rank))
-    units = [m / np.linalg.norm(m, axis=0) for m in map(independence.unit_columns, (first, second))]
+    units = [m / np.linalg.norm(m, axis=0) for m in map(certificate.unit_columns, (first, second))]
     one, two = (second_compound(m) for m in units)
     product = np.stack([np.kron(x, y) for x, y in zip(one.T, two.T, strict=True)], axis=1)
     values = np.linalg.svd(product / np.linalg.norm(product, axis=0), compute_uv=False)
-    strength = independence.compound_strength(first, second)
+    strength = certificate.compound_strength(first, second)
     # From a Gram matrix, so that the ratio is good to 1e-8 over itself.
     assert strength == pytest.approx(values[-1] / values[0], rel=1e-4)
 
@@ -67,12 +67,12 @@ def test_compound_condition_by_brute_force(a, b, rank):
 def test_compound_condition_fails_above_its_bound():
     # 2 F (F - 1) <= 3 * 2 * 3 * 2 allows 4 classes.
     rng = np.random.default_rng(0)
-    assert independence.compound_strength(rng.random((3, 4)), rng.random((3, 4))) > 0
-    assert independence.compound_strength(rng.random((3, 5)), rng.random((3, 5))) == 0.0
+    assert certificate.compound_strength(rng.random((3, 4)), rng.random((3, 4))) > 0
+    assert certificate.compound_strength(rng.random((3, 5)), rng.random((3, 5))) == 0.0
 
 
 def test_compound_condition_is_left_out_beyond_sixty_classes():
-    assert independence.compound_strength(np.ones((2, 61)), np.ones((2, 61))) is None
+    assert certificate.compound_strength(np.ones((2, 61)), np.ones((2, 61))) is None
 
 
 def test_kruskal_proves_a_generic_model_of_small_rank():

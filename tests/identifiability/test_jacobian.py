@@ -9,12 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import jacobian_rank as grams
-from rejoint.identifiability import jacobian_rank as modular
-from rejoint.identifiability import jacobian_rank as spectrum
-from rejoint.identifiability.ambiguity import Fibre
+from rejoint.identifiability import jacobian_rank
+from rejoint.identifiability.ambiguity import Fiber
 from rejoint.identifiability.jacobian import generic_ranks
-from rejoint.identifiability.layout import layout
+from rejoint.identifiability.layout import read_layout
 
 jacobian = rj.identifiability.jacobian
 
@@ -47,7 +45,7 @@ def brute_jacobian(subsets, factors, step=1e-5):
     for f in range(rank):  # a table is linear in the weights
         columns.append(model_tables(subsets, [a[:, [f]] for a in factors]))
     for n, a in enumerate(factors):
-        for q in grams.zero_sum_basis(len(a)).T:
+        for q in jacobian_rank.zero_sum_basis(len(a)).T:
             for f in range(rank):
                 change = np.zeros_like(a)
                 change[:, f] = step * q
@@ -73,10 +71,10 @@ SMALL = {
 @pytest.mark.parametrize("case", SMALL)
 def test_closed_form_is_the_gram_matrix_of_the_jacobian(case):
     levels, subsets, order = SMALL[case]
-    tables = layout(levels, order, subsets)
+    tables = read_layout(levels, order, subsets)
     factors = random_pmf(levels, 3).factors
-    brute = brute_jacobian(list(tables.tables()), list(factors))
-    closed = grams.gram(tables, grams.model_point(factors))
+    brute = brute_jacobian(list(tables.iter_subsets()), list(factors))
+    closed = jacobian_rank.gram(tables, jacobian_rank.model_point(factors))
     # Central differences of polynomials of degree 5 at most: 1e-10 for the step of 1e-5.
     np.testing.assert_allclose(closed, brute.T @ brute, atol=1e-8)
 
@@ -85,7 +83,7 @@ def test_closed_form_of_the_joint():
     levels = [2, 3, 2, 2]
     factors = random_pmf(levels, 3).factors
     brute = brute_jacobian([(0, 1, 2, 3)], list(factors))
-    closed = grams.joint_gram(layout(levels, 2), grams.model_point(factors))
+    closed = jacobian_rank.joint_gram(read_layout(levels, 2), jacobian_rank.model_point(factors))
     np.testing.assert_allclose(closed, brute.T @ brute, atol=1e-8)
 
 
@@ -93,13 +91,12 @@ def test_closed_form_of_the_joint():
 def test_residues_agree_with_whole_numbers(case):
     # The same closed form in floats on small whole numbers is exact: compare modulo the prime.
     levels, subsets, order = SMALL[case]
-    tables = layout(levels, order, subsets)
-    point = grams.residue_point(tables, 3, 11, np.random.default_rng(0))
+    tables = read_layout(levels, order, subsets)
+    point = jacobian_rank.residue_point(tables, 3, 11, np.random.default_rng(0))
     rows = tuple(a.astype(float) for a in point.free)
-    floats = grams.Point(rows, np.stack([1 + a.T @ a for a in rows]))
-    np.testing.assert_array_equal(
-        grams.gram(tables, point) % 11, np.rint(grams.gram(tables, floats)).astype(int) % 11
-    )
+    floats = jacobian_rank.JacobianPoint(rows, np.stack([1 + a.T @ a for a in rows]))
+    whole = np.rint(jacobian_rank.gram(tables, floats)).astype(int)
+    np.testing.assert_array_equal(jacobian_rank.gram(tables, point) % 11, whole % 11)
 
 
 @settings(max_examples=40, deadline=None)
@@ -112,32 +109,32 @@ def test_rank_modulo(rows, columns, rank, seed):
     right = np.triu(rng.integers(0, 1000, (rank, columns)), 1) + np.eye(rank, columns, dtype=int)
     product = left @ right
     shuffled = product[rng.permutation(rows)][:, rng.permutation(columns)]
-    assert modular.rank_modulo(shuffled, modular.PRIMES[0]) == rank
+    assert jacobian_rank.rank_modulo(shuffled, jacobian_rank.PRIMES[0]) == rank
 
 
 def test_primes_are_primes_and_small_enough():
-    for prime in modular.PRIMES:
+    for prime in jacobian_rank.PRIMES:
         assert all(prime % k for k in range(2, int(prime**0.5) + 1))
-        assert modular._BLOCK * prime**2 + prime < 2**53
+        assert jacobian_rank.BLOCK_COLUMNS * prime**2 + prime < 2**53
 
 
 def test_smallest_singular_value_of_a_large_matrix():
     rng = np.random.default_rng(0)
-    matrix = rng.standard_normal((900, spectrum.DENSE + 100))
+    matrix = rng.standard_normal((900, jacobian_rank.MOST_DENSE_COLUMNS + 100))
     matrix[:, 7] = matrix[:, 3] + 1e-4 * rng.standard_normal(900)
     values = np.linalg.svd(matrix, compute_uv=False)
-    found = spectrum.spectrum(matrix.T @ matrix)
+    found = jacobian_rank.smallest_singular_value(matrix.T @ matrix)
     # Three digits are asked for; Lanczos stops when the square settles to three.
-    assert found.smallest == pytest.approx(values[-1] / values[0], rel=5e-3)
+    assert found.ratio == pytest.approx(values[-1] / values[0], rel=5e-3)
     assert set(np.argsort(-abs(found.direction))[:2]) == {3, 7}
 
 
 def test_singular_large_matrix():
     rng = np.random.default_rng(0)
-    matrix = rng.standard_normal((900, spectrum.DENSE + 100))
+    matrix = rng.standard_normal((900, jacobian_rank.MOST_DENSE_COLUMNS + 100))
     matrix[:, 7] = matrix[:, 3]
-    found = spectrum.spectrum(matrix.T @ matrix)
-    assert found.smallest < spectrum.RESOLVED
+    found = jacobian_rank.smallest_singular_value(matrix.T @ matrix)
+    assert found.ratio < jacobian_rank.RESOLVED_SHARE
     assert set(np.argsort(-abs(found.direction))[:2]) == {3, 7}
 
 
@@ -149,13 +146,13 @@ class TestFacts:
         every = list(combinations(range(10), 3))
         rng = np.random.default_rng(0)
         some = [every[k] for k in rng.choice(120, 20, replace=False)]
-        tables = layout([3] * 10, subsets=some)
+        tables = read_layout([3] * 10, subsets=some)
         assert not tables.uncovered
         most = max(f for f in range(1, 20) if generic_ranks(tables, f).free == 0)
         assert most == 15
 
     def test_all_triples(self):
-        ranks = [generic_ranks(layout([3] * 10, 3), f) for f in (55, 56)]  # 1,161 equations
+        ranks = [generic_ranks(read_layout([3] * 10, 3), f) for f in (55, 56)]  # 1,161 equations
         assert [r.free == 0 for r in ranks] == [True, False]
 
     def test_an_uncovered_variable_is_never_identified(self):
@@ -171,7 +168,7 @@ class TestFacts:
         [(6, 3, 3), (5, 4, 3), (8, 2, 3), (10, 3, 5), (7, 3, 4), (5, 10, 5), (8, 4, 6)],
     )
     def test_pairs_leave_an_orthogonal_ambiguity(self, n, i, f):
-        found = generic_ranks(layout([i] * n, 2), f)
+        found = generic_ranks(read_layout([i] * n, 2), f)
         assert found.free == found.open == f * (f - 1) // 2
 
     def test_too_few_pair_moments_leave_more(self):
@@ -189,7 +186,7 @@ class TestFacts:
         ("n", "i", "order"), [(5, 2, 3), (6, 2, 3), (5, 3, 3), (5, 2, 4), (6, 2, 4)]
     )
     def test_the_largest_rank_is_the_counting_bound(self, n, i, order):
-        tables = layout([i] * n, order)
+        tables = read_layout([i] * n, order)
         bound = rj.identifiability.report([i] * n, order=order).counting
         assert generic_ranks(tables, bound).free == 0
         assert generic_ranks(tables, bound + 1).free > 0
@@ -207,7 +204,7 @@ def test_proved_bounds_are_locally_identifiable():
         levels = [int(i) for i in rng.integers(2, 5, n)]
         order = int(rng.integers(3, min(n, 4) + 1))
         best = rj.identifiability.report(levels, order=order).best
-        assert generic_ranks(layout(levels, order), best.rank).free == 0, (levels, order, best)
+        assert generic_ranks(read_layout(levels, order), best.rank).free == 0, (levels, order, best)
 
 
 def test_proved_bounds_of_given_subsets_are_locally_identifiable():
@@ -218,7 +215,7 @@ def test_proved_bounds_of_given_subsets_are_locally_identifiable():
         every = list(combinations(range(n), 3)) + list(combinations(range(n), 4))
         some = [every[k] for k in rng.choice(len(every), int(rng.integers(2, 6)), replace=False)]
         said = rj.identifiability.report(levels, subsets=some)
-        tables = layout(levels, subsets=some)
+        tables = read_layout(levels, subsets=some)
         for bound in said.bounds:
             if bound.rank and not tables.uncovered:
                 assert generic_ranks(tables, bound.rank).free == 0, (levels, some, bound)
@@ -279,10 +276,10 @@ class TestModels:
         model = rj.LowRankPMF(weights, factors)
         order = 2 if which == "pairs" else 3
         local = jacobian(at=model, order=order)
-        fibre = Fibre(layout(model.domain.shape, order), model)
-        values = np.linalg.svd(fibre.jacobian(fibre.start), compute_uv=False)
+        fiber = Fiber(read_layout(model.domain.shape, order), model)
+        values = np.linalg.svd(fiber.jacobian(fiber.start), compute_uv=False)
         # The gap is between 1e-3 and rounding, 1e-16.
-        free = len(fibre.start) - int((values > 1e-9).sum())
+        free = len(fiber.start) - int((values > 1e-9).sum())
         assert local.free == free
         assert (local.parameters, local.jacobian_rank) == (free == 0, local.size - free)
 
@@ -299,13 +296,13 @@ def test_weak_variables_are_those_with_few_tables():
 
 
 def test_beyond_exact_ranks_singular_values_decide(monkeypatch):
-    monkeypatch.setattr(sys.modules["rejoint.identifiability.jacobian"], "EXACT", 10)
+    monkeypatch.setattr(sys.modules["rejoint.identifiability.jacobian"], "MOST_EXACT_COLUMNS", 10)
     assert jacobian([3] * 6, 4, order=3).joint is True
     local = jacobian([3] * 6, 4, order=2)
     assert (local.parameters, local.joint, local.free) == (None, None, None)
     assert "undecided for the joint" in local.verdict
     assert jacobian([3] * 6, 18, order=3).parameters is False  # by counting
-    monkeypatch.setattr(sys.modules["rejoint.identifiability.jacobian"], "NULL", 10)
+    monkeypatch.setattr(sys.modules["rejoint.identifiability.jacobian"], "MOST_NULL_COLUMNS", 10)
     assert jacobian([3] * 6, 4, order=3).joint is True
 
 

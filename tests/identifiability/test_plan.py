@@ -52,8 +52,8 @@ def test_a_tight_budget_spares_fewer_equations_and_says_so():
     assert len(found) == 5
     assert found.local.parameters is True
     assert 0 <= found.spare < 0.2
-    assert "of equations to spare: fits may end in local optima" in found.words
-    assert "to spare" not in plan([3] * 10, rank=5).words
+    assert "of equations to spare: fits may end in local optima" in found.verdict
+    assert "to spare" not in plan([3] * 10, rank=5).verdict
 
 
 def test_a_rank_near_the_counting_bound_spares_what_it_can():
@@ -101,7 +101,7 @@ def test_triples_beside_pairs():
     assert 2 <= len(found) <= 4
     assert found.local.parameters is True
     assert len(found.given) == 28
-    assert "besides the 28 tables given" in found.words
+    assert "besides the 28 tables given" in found.verdict
 
 
 def test_nothing_to_add():

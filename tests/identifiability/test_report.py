@@ -9,13 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.identifiability import bounds as hanging
-from rejoint.identifiability import bounds as lemmas
-from rejoint.identifiability import concern as concerns
+from rejoint.identifiability import bounds
 from rejoint.identifiability import layout as layouts
+from rejoint.identifiability.assessment import assess_tables
 from rejoint.identifiability.jacobian import generic_ranks
-from rejoint.identifiability.layout import elementary, layout
-from rejoint.identifiability.theorems import Splits, balanced
+from rejoint.identifiability.layout import elementary_symmetric, read_layout
+from rejoint.identifiability.theorems import Splits, split_evenly
 
 report = rj.identifiability.report
 
@@ -76,10 +75,10 @@ def test_corrected_lemmas_are_the_best_over_all_partitions(levels):
     free = [i - 1 for i in levels]
     said = report(levels, order=3)
     for name, rule in [
-        ("Lemma 1 (Kruskal)", lemmas.kruskal),
-        ("Lemma 2", lemmas.full_column_rank),
-        ("Lemma 3", lemmas.powers_of_two),
-        ("Lemma 4 (compound)", lemmas.compound),
+        ("Lemma 1 (Kruskal)", bounds.kruskal),
+        ("Lemma 2", bounds.full_column_rank),
+        ("Lemma 3", bounds.powers_of_two),
+        ("Lemma 4 (compound)", bounds.compound),
     ]:
         best = max(
             rule(*(1 + sum(free[n] for n in group) for group in groups))
@@ -94,9 +93,9 @@ def test_corrected_quadruples_are_the_best_over_all_partitions(levels):
     free = [i - 1 for i in levels]
     best = 0
     for groups in all_partitions(len(levels), 3):
-        pairs = sum(elementary([free[n] for n in groups[2]], 2))
+        pairs = sum(elementary_symmetric([free[n] for n in groups[2]], 2))
         sides = [1 + sum(free[n] for n in group) for group in groups[:2]]
-        best = max(best, lemmas.compound(*sides, pairs))
+        best = max(best, bounds.compound(*sides, pairs))
     assert report(levels, order=4)["Lemma 4 (compound)"].rank == best
 
 
@@ -106,7 +105,7 @@ def test_theorem_three_is_the_best_over_all_partitions():
     for sizes in product(range(1, n), repeat=4):
         if sum(sizes) == n:
             a, b, c, d = (i * s for s in sizes)
-            best = max(best, lemmas.compound(a, b, c * d))
+            best = max(best, bounds.compound(a, b, c * d))
     assert report([i] * n, order=4)["Theorem 3"].rank == best
 
 
@@ -115,14 +114,14 @@ def test_kruskal_is_the_largest_rank_of_its_inequality(sides):
     holds = [f for f in range(2, 60) if sum(min(d, f) for d in sides) >= 2 * f + 2]
     wanted = max(holds, default=1)
     # A side of one row adds nothing: the inequality holds at no rank then, and one class is unique.
-    assert lemmas.kruskal(*sides) == wanted
+    assert bounds.kruskal(*sides) == wanted
 
 
 @given(st.tuples(st.integers(2, 9), st.integers(2, 9), st.integers(1, 60)))
 def test_compound_is_the_largest_rank_of_its_inequality(sides):
     a, b, c = sides
     ranks = [f for f in range(1, c + 1) if 2 * f * (f - 1) <= a * (a - 1) * b * (b - 1)]
-    assert lemmas.compound(a, b, c) == max(ranks)
+    assert bounds.compound(a, b, c) == max(ranks)
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_compound_is_the_largest_rank_of_its_inequality(sides):
     ],
 )  # fmt: skip
 def test_ranks_below_the_expected_one(sides, rank):
-    assert all(lemmas.below_expected(turn) == rank for turn in set(permutations(sides)))
+    assert all(bounds.below_expected(turn) == rank for turn in set(permutations(sides)))
 
 
 @settings(max_examples=30, deadline=None)
@@ -157,7 +156,7 @@ def test_splits_reach_every_partition(values):
 
 
 def test_balanced_groups():
-    assert sorted(map(len, balanced([2] * 9, 3))) == [3, 3, 3]
+    assert sorted(map(len, split_evenly([2] * 9, 3))) == [3, 3, 3]
 
 
 def test_many_unequal_levels_fall_back_to_balanced_groups():
@@ -167,7 +166,7 @@ def test_many_unequal_levels_fall_back_to_balanced_groups():
 
 
 def test_counting_counts_the_closure():
-    tables = layout([2, 3, 4, 2], subsets=[(0, 1, 2), (2, 3)])
+    tables = read_layout([2, 3, 4, 2], subsets=[(0, 1, 2), (2, 3)])
     parts = [(0,), (1,), (2,), (3,), (0, 1), (0, 2), (1, 2), (2, 3), (0, 1, 2)]
     assert tables.equations == sum(prod(tables.free[n] for n in part) for part in parts)
 
@@ -190,8 +189,8 @@ def test_given_subsets_hang_on_a_seed():
     assert said.best.partition == (("x0", "x3"), ("x1",), ("x2",))  # 45 cells, 9 F parameters
     assert said.best.rank == 4
     # x4 is only beside x3, whose three rows carry no more than rank 3.
-    assert hanging.carried(layout([3] * 5, subsets=[*chain[:2], (3, 4)]), [0, 1, 2]) == 3
-    assert hanging.carried(layout([3] * 5, subsets=[*chain[:2], (3, 4)]), [0, 1, 3]) == 3
+    assert bounds.solvable_rank(read_layout([3] * 5, subsets=[*chain[:2], (3, 4)]), [0, 1, 2]) == 3
+    assert bounds.solvable_rank(read_layout([3] * 5, subsets=[*chain[:2], (3, 4)]), [0, 1, 3]) == 3
 
 
 def test_bounds_of_given_subsets_never_exceed_those_of_all():
@@ -272,7 +271,7 @@ def test_names_that_are_numbers_are_names():
     given = {("2", "0", "1"): np.ones((2, 3, 4)), ("1", "5"): np.ones((4, 2))}
     tables = rj.Marginals.from_tables(given, domain=domain)
     assert report(tables).layout.apart == (("2", "5"), ("0", "5"))
-    assert "together: 2 and 5; 0 and 5." in concerns.of_tables(tables, 2).words
+    assert "together: 2 and 5; 0 and 5." in assess_tables(tables, 2).text
 
 
 def test_tables_without_records_say_nothing():
@@ -295,9 +294,9 @@ def test_wide_tables_are_counted_without_listing_their_parts():
 def test_equations_by_inclusion_and_by_listing(monkeypatch):
     subsets = [(0, 1, 2), (1, 2, 3, 4), (0, 4), (2, 5), (0, 3, 5)]
     levels = [2, 3, 4, 2, 3, 5]
-    counted = layout(levels, subsets=subsets).equations
-    monkeypatch.setattr(layouts, "FEW", 0)
-    assert layout(levels, subsets=subsets).equations == counted
+    counted = read_layout(levels, subsets=subsets).equations
+    monkeypatch.setattr(layouts, "MOST_EXCLUDED_TABLES", 0)
+    assert read_layout(levels, subsets=subsets).equations == counted
 
 
 def test_hundreds_of_variables():
@@ -311,7 +310,7 @@ def test_hundreds_of_variables():
 
 def test_sides_beyond_the_range_of_machine_numbers():
     big = 10**5
-    rank = lemmas.compound(np.array([big]), np.array([big]), np.array([10**12]))[0]
+    rank = bounds.compound(np.array([big]), np.array([big]), np.array([10**12]))[0]
     right = big * (big - 1) * big * (big - 1)
     assert 2 * int(rank) * (int(rank) - 1) <= right < 2 * (int(rank) + 1) * int(rank)
 
@@ -345,10 +344,10 @@ def test_many_random_triples_in_seconds():
 def test_groups_taken_several_at_a_time():
     # Order 5 as 2 + 2 + 1: three variables of three levels taken in pairs have 1 + 6 + 12 rows.
     found = report([3] * 9, order=5)["Lemma 1 (Kruskal)"]
-    assert found.rank >= int(lemmas.kruskal(19, 19, 7)) == 21
+    assert found.rank >= int(bounds.kruskal(19, 19, 7)) == 21
     assert "taken" in found.assumptions
     for levels, order in (([2] * 6, 5), ([2, 3, 2, 2, 3, 2], 5), ([2] * 7, 6)):
         rank = report(levels, order=order)["Lemma 1 (Kruskal)"].rank
-        assert generic_ranks(layout(levels, order), rank).free == 0
+        assert generic_ranks(read_layout(levels, order), rank).free == 0
     assert report([2] * 60, order=6)["Lemma 1 (Kruskal)"].rank > 100
     assert report([2] * 300, order=150).best.rank > 10**9  # sides beyond machine numbers

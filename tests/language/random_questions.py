@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from rejoint import QueryError, ZeroEvidenceError
 from rejoint.language import MAX_LENGTH, MAX_SAMPLE
-from rejoint.language.query import Among, Between, Bound, Label, Name, Query, Soft
+from rejoint.language.query import Among, Between, Label, Name, Query, RangeEnd, Soft
 from rejoint.language.tokens import reads_as_number
 
 NAMES = st.builds(Name, st.text(max_size=8) | st.sampled_from(["in", "not", "7", "-", "P"]))
@@ -12,7 +12,7 @@ NUMBERS = st.from_regex(r"[0-9]{1,3}(\.[0-9]{0,2})?([eE][+-]?[0-9]{1,2})?", full
 TEXT_LABELS = st.builds(Label, st.text(max_size=8) | st.sampled_from(["in", "7"]), st.just(False))
 NUMBER_LABELS = st.builds(Label, NUMBERS.filter(reads_as_number), st.just(True))
 LABELS = TEXT_LABELS | NUMBER_LABELS
-BOUNDS = st.builds(Bound, LABELS, st.booleans())
+BOUNDS = st.builds(RangeEnd, LABELS, st.booleans())
 LISTS = st.lists(LABELS, min_size=1, max_size=4, unique=True).map(tuple)
 AMONG = st.builds(Among, NAMES, LISTS, st.booleans())
 BETWEEN = (

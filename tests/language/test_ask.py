@@ -9,7 +9,6 @@ import pytest
 from small_world import DOMAIN, VALUES, model
 
 import rejoint as rj
-from rejoint import queries
 from rejoint.language import parse
 from rejoint.pmf import entropy as information
 
@@ -204,7 +203,7 @@ def test_entropies_of_tables_too_large_are_drawn_and_say_so(monkeypatch):
     exact = {
         text: float(P.ask(text)) for text in ("H(a, stars | grade, ok = True)", "MI(a; stars)")
     }
-    monkeypatch.setattr(queries, "MAX_CELLS", 4)
+    monkeypatch.setattr("rejoint.queries.tables.MAX_CELLS", 4)
     monkeypatch.setattr(information, "_DRAWS", (1_000, 20_000))
     for text, expected in exact.items():
         answer = P.ask(text, random_state=0)

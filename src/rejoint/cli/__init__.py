@@ -1,13 +1,11 @@
 """The command line: data on stdout, remarks and progress on stderr, one file per command.
 
-group     commands that are imported when they are asked for; errors and remarks in words
-wording   errors and remarks, which speak of Python, in the terms of the command line
-options   options that several commands share, and what they make of files
-output    rows and models written to a file or to stdout, whole or not at all
-display   tables and numbers for people
-forecast  what a fit will take
-sections  what the HTML report says; page and pictures make it
-raw       data files as they are written, beside what a model makes of them
+group        commands that are imported when they run; errors, remarks and Ctrl-C
+options      options that several commands share, and the files they name
+output       rows, tables, pictures and models written to a file or to stdout
+forecast     memory and time of a fit
+raw_table    data files as they are written, beside what a model makes of them
+html_report  the page that ``rejoint report`` writes
 """
 
 import click
@@ -15,11 +13,35 @@ import click
 from rejoint import __version__
 from rejoint.cli.group import LazyGroup
 
+#: Commands by section, each with its line in ``rejoint --help``, which imports none of them.
 COMMANDS = {
-    "Learn a model": ["fit", "fit-tables", "tables", "rank"],
-    "Ask it": ["ask", "sample", "inspect", "compare", "identify"],
-    "Use it on data": ["predict", "impute", "score", "recommend", "population", "rake"],
-    "Show it": ["report", "explore", "export", "demo"],
+    "Learn a model": {
+        "fit": "Learn a model from records with missing values.",
+        "fit-tables": "Learn a model from published tables.",
+        "tables": "Count records into cross-tables.",
+        "rank": "Compare numbers of classes.",
+    },
+    "Ask it": {
+        "ask": "Answer questions in the query language.",
+        "sample": "Draw records from a model.",
+        "inspect": "Show classes, profiles and fit of a model.",
+        "compare": "Say how far apart two models are, and where.",
+        "identify": "Say which models tables determine.",
+    },
+    "Use it on data": {
+        "predict": "Predict a column from the others.",
+        "impute": "Fill empty cells.",
+        "score": "Say how probable records are.",
+        "recommend": "Recommend items by a model of ratings.",
+        "population": "Make synthetic records that meet tables.",
+        "rake": "Weight a survey so that it meets tables.",
+    },
+    "Show it": {
+        "report": "Write all about a model on one page.",
+        "explore": "Open a model in the browser.",
+        "export": "Write the explorer, or the model, as one file.",
+        "demo": "Recover the Asia network from records with missing values.",
+    },
 }
 
 EPILOG = """\b
@@ -43,6 +65,6 @@ Ctrl-C, nothing is written."""
 def main() -> None:
     """Recover the joint probability of many discrete variables from pieces.
 
-    The pieces are records with holes (CSV, Parquet, ...) or published tables. Data go to stdout or
-    to -o, remarks and progress to stderr; - stands for stdin and stdout.
+    The pieces are records with missing values (CSV, Parquet, ...) or published tables. Data go to
+    stdout or to -o, remarks and progress to stderr; - stands for stdin and stdout.
     """

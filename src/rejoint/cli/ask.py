@@ -1,15 +1,14 @@
 """``rejoint ask``: questions to a model, in the query language."""
 
 import sys
-from typing import TYPE_CHECKING
 
 import click
+import numpy as np
 
 from rejoint.cli.options import as_json, load, output_option, seed_option
-from rejoint.cli.output import echo_json, opened, plain, record_rows, write_rows
-
-if TYPE_CHECKING:
-    from rejoint.pmf.answer import Answer
+from rejoint.cli.output import echo_json, open_output, record_rows, to_plain, write_rows
+from rejoint.pmf.answer import Answer
+from rejoint.records.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +19,7 @@ Examples:
   rejoint ask patients.rejoint "P(bronc | smoke)" --level 0.5"""
 
 
-@click.command("ask", epilog=EXAMPLES, short_help="Answer questions in the query language.")
+@click.command("ask", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("questions", metavar="QUESTION...", nargs=-1)
 @click.option("--bits", is_flag=True, help="Entropy and information in bits; else in nats.")
@@ -65,16 +64,12 @@ def command(
         plains = [answer.to_json() for answer in answers]
         echo_json(plains[0] if len(plains) == 1 else plains)
     else:
-        with opened(None) as file:
+        with open_output(None) as file:
             file.write(("\n\n".join(map(str, answers)) + "\n").encode())
 
 
-def _write(answer: "Answer", output: str) -> None:
+def _write(answer: Answer, output: str) -> None:
     """The rows of a table (labels, a number, perhaps its bounds) or of sampled records."""
-    import numpy as np
-
-    from rejoint.records.records import Records
-
     value = answer.value
     if isinstance(value, Records):
         write_rows(output, value.names, record_rows(value))
@@ -87,7 +82,7 @@ def _write(answer: "Answer", output: str) -> None:
         names += ["low", "high"]
         tables += [answer.interval.low, answer.interval.high]
     rows = (
-        [plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
+        [to_plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
         + [float(table[at]) for table in tables]
         for at in np.ndindex(value.shape)
     )

@@ -1,16 +1,16 @@
 """``rejoint compare``: how far apart two models are, and where."""
 
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
+from rejoint import metrics
 from rejoint.cli.group import FAR
 from rejoint.cli.options import as_json, load, seed_option
 from rejoint.cli.output import echo_json, show_table
-
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -20,9 +20,7 @@ Examples:
 _PAIRS = 500  # of variables that are compared
 
 
-@click.command(
-    "compare", epilog=EXAMPLES, short_help="Say how far apart two models are, and where."
-)
+@click.command("compare", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("other", metavar="OTHER")
 @click.option(
@@ -38,8 +36,6 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
     Total variation is the largest difference in the probability of any event. Joints of more than
     a million cells are compared by drawing records, with a standard error.
     """
-    from rejoint import metrics
-
     first, second = _shared(load(model), load(other))
     found: dict[str, Any] = {
         "total_variation": metrics.total_variation(first, second, random_state=seed),
@@ -65,7 +61,7 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
         raise click.exceptions.Exit(FAR)
 
 
-def _shared(first: "LowRankPMF", second: "LowRankPMF") -> "tuple[LowRankPMF, LowRankPMF]":
+def _shared(first: LowRankPMF, second: LowRankPMF) -> tuple[LowRankPMF, LowRankPMF]:
     """Both models, of the variables that they share, with the same levels in the same order."""
     shared = [name for name in first.domain.names if name in second.domain]
     if not shared:
@@ -77,10 +73,8 @@ def _shared(first: "LowRankPMF", second: "LowRankPMF") -> "tuple[LowRankPMF, Low
     return first, second.project(shared).align(first.domain)
 
 
-def _worst(first: "LowRankPMF", second: "LowRankPMF", most: int = 10) -> list[dict[str, Any]]:
+def _worst(first: LowRankPMF, second: LowRankPMF, most: int = 10) -> list[dict[str, Any]]:
     """Pairs of variables whose tables differ most."""
-    import numpy as np
-
     pairs: list[Any] = list(combinations(first.domain.names, 2))
     pairs = pairs or [(name,) for name in first.domain.names]
     if len(pairs) > _PAIRS:

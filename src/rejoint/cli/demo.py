@@ -1,28 +1,28 @@
-"""``rejoint demo``: a known network, records with holes, and how much of it comes back."""
+"""``rejoint demo``: a known network, records with missing values, and how much is recovered."""
 
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
 
 import click
+from rich import box
+from rich.console import Console
+from rich.table import Table
 
+from rejoint import metrics, plots
 from rejoint.cli.options import as_json
 from rejoint.cli.output import echo_json
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from rich.console import Console
-    from rich.table import Table
-
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
+from rejoint.datasets.simulate import asia, remove_cells
+from rejoint.factorization.factorize import factorize
+from rejoint.marginals.marginals import Marginals
+from rejoint.plots import describe
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
 
 RECORDS = 5_000
 MISSING = 0.3
 ORDER = 3
 RANK = 5  # one choice among several tried: examples/plot_asia.py prints the error for 3 to 8
-QUESTIONS = (
+QUESTIONS: tuple[tuple[dict[str, str], dict[str, str]], ...] = (
     ({"lung": "yes"}, {"smoke": "yes", "dysp": "yes"}),
     ({"lung": "yes"}, {"smoke": "yes", "xray": "yes"}),
     ({"bronc": "yes"}, {"dysp": "yes"}),
@@ -31,7 +31,6 @@ QUESTIONS = (
     ({"tub": "yes"}, {"lung": "no", "xray": "yes"}),
     ({"tub": "yes"}, {"asia": "yes", "xray": "yes"}),
 )
-
 
 EXAMPLES = """\b
 Examples:
@@ -49,37 +48,48 @@ Examples:
 )
 @as_json
 def command(seed: int, output: Path, as_json: bool) -> None:
-    """Recover the Asia network from records with holes.
+    """Recover the Asia network from records with missing values.
 
     Samples records of eight variables from a network whose joint is known, removes cells, and
     recovers the joint from tables of three variables, without knowing the graph.
     """
-    from rich.console import Console
-
-    from rejoint import datasets
-
-    out, err = Console(), Console(stderr=True)
-    truth = datasets.asia()
+    truth = asia()
     complete = truth.sample(RECORDS, random_state=seed)
-    records = datasets.remove_cells(complete, MISSING, random_state=seed)
+    records = remove_cells(complete, MISSING, random_state=seed)
+    err = Console(stderr=True)
     err.print(f"{RECORDS:,} records of the Asia network, {MISSING:.0%} of the cells removed.")
     estimate = _recover(records, seed, err)
+    answers = {
+        describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
+        for event, given in QUESTIONS
+    }
+    errors = {
+        name: [metrics.total_variation(truth, pmf), metrics.tensor_error(truth, pmf)]
+        for name, pmf in _rivals(estimate, records, complete).items()
+    }
     picture = _draw(truth, estimate, output)
     if as_json:
-        _write_json(truth, estimate, records, complete, picture)
+        parts = {"true and recovered": answers, "total variation and relative error": errors}
+        echo_json({**parts, "plot": picture})
         return
-    out.print(_answers(truth, estimate, records))
-    out.print(_errors(truth, estimate, records, complete))
+    out = Console()
+    table = _table("Questions across variables", "true", "recovered", "seen")
+    table.caption = "seen: records that show the evidence"
+    for (name, values), (_, given) in zip(answers.items(), QUESTIONS, strict=True):
+        seen = sum(given.items() <= row.items() for row in records.rows())
+        table.add_row(name, *map("{:.3f}".format, values), f"{seen:,}")
+    out.print(table)
+    table = _table("Error of the joint (256 cells)", "total variation", "relative")
+    for name, values in errors.items():
+        table.add_row(name, *map("{:.3f}".format, values))
+    out.print(table)
     if picture is None:
         err.print("No plot: it needs matplotlib (pip install 'rejoint\\[plots]').")
     else:
         out.print(f"Plot: {picture}", highlight=False)
 
 
-def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
-    from rejoint.factorization import factorize
-    from rejoint.marginals.marginals import Marginals
-
+def _recover(records: Records, seed: int, err: Console) -> LowRankPMF:
     start = perf_counter()
     marginals = Marginals.count(records, order=ORDER)
     result = factorize(marginals, rank=RANK, random_state=seed)
@@ -92,90 +102,24 @@ def _recover(records: "Records", seed: int, err: "Console") -> "LowRankPMF":
     return result.pmf
 
 
-def _write_json(
-    truth: "LowRankPMF",
-    estimate: "LowRankPMF",
-    records: "Records",
-    complete: "Records",
-    picture: Path | None,
-) -> None:
-    from rejoint.plots import describe
-
-    answers = {
-        describe(event, given): [pmf.prob(event, given=given) for pmf in (truth, estimate)]
-        for event, given in QUESTIONS
-    }
-    errors = dict(_distances(truth, estimate, records, complete))
-    echo_json(
-        {
-            "true and recovered": answers,
-            "total variation and relative error": errors,
-            "plot": picture,
-        }
-    )
-
-
-def _answers(truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records") -> "Table":
-    """Posteriors of the network beside the recovered ones."""
-    from rejoint.plots import describe
-
-    table = _table("Questions across variables", "true", "recovered", "seen")
-    table.caption = "seen: records that show the evidence"
-    for event, given in QUESTIONS:
-        pair = [pmf.prob(event, given=given) for pmf in (truth, estimate)]
-        seen = sum(
-            all(row[name] == level for name, level in given.items()) for row in records.rows()
-        )
-        table.add_row(describe(event, given), *[f"{value:.3f}" for value in pair], f"{seen:,}")
-    return table
-
-
-def _errors(
-    truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
-) -> "Table":
-    """Distance from the true joint, with simpler ways to put it in proportion."""
-    table = _table("Error of the joint (256 cells)", "total variation", "relative")
-    for name, distances in _distances(truth, estimate, records, complete):
-        table.add_row(name, *(f"{distance:.3f}" for distance in distances))
-    return table
-
-
-def _distances(
-    truth: "LowRankPMF", estimate: "LowRankPMF", records: "Records", complete: "Records"
-) -> "Iterator[tuple[str, tuple[float, float]]]":
-    """Total variation and relative error of each way."""
-    from rejoint import metrics
-    from rejoint.records.records import Records
-
-    whole = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
-    for name, pmf in {
+def _rivals(estimate: LowRankPMF, records: Records, complete: Records) -> dict[str, LowRankPMF]:
+    """Return the recovered joint and those of simpler ways, which put its error in proportion."""
+    filled = Records(records.domain, records.codes[(records.codes >= 0).all(axis=1)])
+    shares = [records.marginal([name])[:, None] for name in records.names]
+    return {
         "rejoint": estimate,
-        f"counting the {len(whole)} records without a hole": _counted(whole),
-        "taking the variables as independent": _independent(records),
-        f"counting all {RECORDS:,} before cells were removed": _counted(complete),
-    }.items():
-        yield name, (metrics.total_variation(truth, pmf), metrics.tensor_error(truth, pmf))
+        f"counting the {len(filled)} complete records": _count_joint(filled),
+        "taking the variables as independent": LowRankPMF([1.0], shares, records.domain),
+        f"counting all {RECORDS:,} before cells were removed": _count_joint(complete),
+    }
 
 
-def _counted(records: "Records") -> "LowRankPMF":
-    """Shares of records without holes, as they are."""
-    from rejoint.pmf.pmf import LowRankPMF
-
+def _count_joint(records: Records) -> LowRankPMF:
     return LowRankPMF.from_dense(records.marginal(records.names), domain=records.domain)
 
 
-def _independent(records: "Records") -> "LowRankPMF":
-    """Product of the shares of each variable: rank one."""
-    from rejoint.pmf.pmf import LowRankPMF
-
-    factors = [records.marginal([name])[:, None] for name in records.names]
-    return LowRankPMF([1.0], factors, records.domain)
-
-
-def _draw(truth: "LowRankPMF", estimate: "LowRankPMF", folder: Path) -> Path | None:
+def _draw(truth: LowRankPMF, estimate: LowRankPMF, folder: Path) -> Path | None:
     """Write the picture; None where matplotlib is missing."""
-    from rejoint import plots
-
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -192,13 +136,10 @@ def _draw(truth: "LowRankPMF", estimate: "LowRankPMF", folder: Path) -> Path | N
     return path
 
 
-def _table(title: str, *columns: str) -> "Table":
-    from rich import box
-    from rich.table import Table
-
+def _table(title: str, *head: str) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title_justify="left", title_style="bold", title=title)
     table.caption_justify, table.caption_style = "left", "dim"
     table.add_column("")
-    for column in columns:
+    for column in head:
         table.add_column(column, justify="right")
     return table

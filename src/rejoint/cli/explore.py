@@ -3,14 +3,14 @@
 import webbrowser
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
+from rejoint.cli.group import until_ctrl_c
 from rejoint.cli.options import DataReader, data_options, seed_option
-
-if TYPE_CHECKING:
-    from rejoint.explorer.open import Opened
+from rejoint.explorer.open import Opened, fit_data, is_model, open_demo, open_model
+from rejoint.explorer.server import serve
 
 EXAMPLES = """\b
 Examples:
@@ -20,7 +20,7 @@ Examples:
   rejoint explore patients.csv -o asia.rejoint"""
 
 
-@click.command("explore", epilog=EXAMPLES, short_help="Open a model in the browser.")
+@click.command("explore", epilog=EXAMPLES)
 @click.argument("source", metavar="MODEL|DATA", required=False)
 @click.option("--demo", is_flag=True, help="A model of the Asia network, without any file.")
 @click.option("--data", metavar="FILE", help="Records to count and step through beside a MODEL.")
@@ -46,9 +46,20 @@ def command(
     DATA (CSV, TSV, Parquet, Arrow, JSON lines) is fitted first. The page is served to this machine
     only, at an address that holds a secret; Ctrl-C ends it.
     """
-    from rejoint.explorer.server import serve
-
-    opened = _opened(source, demo, data, rank, seed, output, reader)
+    if demo:
+        if source is not None or data is not None:
+            raise click.UsageError("--demo goes without a MODEL and without DATA.")
+        opened = open_demo(path=output)
+    elif source is None:
+        raise click.UsageError("Name a MODEL or DATA, or try --demo.")
+    elif is_model(source):
+        opened = open_with_records(source, data, reader)
+    elif data is not None:
+        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
+    else:
+        click.echo(f"Fitting {source} ...", err=True)
+        asked: dict[str, Any] = {"rank": rank or "auto", "random_state": seed}
+        opened = fit_data(reader.read(source), source=Path(source), path=output, **asked)
 
     def ready(address: str) -> None:
         click.echo(address)
@@ -56,55 +67,11 @@ def command(
             webbrowser.open(address)
 
     keep = None if opened.path is None else opened.keep_names
-    try:
+    with until_ctrl_c():
         serve(opened.document(), port=port, keep=keep, ready=ready)
-    except KeyboardInterrupt:
-        click.echo("Ended.", err=True)
 
 
-def _opened(
-    source: str | None,
-    demo: bool,
-    data: str | None,
-    rank: int | None,
-    seed: int,
-    output: str | None,
-    reader: DataReader,
-) -> "Opened":
-    """What the page shall show."""
-    from rejoint.explorer.open import is_model, open_demo
-
-    if demo:
-        if source is not None or data is not None:
-            raise click.UsageError("--demo goes without a MODEL and without DATA.")
-        return open_demo(path=output)
-    if source is None:
-        raise click.UsageError("Name a MODEL or DATA, or try --demo.")
-    if is_model(source):
-        return opened_model(source, data, reader)
-    if data is not None:
-        raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
-    return _fitted(source, rank, seed, output, reader)
-
-
-def opened_model(path: str, data: str | None, reader: DataReader) -> "Opened":
-    """A model, and the records to show with it if a file of them is named."""
-    from rejoint.explorer.open import open_model
-
+def open_with_records(path: str, data: str | None, reader: DataReader) -> Opened:
+    """Read a model, and the records to show with it if a file of them is named."""
     opened = open_model(path)
     return opened if data is None else replace(opened, records=reader.read(data, opened.pmf.domain))
-
-
-def _fitted(
-    source: str, rank: int | None, seed: int, output: str | None, reader: DataReader
-) -> "Opened":
-    from rejoint.explorer.open import fit_data
-
-    click.echo(f"Fitting {source} ...", err=True)
-    return fit_data(
-        reader.read(source),
-        source=Path(source),
-        rank="auto" if rank is None else rank,
-        random_state=seed,
-        path=output,
-    )

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
-from rejoint.cli.explore import opened_model
+from rejoint.cli.explore import open_with_records
 from rejoint.cli.options import DataReader, as_json, domain_options
 from rejoint.cli.output import echo_json
+from rejoint.explorer.page import write_page
 
 EXAMPLES = """\b
 Examples:
@@ -15,9 +16,7 @@ Examples:
   rejoint export asia.rejoint -o asia.json"""
 
 
-@click.command(
-    "export", epilog=EXAMPLES, short_help="Write the explorer, or the model, as one file."
-)
+@click.command("export", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-o",
@@ -34,12 +33,10 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
 
     The page holds the model, not the records it was fitted to, unless --data names them.
     """
-    from rejoint.explorer.page import write_page
-
     suffix = Path(output).suffix.lower()
     if suffix not in (".html", ".htm", ".json"):
         raise click.UsageError(f"'{output}' should end in .html (the page) or .json (the model).")
-    opened = opened_model(model, data, reader)
+    opened = open_with_records(model, data, reader)
     if suffix == ".json":
         opened.pmf.save(output, notes=opened.notes)
     else:

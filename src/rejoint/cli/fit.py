@@ -1,117 +1,51 @@
 """``rejoint fit``: from records to a model file."""
 
-from contextlib import ExitStack
 from dataclasses import replace
-from os import PathLike, stat
+from os import stat
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rejoint.cli.group import ENDED, in_options
+from rejoint.cli.forecast import forecast
+from rejoint.cli.group import in_options, is_ended, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
     data_options,
-    output_option,
+    model_option,
+    rank_option,
     seed_option,
     source_name,
     split_names,
 )
 from rejoint.cli.output import (
-    check_place,
-    classes,
+    check_output,
     echo_json,
-    few_levels,
+    format_bytes,
+    format_classes,
+    list_levels,
     show_columns,
     show_table,
-    size,
     write_saved,
 )
-
-if TYPE_CHECKING:
-    from rejoint.records.records import Records
-    from rejoint.records.scan import Scan
-    from rejoint.solver.result import FitResult
+from rejoint.cli.raw_table import read_raw
+from rejoint.estimation.estimate import estimate
+from rejoint.explorer.document import pair_fit
+from rejoint.io.fit_notes import fit_notes
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import join_messages
+from rejoint.model import Layout
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
+from rejoint.records.read import files_of, scan
+from rejoint.records.records import Records
+from rejoint.records.scan import pack
+from rejoint.solver.result import FitResult
+from rejoint.text import duration, plural
 
 #: Bytes of files beyond which they are read part by part unless the user says otherwise.
 BIG = 300_000_000
-
-
-def is_big(data: str) -> bool:
-    """Whether the data are many files, or a large one.
-
-    Examples
-    --------
-    >>> is_big("-"), is_big("duckdb:SELECT 1")
-    (False, False)
-    """
-    from rejoint.records.read import files_of
-
-    if data == "-" or data.startswith("duckdb:"):
-        return False
-    try:
-        files = files_of(data)
-        return files != [data] or sum(stat(file).st_size for file in files) > BIG
-    except OSError:  # which reading tells better
-        return False
-
-
-def fit_stream(
-    data: str,
-    reader: DataReader,
-    rank: int | None,
-    solver: str,
-    starts: int | None,
-    smooth: bool,
-    seed: int,
-    checkpoint: str | PathLike[str] | None,
-) -> "tuple[FitResult, dict[str, Any]]":
-    """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
-    from rejoint.estimation import estimate
-    from rejoint.records.read import scan
-    from rejoint.records.scan import pack
-    from rejoint.solver.progress import Progress
-
-    click.echo(f"{data}: read part by part, first for its levels.", err=True)
-    found = scan(data, sample_weight=reader.weight, **reader.file(), **reader.wishes())
-    head = ("column", "kind", "levels", "number")
-    rows = [(v.name, v.kind, few_levels(v), len(v)) for v in found.domain]
-    show_table(head, rows, left=3, err=True)
-    with ExitStack() as stack:
-        folder = stack.enter_context(TemporaryDirectory(prefix="rejoint-"))
-        with Progress() as report:
-            packed = replace(pack(found, folder, report), stamp=found.stamp)
-        click.echo(f"{packed.rows:,} records.", err=True)
-        result = estimate(
-            packed,
-            "auto" if rank is None else rank,
-            solver,
-            smooth=smooth,
-            n_init=starts,
-            random_state=seed,
-            checkpoint=checkpoint,
-        )
-        return result, _stream_notes(result, packed, data, seed)
-
-
-def _stream_notes(result: "FitResult", scan: "Scan", data: str, seed: int) -> dict[str, Any]:
-    from rejoint.explorer.document import pair_fit
-    from rejoint.io.fit_notes import fit_notes
-    from rejoint.marginals.marginals import Marginals
-
-    mass = float(sum(scan.map(_mass)))
-    seen = Marginals.count(scan, order=1).totals / max(mass, 1e-300)
-    missing = dict(zip(scan.names, (1.0 - seen).round(6).tolist(), strict=True))
-    fit = pair_fit(result.pmf, scan)
-    notes = fit_notes(result, source=source_name(data), seed=seed, fit=fit, missing=missing)
-    return {"records": mass, **notes}
-
-
-def _mass(part: "Records") -> float:
-    weight = part.sample_weight
-    return float(len(part)) if weight is None else float(weight.sum())
-
 
 EXAMPLES = """\b
 Examples:
@@ -125,8 +59,8 @@ Examples:
 
 @click.command("fit", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
-@output_option("The model file; .json makes it text.", required=True)
-@click.option("--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it.")
+@model_option
+@rank_option
 @click.option(
     "--solver",
     type=click.Choice(["auto", "ml", "map", "bayes"]),
@@ -152,7 +86,7 @@ Examples:
     help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
 )
 @click.option(
-    "--smooth", is_flag=True, help="Let neighbouring levels of ordinal and binned columns agree."
+    "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
 )
 @click.option(
     "--stream/--no-stream",
@@ -187,18 +121,13 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Learn a model from records, holes included.
+    """Learn a model from records with missing values.
 
     DATA is CSV, TSV, Parquet, Arrow, JSON lines (gzipped or not), - for stdin, or a query
     "duckdb:SELECT ..."; a folder or "a/*.parquet" is all of its files. Ctrl-C ends the fit and
     keeps the best model so far (exit code 3).
     """
-    from rejoint.domain.labels import plural
-    from rejoint.pmf.pmf import LowRankPMF
-
-    if as_json and output == "-":
-        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
-    check_place(output)
+    check_output(output, as_json)
     if target and (average or smooth):
         raise click.UsageError("--target goes without --average and --smooth.")
     special = target or ratings is not None or dry_run
@@ -206,117 +135,131 @@ def command(
         raise click.UsageError("--stream goes without --target, --ratings and --dry-run.")
     if checkpoint is not None and (target or ratings is not None):
         raise click.UsageError("--checkpoint goes without --target and --ratings.")
+    if ratings is not None and (target or average or dry_run):
+        raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
+    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
+    more = {"n_init": starts, "smooth": smooth, "checkpoint": checkpoint}
+    known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not special and is_big(data)):
-        result, notes = fit_stream(data, reader, rank, solver, starts, smooth, seed, checkpoint)
+        result, notes = _fit_stream(data, reader, asked | more, known)
     elif ratings is not None:
-        if target or average or dry_run:
-            raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
-        result, notes = _fitted_ratings(data, reader, split_names([ratings]), rank, solver, seed)
+        result, notes = _fit_ratings(data, reader, split_names([ratings]), asked, known)
     else:
         records = reader.read(data)
         show_columns(records, data)
         if dry_run:
             _tell(records, rank, solver, as_json)
             return
-        result = _fitted(records, rank, solver, starts, target, smooth, seed, checkpoint)
-        notes = _notes(result, records, data, seed, target)
-    pmf = result.pmf
-    if average:
-        from rejoint.estimators.predictive import predictive
-
-        pmf = predictive(result)
-    if not draws:
-        pmf = LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
-    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
+        if target:
+            result = _fit_target(records, target, starts, asked)
+            known["target"] = [target]
+        else:
+            result = keep_best(estimate, records, **asked, **more)
+        notes = fit_notes(result, records=records, fit=pair_fit(result.pmf, records), **known)
+    pmf = _chosen_model(result, average, draws)
+    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     room = write_saved(output, pmf, notes)
+    kept = len(pmf.draws.compact())
     if as_json:
-        found = {"rank": pmf.rank, "parameters": _size(pmf), "draws": len(pmf.draws)}
+        size = Layout(pmf.domain.shape).parameters(pmf.rank)
+        found = {"rank": pmf.rank, "parameters": size, "draws": kept}
         echo_json({"model": output, "bytes": room, **found, **notes})
-    if notes.get("interrupted"):
+    if is_ended():
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-        raise click.exceptions.Exit(ENDED)
+        return
     place = "to stdout" if output == "-" else output
-    drawn = f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
-    click.echo(f"Written: {place} ({classes(pmf.rank)}{drawn}; {size(room)}).", err=True)
+    drawn = f", {plural(kept, 'posterior draw')}" if kept else ""
+    model = format_classes(pmf.rank) + drawn
+    click.echo(f"Written: {place} ({model}; {format_bytes(room)}).", err=True)
 
 
-def _size(pmf: Any) -> int:
-    return int(pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1)
+def is_big(data: str) -> bool:
+    """Whether the data are many files, or a large one.
+
+    Examples
+    --------
+    >>> is_big("-"), is_big("duckdb:SELECT 1")
+    (False, False)
+    """
+    if source_name(data) is None:
+        return False
+    try:
+        files = files_of(data)
+        return files != [data] or sum(stat(file).st_size for file in files) > BIG
+    except OSError:  # which reading tells better
+        return False
 
 
-def _fitted(
-    records: "Records",
-    rank: int | None,
-    solver: str,
-    starts: int | None,
-    target: str | None,
-    smooth: bool,
-    seed: int,
-    checkpoint: str | None,
-) -> "FitResult":
-    wanted: Any = "auto" if rank is None else rank
-    if target is None:
-        from rejoint.estimation import estimate
+def _fit_stream(
+    data: str, reader: DataReader, asked: dict[str, Any], known: dict[str, Any]
+) -> tuple[FitResult, dict[str, Any]]:
+    """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
+    click.echo(f"{data}: read part by part, first for its levels.", err=True)
+    found = scan(data, sample_weight=reader.weight, **reader.file(), **reader.wishes())
+    head = ("column", "kind", "levels", "number")
+    rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
+    show_table(head, rows, left=3, err=True)
+    with TemporaryDirectory(prefix="rejoint-") as folder:
+        with Progress() as report:
+            packed = replace(pack(found, folder, report), stamp=found.stamp)
+        click.echo(f"{packed.rows:,} records.", err=True)
+        result = keep_best(estimate, packed, **asked)
+        mass = float(sum(packed.map(_mass)))
+        seen = Marginals.count(packed, order=1).totals / max(mass, 1e-300)
+        missing = dict(zip(packed.names, (1.0 - seen).round(6).tolist(), strict=True))
+        notes = fit_notes(result, fit=pair_fit(result.pmf, packed), missing=missing, **known)
+    return result, {"records": mass, **notes}
 
-        return estimate(
-            records,
-            wanted,
-            solver,
-            smooth=smooth,
-            n_init=starts,
-            random_state=seed,
-            checkpoint=checkpoint,
-        )
+
+def _mass(part: Records) -> float:
+    weight = part.sample_weight
+    return float(len(part)) if weight is None else float(weight.sum())
+
+
+def _fit_target(
+    records: Records, target: str, starts: int | None, asked: dict[str, Any]
+) -> FitResult:
+    # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
 
     records.domain.index(target)  # says which columns there are, if this is none
     features = records.project([name for name in records.names if name != target])
-    model = JointClassifier(wanted, solver, n_init=starts or 3, random_state=seed)
-    label = records[target]
-    found: FitResult = model.fit(features, {target: label}, records.sample_weight).result_
-    return found
+    model = JointClassifier(**asked, n_init=starts or 3)
+    label = {target: records[target]}
+    return keep_best(lambda: model.fit(features, label, records.sample_weight).result_)
 
 
-def _fitted_ratings(
-    data: str, reader: DataReader, names: list[str], rank: int | None, solver: str, seed: int
-) -> "tuple[FitResult, dict[str, Any]]":
-    from rejoint.cli.raw_table import read_raw
+def _fit_ratings(
+    data: str, reader: DataReader, names: list[str], asked: dict[str, Any], known: dict[str, Any]
+) -> tuple[FitResult, dict[str, Any]]:
+    # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
-    from rejoint.io.fit_notes import fit_notes
 
     if len(names) != 3:
         raise click.UsageError("--ratings: name three columns, such as user,film,stars.")
     raw = read_raw(data, reader)
     rows = list(zip(*(raw.values(name) for name in names), strict=True))
     there = [row for row in rows if None not in row]
-    kind = "traits" if solver == "auto" and rank is None else solver.replace("auto", "map")
-    model = JointRecommender(kind, "auto" if rank is None else rank, random_state=seed)
-    result: FitResult = model.fit(there).result_
+    if asked["solver"] == "auto":
+        asked = asked | {"solver": "traits" if asked["rank"] == "auto" else "map"}
+    result = keep_best(lambda: JointRecommender(**asked).fit(there).result_)
     users = len({row[0] for row in there})
     click.echo(f"{data}: {len(there):,} ratings by {users:,} users", err=True)
-    return result, fit_notes(result, source=source_name(data), seed=seed, ratings=names)
+    return result, fit_notes(result, ratings=names, **known)
 
 
-def _notes(
-    result: "FitResult", records: "Records", data: str, seed: int, target: str | None
-) -> dict[str, Any]:
-    from rejoint.explorer.document import pair_fit
-    from rejoint.io.fit_notes import fit_notes
+def _chosen_model(result: FitResult, average: bool, draws: bool) -> LowRankPMF:
+    """Return the model to write: the fit or the mean of its draws, with or without draws."""
+    pmf = result.pmf
+    if average:
+        # It comes with the estimators, whose scikit-learn takes a second to import.
+        from rejoint.estimators.predictive import predictive
 
-    return fit_notes(
-        result,
-        records=records,
-        source=source_name(data),
-        seed=seed,
-        fit=pair_fit(result.pmf, records),
-        target=None if target is None else [target],
-    )
+        pmf = predictive(result)
+    return pmf if draws else LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
 
 
-def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> None:
-    from rejoint.cli.forecast import forecast
-    from rejoint.domain.labels import duration
-
+def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> None:
     found = forecast(records, rank, solver)
     if as_json:
         echo_json(
@@ -328,8 +271,9 @@ def _tell(records: "Records", rank: int | None, solver: str, as_json: bool) -> N
             }
         )
         return
-    number = classes(found.rank) if rank else f"an unknown number of classes (say {found.rank})"
+    number = format_classes(rank) if rank else f"an unknown number of classes (say {found.rank})"
     click.echo(
-        f"A fit of {number} takes about {size(found.memory)} of memory and {duration(found.low)} "
-        f"to {duration(found.high)} of computing. {in_options(found.words)} Nothing was fitted."
+        f"A fit of {number} takes about {format_bytes(found.memory)} of memory and "
+        f"{duration(found.low)} to {duration(found.high)} of computing. {in_options(found.words)} "
+        "Nothing was fitted."
     )

@@ -1,18 +1,20 @@
 """``rejoint fit-tables``: from published tables to a model file."""
 
-from typing import TYPE_CHECKING, Any
+from math import isnan
+from typing import Any
 from warnings import catch_warnings, simplefilter
 
 import click
 
-from rejoint.cli.group import ENDED, FAR, in_options
-from rejoint.cli.options import as_json, output_option, seed_option
-from rejoint.cli.output import check_place, clean, echo_json, show_table, write_saved
-from rejoint.messages import Remark
-
-if TYPE_CHECKING:
-    from rejoint.marginals.compare import Fits
-    from rejoint.marginals.marginals import Marginals
+from rejoint.cli.group import FAR, in_options, is_ended, keep_best
+from rejoint.cli.options import as_json, model_option, rank_option, read_tables, seed_option
+from rejoint.cli.output import check_output, clean_label, echo_json, show_table, write_saved
+from rejoint.explorer.document import table_fit
+from rejoint.factorization.factorize import factorize
+from rejoint.io.fit_notes import fit_notes
+from rejoint.marginals.compare import Fits
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import Remark, join_messages
 
 EXAMPLES = """\b
 Examples:
@@ -23,51 +25,17 @@ Examples:
   rejoint fit-tables published -o three.rejoint --rank 2 --suppressed x --solver kl"""
 
 
-def read_options(callback: Any) -> Any:
-    """Options of files that hold tables."""
-    for option in reversed(
-        [
-            click.option(
-                "--kind",
-                type=click.Choice(["auto", "counts", "shares"]),
-                default="auto",
-                help="What the numbers are; told by themselves by default.",
-            ),
-            click.option(
-                "--suppressed",
-                multiple=True,
-                metavar="MARK",
-                help="A mark of cells that were held back, beside the usual ones (., *, <5, ...).",
-            ),
-            click.option("--noisy", is_flag=True, help="Noise was added: cells may be negative."),
-            click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
-            click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
-            click.option("--decimal", type=click.Choice([".", ","]), help="Guessed by default."),
-        ]
-    ):
-        callback = option(callback)
-    return callback
-
-
-def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
-    """Tables of a folder, of some files, or of one that holds several."""
-    from rejoint.marginals.marginals import Marginals
-
-    options = {key: value for key, value in how.items() if value not in (None, (), False)}
-    return Marginals.read(paths[0] if len(paths) == 1 else list(paths), **options)
-
-
-@click.command("fit-tables", epilog=EXAMPLES, short_help="Learn a model from published tables.")
+@click.command("fit-tables", epilog=EXAMPLES)
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
-@output_option("The model file; .json makes it text.", required=True)
-@click.option("--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it.")
+@model_option
+@rank_option
 @click.option(
     "--solver",
     type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
     default="auto",
     show_default=True,
-    help="Least squares, or Kullback-Leibler divergence (kl); smooth foretells tables that were "
-    "not published best, by very many classes, which mean nothing.",
+    help="Least squares, or Kullback-Leibler divergence (kl); smooth predicts tables that were not "
+    "published best, by very many classes, which mean nothing.",
 )
 @click.option("--starts", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
@@ -82,9 +50,24 @@ def read_tables(paths: tuple[str, ...], **how: Any) -> "Marginals":
     type=click.FloatRange(min=0.0),
     help="End with exit code 4 if a table is missed by more than this share of its mass.",
 )
+@click.option(
+    "--kind",
+    type=click.Choice(["auto", "counts", "shares"]),
+    default="auto",
+    help="What the numbers are; told by themselves by default.",
+)
+@click.option(
+    "--suppressed",
+    multiple=True,
+    metavar="MARK",
+    help="A mark of cells that were held back, beside the usual ones (., *, <5, ...).",
+)
+@click.option("--noisy", is_flag=True, help="Noise was added: cells may be negative.")
+@click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default.")
+@click.option("--encoding", metavar="NAME", help="Of the text; guessed by default.")
+@click.option("--decimal", type=click.Choice([".", ","]), help="Guessed by default.")
 @seed_option
 @as_json
-@read_options
 def command(
     tables: tuple[str, ...],
     output: str,
@@ -100,23 +83,23 @@ def command(
     """Learn a model from tables alone: a folder of CSV files, some files, or one with several.
 
     Files are in long form (a column for each variable, one with the numbers) or cross-tables with
-    labels on both sides. Counts, shares or percentages; totals are recognised and checked; cells
+    labels on both sides. Counts, shares or percentages; totals are recognized and checked; cells
     that were held back are unknown, not zero. The tables that are met worst are printed. Ctrl-C
     ends the fit and keeps the best model so far (exit code 3).
     """
-    from rejoint.factorization import factorize
-    from rejoint.io.fit_notes import fit_notes
-
-    if as_json and output == "-":
-        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
-    check_place(output)
+    check_output(output, as_json)
     marginals = read_tables(tables, **how)
     click.echo(repr(marginals), err=True)
-    wanted: Any = "auto" if rank is None else rank
     with catch_warnings():
         simplefilter("ignore", Remark)  # what the tables leave open is said in `stop`, too
-        result = factorize(
-            marginals, wanted, solver, n_init=starts, weighting=weighting, random_state=seed
+        result = keep_best(
+            factorize,
+            marginals,
+            rank or "auto",
+            solver,
+            n_init=starts,
+            weighting=weighting,
+            random_state=seed,
         )
     fits = marginals.compare(result.pmf)
     notes = fit_notes(
@@ -124,15 +107,14 @@ def command(
         tables=marginals,
         source=tables[0] if len(tables) == 1 and tables[0] != "-" else None,
         seed=seed,
-        fit=fit_note(marginals, fits),
+        fit=table_fit(marginals, fits),
     )
-    click.echo(in_options(f"{result.choice}\n{result.stop}".strip()), err=True)
+    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     write_saved(output, result.pmf, notes)
     _say(marginals, fits, output, notes, as_json)
-    if notes.get("interrupted"):
+    if is_ended():
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-        raise click.exceptions.Exit(ENDED)
-    if within is not None and fits and fits[0].distance > within:
+    elif within is not None and fits and fits[0].distance > within:
         worst = ", ".join(fits[0].names)
         click.echo(
             f"Table {worst} is missed by {fits[0].distance:.4g}: --within {within}.", err=True
@@ -140,22 +122,8 @@ def command(
         raise click.exceptions.Exit(FAR)
 
 
-def fit_note(marginals: "Marginals", fits: "Fits", listed: int = 30) -> dict[str, Any]:
-    """Tables that a model meets worst, as the notes of a model file have them."""
-    worst = [
-        {
-            "names": list(fit.names),
-            "distance": fit.distance,
-            "chance": None if fit.chance != fit.chance else fit.chance,
-            "records": float(marginals.total(*fit.names)),
-        }
-        for fit in fits[:listed]
-    ]
-    return {"tables": worst, "checked": len(fits), "all": len(fits)}
-
-
 def _say(
-    marginals: "Marginals", fits: "Fits", output: str, notes: dict[str, Any], as_json: bool
+    marginals: Marginals, fits: Fits, output: str, notes: dict[str, Any], as_json: bool
 ) -> None:
     strife = [d for d in marginals.disagreements() if d.distance > 1e-9]
     if as_json:
@@ -164,12 +132,12 @@ def _say(
         echo_json({"model": output, **notes, "fits": plain, "disagreements": apart})
         return
     err = output == "-"
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             ", ".join(fit.names),
-            ", ".join(f"{name}={clean(level, 20)}" for name, level in fit.cell.items()),
+            ", ".join(f"{name}={clean_label(level, 20)}" for name, level in fit.cell.items()),
             f"{fit.distance:.4f}",
-            "-" if fit.chance != fit.chance else f"{fit.chance:.4f}",
+            "-" if isnan(fit.chance) else f"{fit.chance:.4f}",
             f"{fit.given:.4f}",
             f"{fit.model:.4f}",
         )
@@ -178,11 +146,9 @@ def _say(
     head = ("table", "worst cell", "distance", "by chance", "given", "model")
     show_table(head, rows, left=2, title=f"Worst of {len(fits):,} tables:", err=err)
     if strife:
-        apart_rows = [
+        rows = [
             (", ".join(d.first), ", ".join(d.second), ", ".join(d.shared), f"{d.distance:.4f}")
             for d in strife[:5]
         ]
         title = "Tables that disagree on what they share:"
-        show_table(
-            ("table", "table", "shared", "distance"), apart_rows, left=3, title=title, err=err
-        )
+        show_table(("table", "table", "shared", "distance"), rows, left=3, title=title, err=err)

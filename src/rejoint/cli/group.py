@@ -1,82 +1,98 @@
-"""Commands that are imported when they are asked for; errors and remarks in words."""
+"""Commands that are imported when they run; errors, remarks and Ctrl-C."""
 
 import os
-import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from rejoint.messages import Remark
+from rejoint.messages import FitInterrupted, Message, PythonName, PythonOnly, Remark, Term
 
-_SWAPS = [
-    (r"bins=\{'([^']*)': (\d+)\}", r"--bins '\1=\2'"),
-    (r"bins=\{'([^']*)': \[\.\.\.\]\}", r"--bins '\1=0,10,20'"),
-    (r"bins=\{'([^']*)': None\}", r"--bins '\1=none'"),
-    (r"\bheader=\[\.\.\.\]", "--names"),
-    (r"\bkinds, levels or bins speak\b", "--ordinal, --levels or --bins speak"),
-    (
-        r"\b(delimiter|encoding|format|missing|rank|order|subsets|sample|solver)=(?=[ ),.;?]|$)",
-        r"--\1",
-    ),
-    (r"\bsolver='(\w+)' was asked for", r"--solver \1 was asked for"),
-    (r"\bm\.disagreements\(\) lists all\. ", "rejoint inspect shows more. "),
-    (
-        r"\bidentifiability\.jacobian decides it locally",
-        "rejoint identify --local decides it locally",
-    ),
-    (r"\(identifiability\.plan says which\)", "(rejoint identify --plan says which)"),
-    (r"; pmf\.reduce\(\)", ""),
-    (r" Models are written by LowRankPMF\.save\.", " Models are written by rejoint fit."),
-    (r"; give a domain to encode an empty table", ""),
-    (r"; align the model with pmf\.align\([^)]*\)", ""),
-]
+#: What the command line offers in place of names in Python.
+_IN_PLACE_OF = {
+    "bins": "--bins",
+    "header": "--names",
+    "identifiability.jacobian": "rejoint identify --local",
+    "identifiability.plan": "rejoint identify --plan",
+    "kinds": "--ordinal",
+    "levels": "--levels",
+    "LowRankPMF.save": "rejoint fit",
+    "m.disagreements()": "rejoint fit-tables --json",
+    "subsets": "--subset",
+}
 
 
 def in_options(text: str) -> str:
-    """The same in the terms of the command line.
+    """Return a message in the terms of the command line.
 
     Examples
     --------
-    >>> in_options("Say bins={'age': 5} for another number of bins.")
-    "Say --bins 'age=5' for another number of bins."
-    >>> in_options("or say delimiter=.")
+    >>> from rejoint.messages import Argument
+    >>> in_options(Message("Say {bins}.", bins=Argument("bins", {"age": 5})))
+    "Say --bins 'age=5'."
+    >>> in_options(Message("or say {delimiter}.", delimiter=Argument("delimiter")))
     'or say --delimiter.'
     """
-    for pattern, words in _SWAPS:
-        text = re.sub(pattern, words, text)
-    return text
+    return text.render(_option) if isinstance(text, Message) else str(text)
 
+
+def _option(term: Term) -> str:
+    if isinstance(term, PythonOnly):
+        return ""
+    if isinstance(term, PythonName):
+        return _IN_PLACE_OF.get(term.text, term.text)
+    option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
+    if isinstance(term.value, str):
+        return f"{option} {term.value}"
+    if isinstance(term.value, dict):
+        ((name, value),) = term.value.items()
+        shown = "0,10,20" if value == [...] else str(value).lower()
+        return f"{option} '{name}={shown}'"
+    return option
+
+
+T = TypeVar("T")
 
 #: Exit codes beside 0 (done), 1 (failed) and 2 (not understood).
 ENDED, FAR, INTERRUPTED = 3, 4, 130
+
+_ENDED_BY_CTRL_C = "rejoint.ended_by_ctrl_c"  # in the meta of click's context
 
 
 class LazyGroup(click.Group):
     """A group whose commands are ``command`` of a module of their name, in sections.
 
+    Parameters
+    ----------
+    *args, **more
+        As ``click.Group`` takes them.
+    sections : mapping
+        For each title the commands and their short help.
+
     Examples
     --------
-    >>> group = LazyGroup("rejoint", sections={"All": ["fit-tables"]})
+    >>> group = LazyGroup("rejoint", sections={"All": {"fit-tables": "Learn a model."}})
     >>> group.get_command(click.Context(group), "fit-tables").name
     'fit-tables'
     """
 
-    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **more: Any) -> None:
+    def __init__(self, *args: Any, sections: Mapping[str, Mapping[str, str]], **more: Any) -> None:
         super().__init__(*args, **more)
         self.sections = sections
+        self.helps = {name: text for part in sections.values() for name, text in part.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All names, in the order in which they are shown."""
-        return [name for names in self.sections.values() for name in names]
+        """Return all names, in the order in which they are shown."""
+        return list(self.helps)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None if there is none."""
-        if cmd_name not in self.list_commands(ctx):
+        """Import the command of a name; None if there is none."""
+        if cmd_name not in self.helps:
             return None
         module = import_module(f"rejoint.cli.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
@@ -85,35 +101,69 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command that is meant; the nearest name where there is none."""
+        """Return the command that is meant; an error names the nearest where there is none."""
         name = args[0]
-        if not ctx.resilient_parsing and not name.startswith("-"):
-            known = self.list_commands(ctx)
-            if name not in known:
-                near = get_close_matches(name, known, 1)
-                hint = f"Did you mean {near[0]!r}?" if near else "See rejoint --help."
-                raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
+        if not ctx.resilient_parsing and not name.startswith("-") and name not in self.helps:
+            near = get_close_matches(name, self.helps, 1)
+            hint = f"Did you mean {near[0]!r}?" if near else "See rejoint --help."
+            raise click.UsageError(f"There is no command {name!r}. {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the commands section by section."""
-        for title, names in self.sections.items():
-            commands = [(name, self.get_command(ctx, name)) for name in names]
-            rows = [(name, c.get_short_help_str(80)) for name, c in commands if c is not None]
+        """Write the commands section by section, without importing them."""
+        for title, helps in self.sections.items():
             with formatter.section(title):
-                formatter.write_dl(rows, col_max=12)
+                formatter.write_dl(list(helps.items()), col_max=12)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the name of a command without importing it."""
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        return [
+            CompletionItem(name, help=text)
+            for name, text in self.helps.items()
+            if name.startswith(incomplete)
+        ]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what goes wrong is said in a line or two."""
         with _remarks_on_stderr(), _errors_in_words():
-            return super().invoke(ctx)
+            value = super().invoke(ctx)
+            if ctx.meta.get(_ENDED_BY_CTRL_C):
+                raise click.exceptions.Exit(ENDED)
+            return value
+
+
+def keep_best(fit: Callable[..., T], *args: Any, **options: Any) -> T:
+    """Run a fit. Ctrl-C ends it with the best so far; the command goes on and exits with 3."""
+    try:
+        return fit(*args, **options)
+    except FitInterrupted as interrupted:
+        click.get_current_context().meta[_ENDED_BY_CTRL_C] = True
+        found: T = interrupted.result
+        return found
+
+
+def is_ended() -> bool:
+    """Whether Ctrl-C has ended a fit of this command."""
+    return _ENDED_BY_CTRL_C in click.get_current_context().meta
+
+
+@contextmanager
+def until_ctrl_c() -> Iterator[None]:
+    """Serve until Ctrl-C, which is no error here."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        click.echo("Ended.", err=True)
 
 
 @contextmanager
 def _remarks_on_stderr() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, Remark):
-            click.echo(f"Remark: {in_options(str(message))}", err=True)
+            text = message.args[0] if isinstance(message, Warning) else message
+            click.echo(f"Remark: {in_options(text)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Remark)
@@ -143,5 +193,4 @@ def _words(error: Exception) -> str:
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
         return f"There is not enough memory. {error}".strip()
-    text = str(error.args[0]) if error.args else type(error).__name__
-    return in_options(text)
+    return in_options(error.args[0] if error.args else type(error).__name__)

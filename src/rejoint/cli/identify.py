@@ -5,10 +5,11 @@ from typing import Any
 
 import click
 
-from rejoint.cli.fit_tables import read_tables
+from rejoint import identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.options import as_json, load_saved, split_names
+from rejoint.cli.options import as_json, load_with_notes, read_tables, split_names, subsets_option
 from rejoint.cli.output import echo_json, show_table
+from rejoint.domain.domain import Domain
 
 EXAMPLES = """\b
 Examples:
@@ -18,13 +19,11 @@ Examples:
   rejoint identify triples --rank 3"""
 
 
-@click.command("identify", epilog=EXAMPLES, short_help="Say which models tables determine.")
+@click.command("identify", epilog=EXAMPLES)
 @click.argument("source", metavar="[MODEL|DIR]", required=False)
 @click.option("--levels", metavar="I,J,...", help="Number of levels of each variable.")
 @click.option("--order", type=click.IntRange(min=1), help="All tables of so many; 3 by default.")
-@click.option(
-    "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
-)
+@subsets_option
 @click.option("--rank", type=click.IntRange(min=1), help="The number of classes in question.")
 @click.option("--local", is_flag=True, help="Test whether the classes are locally unique, too.")
 @click.option(
@@ -49,8 +48,6 @@ def command(
     ...), of a folder of tables, or of a MODEL, whose own classes are examined as well: of the
     tables it was fitted to, or those of --order or --subset.
     """
-    from rejoint import identifiability
-
     if (source is None) == (levels is None):
         raise click.UsageError("Name a MODEL, a DIR of tables, or --levels: one of them.")
     if order and subsets:
@@ -59,50 +56,33 @@ def command(
     asked = {key: value for key, value in asked.items() if value}
     model = None
     if levels is not None:
-        base: Any = _whole(levels)
+        base = Domain.of_shape(_read_sizes(levels))
         asked = asked or {"order": min(3, len(base))}
-        if "subsets" in asked:
-            from rejoint.domain.domain import Domain
-
-            base = Domain.of_shape(base)
     elif source is not None and source != "-" and Path(source).is_dir():
-        base = read_tables((source,))
-        asked = {"subsets": asked.get("subsets", base.subsets)} if "order" not in asked else asked
-        base = base.domain
+        tables = read_tables((source,))
+        base, asked = tables.domain, asked or {"subsets": tables.subsets}
     else:
-        model, base, asked = _of_model(str(source), asked)
-        rank = rank or model.rank
+        model, notes = load_with_notes(str(source))
+        base, rank = model.domain, rank or model.rank
+        if not asked and notes.get("tables"):
+            asked = {"subsets": [tuple(table["names"]) for table in notes["tables"]]}
+        asked = asked or {"order": min(3, len(base))}
+    if rank is None and (local or plan):
+        raise click.UsageError(f"--{'local' if local else 'plan'} needs --rank.")
     said = identifiability.report(base, rank=rank, **asked)
     details: list[Any] = []
     if model is not None and model.rank == rank:
         details.append(identifiability.certify(model, **asked))
-    if local:
-        if rank is None:
-            raise click.UsageError("--local needs --rank.")
+    if local and rank is not None:
         details.append(identifiability.jacobian(base, rank, **asked))
     planned = None
-    if plan:
-        if rank is None:
-            raise click.UsageError("--plan needs --rank.")
+    if plan and rank is not None:
         there = asked.get("subsets", ())
         planned = identifiability.plan(base, rank, order=order or 3, given=there)
     _show(said, details, planned, every, as_json)
 
 
-def _of_model(source: str, asked: dict[str, Any]) -> tuple[Any, Any, dict[str, Any]]:
-    from rejoint.pmf.pmf import LowRankPMF
-
-    saved = load_saved(source)
-    model = LowRankPMF(*saved[:3])
-    if not asked:
-        tables = saved.notes.get("tables")
-        asked = {"order": min(3, len(model.domain))}
-        if tables:
-            asked = {"subsets": [tuple(table["names"]) for table in tables]}
-    return model, model.domain, asked
-
-
-def _whole(text: str) -> list[int]:
+def _read_sizes(text: str) -> list[int]:
     try:
         found = [int(part) for part in text.split(",")]
     except ValueError:

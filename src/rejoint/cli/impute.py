@@ -1,24 +1,25 @@
 """``rejoint impute``: empty cells filled; all others stay as they are written."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
     load,
-    output_option,
     predictive,
+    rows_option,
     seed_option,
 )
 from rejoint.cli.output import write_rows
-
-if TYPE_CHECKING:
-    from rejoint.cli.raw_table import RawTable
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.cli.raw_table import RawTable, read_raw
+from rejoint.domain.labels import is_number
+from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -28,7 +29,7 @@ Examples:
   rejoint impute patients.rejoint patients.csv -o five.csv --draws 5"""
 
 
-@click.command("impute", epilog=EXAMPLES, short_help="Fill empty cells.")
+@click.command("impute", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option(
@@ -47,7 +48,7 @@ Examples:
 @click.option(
     "--probabilities", metavar="FILE", help="How probable each filled value is; 1 elsewhere."
 )
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @seed_option
 @as_json
 @domain_options
@@ -68,27 +69,25 @@ def command(
     are written as they are. A bin is filled by the number that stands for it. Where the model has
     posterior draws (fits by Bayes do), it is their mean that fills.
     """
-    from rejoint.cli.raw_table import read_raw
-
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
     pmf = load(model)
     raw = read_raw(data, reader, pmf.domain)
-    gone = _gone(pmf, raw)
+    missing = _find_missing(pmf, raw)
     if draws is not None:
         name = unused("draw", raw.names)
-        rows = _several(pmf, raw, gone, draws, seed)
+        rows = _fill_often(pmf, raw, missing, draws, seed)
         write_rows(output, [name, *raw.names], rows, as_json=as_json)
     else:
-        _fill_once(pmf, raw, gone, method or "mode", probabilities, seed)
+        _fill_once(pmf, raw, missing, method or "mode", probabilities, seed)
         write_rows(output, raw.names, raw.rows(), as_json=as_json)
-    count, some = int(gone.sum()), int(gone.any(axis=1).sum())
+    count, filled = int(missing.sum()), int(missing.any(axis=1).sum())
     times = f", {draws} times" if draws is not None else ""
-    click.echo(f"{count:,} cells filled in {some:,} of {len(gone):,} rows{times}.", err=True)
+    click.echo(f"{count:,} cells filled in {filled:,} of {len(missing):,} rows{times}.", err=True)
 
 
 def unused(name: str, names: Sequence[str]) -> str:
-    """A name for a new column that none has yet.
+    """Return a name for a new column that none has yet.
 
     Examples
     --------
@@ -100,79 +99,63 @@ def unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _known(pmf: "LowRankPMF", raw: "RawTable") -> list[str]:
-    return [name for name in raw.names if name in pmf.domain]
-
-
-def _gone(pmf: "LowRankPMF", raw: "RawTable") -> Any:
-    """Which cells are empty, by the places of the model's variables."""
-    import numpy as np
-
-    assert raw.records is not None
-    gone = np.zeros(raw.records.codes.shape, dtype=bool)
-    for name in _known(pmf, raw):
-        gone[:, pmf.domain.index(name)] = raw.gone(name)
-    return gone
+def _find_missing(pmf: LowRankPMF, raw: RawTable) -> NDArray[np.bool_]:
+    """Return which cells are empty, by the places of the model's variables."""
+    missing = np.zeros((len(raw.columns[0]) if raw.columns else 0, len(pmf.domain)), dtype=bool)
+    for name in raw.names:
+        if name in pmf.domain:
+            missing[:, pmf.domain.index(name)] = raw.gone(name)
+    return missing
 
 
 def _fill_once(
-    pmf: "LowRankPMF",
-    raw: "RawTable",
-    gone: Any,
+    pmf: LowRankPMF,
+    raw: RawTable,
+    missing: NDArray[np.bool_],
     method: str,
     probabilities: str | None,
     seed: int,
 ) -> None:
-    import numpy as np
-
+    # It comes with the estimators, whose scikit-learn takes a second to import.
     from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
     found = fill(
         predictive(pmf),
         raw.records.codes,
-        gone,
+        missing,
         rng=np.random.default_rng(seed) if method == "draw" else None,
         joint=method == "joint",
         values=_values(pmf) if method == "expect" else None,
         confidence=probabilities is not None,
     )
-    known = _known(pmf, raw)
-    for name in known:
-        _patch(pmf, raw, name, found, gone)
-    if probabilities is not None:
-        sure = found.probability
-        assert sure is not None
-        tables = [sure[:, pmf.domain.index(name)].round(6).tolist() for name in known]
-        write_rows(probabilities, known, zip(*tables, strict=True))
+    _patch(pmf, raw, found, missing)
+    if found.probability is not None and probabilities is not None:
+        known = [name for name in raw.names if name in pmf.domain]
+        rows = found.probability[:, list(pmf.domain.indices(known))].round(6).tolist()
+        write_rows(probabilities, known, rows)
 
 
-def _several(
-    pmf: "LowRankPMF", raw: "RawTable", gone: Any, count: int, seed: int
+def _fill_often(
+    pmf: LowRankPMF, raw: RawTable, missing: NDArray[np.bool_], count: int, seed: int
 ) -> Iterator[list[Any]]:
-    """Rows of one completed table after another, each with its number in front."""
-    import numpy as np
-
+    """Yield the rows of one completed table after another, each with its number in front."""
+    # It comes with the estimators, whose scikit-learn takes a second to import.
     from rejoint.estimators.imputer.fill import fill
 
     assert raw.records is not None
     rng = np.random.default_rng(seed)
-    spread = np.linspace(0, len(pmf.draws) - 1, min(count, len(pmf.draws))).round().astype(int)
-    models = [pmf.draws[int(place)] for place in spread] or [pmf]
+    chosen = np.linspace(0, len(pmf.draws) - 1, min(count, len(pmf.draws))).round().astype(int)
+    models = [pmf.draws[int(place)] for place in chosen] or [pmf]
     for k in range(count):
-        found = fill(models[k % len(models)], raw.records.codes, gone, rng=rng)
-        for name in _known(pmf, raw):
-            _patch(pmf, raw, name, found, gone)
+        found = fill(models[k % len(models)], raw.records.codes, missing, rng=rng)
+        _patch(pmf, raw, found, missing)
         for row in raw.rows():
             yield [k + 1, *row]
 
 
-def _values(pmf: "LowRankPMF") -> dict[int, Any]:
-    """Values of the levels of variables that have an expectation."""
-    import numpy as np
-
-    from rejoint.domain.labels import is_number
-
+def _values(pmf: LowRankPMF) -> dict[int, Any]:
+    """Return the values of the levels of variables that have an expectation."""
     return {
         n: np.asarray(v.numeric)
         for n, v in enumerate(pmf.domain)
@@ -180,26 +163,21 @@ def _values(pmf: "LowRankPMF") -> dict[int, Any]:
     }
 
 
-def _patch(pmf: "LowRankPMF", raw: "RawTable", name: str, found: Any, gone: Any) -> None:
-    """Write what was found into the empty cells of a column."""
-    import numpy as np
-
-    n = pmf.domain.index(name)
-    variable = pmf.domain[n]
-    rows = np.flatnonzero(gone[:, n])
-    if n in found.expected:
-        values = [_number(value) for value in found.expected[n]]
-    else:
-        labels = variable.representatives or variable.levels
-        values = [_number(labels[code]) for code in found.codes[rows, n]]
-    column = raw.columns[raw.names.index(name)]
-    text = bool(raw.empty)
-    for row, value in zip(rows, values, strict=True):
-        column[row] = str(value) if text else value
+def _patch(pmf: LowRankPMF, raw: RawTable, found: Any, missing: NDArray[np.bool_]) -> None:
+    """Write what was found into the empty cells."""
+    for name, column in zip(raw.names, raw.columns, strict=True):
+        if name not in pmf.domain:
+            continue
+        n = pmf.domain.index(name)
+        rows = np.flatnonzero(missing[:, n])
+        labels = pmf.domain[n].representatives or pmf.domain[n].levels
+        values = found.expected.get(n, [labels[code] for code in found.codes[rows, n]])
+        for row, value in zip(rows, map(_number, values), strict=True):
+            column[row] = str(value) if raw.empty else value
 
 
 def _number(value: Any) -> Any:
-    """Whole numbers without a point, others to six digits: a guess has no more."""
+    """Write whole numbers without a point, others to six digits: a guess has no more."""
     if isinstance(value, float):
         return int(value) if value.is_integer() else float(f"{value:.6g}")
     return value

@@ -1,18 +1,34 @@
 """``rejoint inspect``: what is in a model file, and how well it fits."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
 
 from rejoint.cli.group import in_options
-from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, origin
-from rejoint.cli.output import classes, clean, echo_json, show_table
-from rejoint.cli.rank import new_figure, save_figure
-
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    domain_options,
+    load_with_notes,
+    origin,
+    read_tables,
+    split_names,
+)
+from rejoint.cli.output import (
+    clean_label,
+    echo_json,
+    format_classes,
+    new_figure,
+    save_figure,
+    show_table,
+)
+from rejoint.explorer.document import pair_fit, table_fit
+from rejoint.plots import factors
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
+from rejoint.text import plural
 
 EXAMPLES = """\b
 Examples:
@@ -23,7 +39,7 @@ Examples:
 _CLASSES = 12  # shown side by side
 
 
-@click.command("inspect", epilog=EXAMPLES, short_help="Show classes, profiles and fit of a model.")
+@click.command("inspect", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("--data", metavar="DATA", help="Records to hold the model against.")
 @click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
@@ -44,51 +60,41 @@ def command(
 
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
-    from rejoint.cli.options import split_names
-    from rejoint.pmf.pmf import LowRankPMF
-
-    saved = load_saved(model)
-    pmf = LowRankPMF.of_saved(saved)
+    pmf, notes = load_with_notes(model)
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, saved.notes, records, tables)
+    fit = fit_of(pmf, notes, records, tables)
     if plot:
         _draw(pmf, shown, plot)
     if as_json:
-        echo_json(_plain(pmf, shown, saved.notes, fit))
+        echo_json(_plain(pmf, shown, notes, fit))
         return
-    _show_head(pmf, model, saved.notes)
-    _show_profiles(pmf, shown, saved.notes.get("class_names"))
+    _show_head(pmf, model, notes)
+    _show_profiles(pmf, shown, notes.get("class_names"))
     _show_fit(fit)
 
 
 def fit_of(
-    pmf: "LowRankPMF",
+    pmf: LowRankPMF,
     notes: Mapping[str, Any],
-    records: "Records | None",
+    records: Records | None,
     tables: str | None,
 ) -> dict[str, Any] | None:
     """Tables that a model meets worst: of records, of tables, or as its file has them."""
     if records is not None and tables is not None:
         raise click.UsageError("Give --data or --tables, not both.")
     if records is not None:
-        from rejoint.explorer.document import pair_fit
-
         return pair_fit(pmf, records)
     if tables is not None:
-        from rejoint.cli.fit_tables import fit_note, read_tables
-
         marginals = read_tables((tables,))
         own = pmf.project(marginals.domain.names).align(marginals.domain)
-        return fit_note(marginals, marginals.compare(own))
+        return table_fit(marginals, marginals.compare(own))
     fit: dict[str, Any] | None = notes.get("fit")
     return fit
 
 
-def _plain(
-    pmf: "LowRankPMF", shown: list[str], notes: Mapping[str, Any], fit: Any
-) -> dict[str, Any]:
+def _plain(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any], fit: Any) -> dict[str, Any]:
     variables = [pmf.domain[name] for name in shown]
     return {
         "rank": pmf.rank,
@@ -109,12 +115,10 @@ def _plain(
     }
 
 
-def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
-    from rejoint.domain.labels import plural
-
+def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     behind = origin(notes)
     click.echo(
-        f"{model}: {classes(pmf.rank)}, "
+        f"{model}: {format_classes(pmf.rank)}, "
         f"{plural(len(pmf.domain), 'variable')}"
         + (f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else "")
         + (f"; fitted to {behind}" if behind else "")
@@ -125,11 +129,9 @@ def _show_head(pmf: "LowRankPMF", model: str, notes: Mapping[str, Any]) -> None:
     click.echo()
 
 
-def _show_profiles(pmf: "LowRankPMF", shown: list[str], names: list[str] | None) -> None:
-    import numpy as np
-
+def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -> None:
     order = np.argsort(-pmf.weights, kind="stable")[:_CLASSES]
-    titles = [clean(names[f], 12) if names else f"class {f}" for f in order]
+    titles = [clean_label(names[f], 12) if names else f"class {f}" for f in order]
     rows: list[list[Any]] = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
     for name in shown:
         n = pmf.domain.index(name)
@@ -159,9 +161,7 @@ def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
     show_table(("table", "distance", "by chance", "records"), rows, title=title)
 
 
-def _draw(pmf: "LowRankPMF", shown: list[str], path: str) -> None:
-    from rejoint.plots import factors
-
+def _draw(pmf: LowRankPMF, shown: list[str], path: str) -> None:
     levels = sum(len(pmf.domain[name]) for name in shown)
     figure = new_figure(3.5 + 0.5 * pmf.rank, 1.0 + 0.22 * levels)
     factors(pmf, shown, ax=figure.subplots())

@@ -1,34 +1,23 @@
-"""Options that several commands share, and what they make of files."""
+"""Options that several commands share, and the files that they name."""
 
 import csv
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import wraps
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-if TYPE_CHECKING:
-    from rejoint.domain.domain import Domain
-    from rejoint.io.model_file import SavedModel
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
-
-__all__ = [
-    "DataReader",
-    "as_json",
-    "data_options",
-    "domain_options",
-    "load",
-    "load_saved",
-    "origin",
-    "output_option",
-    "seed_option",
-    "source_name",
-    "split_names",
-]
+from rejoint.domain.domain import Domain
+from rejoint.io.model_file import read_open, read_saved
+from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.delimited import numbers_of
+from rejoint.records.discover import MISSING
+from rejoint.records.read import read, read_chunks
+from rejoint.records.records import Records
 
 Callback = Callable[..., Any]
 
@@ -42,6 +31,15 @@ def output_option(what: str, *, required: bool = False) -> Callable[[Callback], 
     """``-o``: where to write; stdout by default or for ``-``."""
     return click.option("-o", "--output", metavar="FILE", required=required, help=what)
 
+
+rows_option = output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+model_option = output_option("The model file; .json makes it text.", required=True)
+rank_option = click.option(
+    "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
+)
+subsets_option = click.option(
+    "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
+)
 
 _FILE = [
     click.option(
@@ -105,23 +103,17 @@ class DataReader:
     levels: Sequence[str] = ()
     bins: Sequence[str] = ()
 
-    def read(self, path: str, domain: "Domain | None" = None) -> "Records":
+    def read(self, path: str, domain: Domain | None = None) -> Records:
         """All records of a file, over a domain or over what its columns and the wishes make."""
-        from rejoint.records.read import read
-
         rest = self.wishes() if domain is None else {"domain": domain}
         return read(path, sample_weight=self.weight, **self.file(), **rest)
 
-    def chunks(self, path: str) -> "Iterator[Records]":
+    def chunks(self, path: str) -> Iterator[Records]:
         """The same in parts."""
-        from rejoint.records.read import read_chunks
-
         return read_chunks(path, sample_weight=self.weight, **self.file(), **self.wishes())
 
     def file(self) -> dict[str, Any]:
         """Options of the file, as ``rejoint.read`` takes them."""
-        from rejoint.records.discover import MISSING
-
         if self.only_missing and not self.missing:
             raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
         delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
@@ -156,8 +148,6 @@ def split_names(texts: Iterable[str]) -> list[str]:
 
 
 def _levels(text: str) -> tuple[str, list[Any]]:
-    from rejoint.records.delimited import numbers_of
-
     name, found, rest = text.partition("=")
     if not found or not rest:
         raise click.UsageError(f"--levels {text}: write NAME=FIRST,SECOND,...")
@@ -180,8 +170,7 @@ def _bins(text: str) -> tuple[str, Any]:
 
 
 def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
-    keys = {"missing", "only_missing", "delimiter", "encoding", "format", "names", "weight"}
-    keys |= {"columns", "without", "ordinal", "levels", "bins"}
+    keys = {field.name for field in fields(DataReader)}
 
     @wraps(callback)
     def gathered(*args: Any, **given: Any) -> Any:
@@ -204,26 +193,29 @@ def domain_options(callback: Callback) -> Callback:
     return _gathered(_FILE, callback)
 
 
-def load(path: str) -> "LowRankPMF":
-    """A model from a file or from stdin."""
-    from rejoint.pmf.pmf import LowRankPMF
+def load_with_notes(path: str) -> tuple[LowRankPMF, Mapping[str, Any]]:
+    """Read a model and its notes, from a file or from stdin."""
+    if path == "-":
+        saved = read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
+    else:
+        saved = read_saved(path)
+    return LowRankPMF.of_saved(saved), saved.notes
 
-    return LowRankPMF.of_saved(load_saved(path))
+
+def load(path: str) -> LowRankPMF:
+    """Read a model from a file or from stdin."""
+    return load_with_notes(path)[0]
 
 
-def predictive(pmf: "LowRankPMF") -> "LowRankPMF":
+def predictive(pmf: LowRankPMF) -> LowRankPMF:
     """What to predict with, as estimators do: the mean of the posterior draws if there are any."""
     return pmf.draws.mean() if len(pmf.draws) else pmf
 
 
-def load_saved(path: str) -> "SavedModel":
-    """A model and its notes, from a file or from stdin."""
-    from rejoint.io.model_file import read_open, read_saved
-
-    if path == "-":
-        data = sys.stdin.buffer.read()
-        return read_open(BytesIO(data), "standard input")
-    return read_saved(path)
+def read_tables(paths: Sequence[str], **how: Any) -> Marginals:
+    """Read the tables of a folder, of some files, or of one that holds several."""
+    options = {key: value for key, value in how.items() if value not in (None, (), False)}
+    return Marginals.read(paths[0] if len(paths) == 1 else list(paths), **options)
 
 
 def source_name(data: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Rows and models written to a file or to stdout; a file is there whole or not at all."""
+"""Write rows, tables, pictures and models to stdout or to a file, which is whole or not there."""
 
 import csv
 import gzip
@@ -11,23 +11,26 @@ from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
 from pathlib import PurePath
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
+from rejoint.cli.group import in_options
+from rejoint.io.atomic import atomic_file, resolve_target
+from rejoint.io.model_file import write_open
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.records import Records
+from rejoint.text import plural
 
 _WIDE = 60  # characters of a cell
 
 
-def clean(value: Any, most: int = _WIDE) -> str:
-    r"""A label as a terminal can show it: no control characters, not too long.
+def clean_label(value: Any, most: int = _WIDE) -> str:
+    r"""Return a label as a terminal can show it: no control characters, not too long.
 
     Examples
     --------
-    >>> clean("a\x1b[31mb"), clean("x" * 9, most=5)
+    >>> clean_label("a\x1b[31mb"), clean_label("x" * 9, most=5)
     ('a\ufffd[31mb', 'xxxx…')
     """
     text = "".join(
@@ -37,12 +40,12 @@ def clean(value: Any, most: int = _WIDE) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def classes(rank: int) -> str:
-    """A number of classes in words.
+def format_classes(rank: int) -> str:
+    """Return a number of classes in words.
 
     Examples
     --------
-    >>> classes(1), classes(1200)
+    >>> format_classes(1), format_classes(1200)
     ('1 class', '1,200 classes')
     """
     return "1 class" if rank == 1 else f"{rank:,} classes"
@@ -57,6 +60,7 @@ def show_table(
     err: bool = False,
 ) -> None:
     """Print a table; the first ``left`` columns are text, the others numbers on the right."""
+    # Most commands print no table.
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -70,17 +74,15 @@ def show_table(
     for place, name in enumerate(head):
         table.add_column(name, justify="left" if place < left else "right", no_wrap=not lively)
     for row in rows:
-        table.add_row(*(Text(clean(cell)) for cell in row))
+        table.add_row(*(Text(clean_label(cell)) for cell in row))
     with console.capture() as shown:
         console.print(table)
     lines = [line.rstrip() for line in shown.get().splitlines()]
     click.echo("\n".join([*([title] if title else []), *lines]), err=err)
 
 
-def show_columns(records: "Records", source: str) -> None:
+def show_columns(records: Records, source: str) -> None:
     """Print what was made of the columns, before anything long begins."""
-    from rejoint.domain.labels import plural
-
     share = float((records.codes < 0).mean()) if records.codes.size else 0.0
     weight = records.sample_weight
     mass = "" if weight is None else f" (weights add up to {weight.sum():,.6g})"
@@ -91,40 +93,36 @@ def show_columns(records: "Records", source: str) -> None:
     )
     gone = (records.codes < 0).mean(axis=0) if len(records) else [0.0] * len(records.domain)
     rows = [
-        (v.name, v.kind, few_levels(v), len(v), f"{empty:.1%}")
+        (v.name, v.kind, list_levels(v), len(v), f"{empty:.1%}")
         for v, empty in zip(records.domain, gone, strict=True)
     ]
     show_table(("column", "kind", "levels", "number", "empty"), rows, left=3, err=True)
 
 
-def few_levels(variable: Any, most: int = 4) -> str:
-    """The first levels of a variable, and that there are more.
+def list_levels(variable: Any, most: int = 4) -> str:
+    """Return the first levels of a variable, and whether there are more.
 
     Examples
     --------
     >>> from rejoint import Variable
-    >>> few_levels(Variable("a", tuple("abcdef")))
+    >>> list_levels(Variable("a", tuple("abcdef")))
     'a, b, c, d, ...'
     """
-    shown = ", ".join(clean(level, 16) for level in variable.levels[:most])
+    shown = ", ".join(clean_label(level, 16) for level in variable.levels[:most])
     return shown + (", ..." if len(variable) > most else "")
 
 
-def size(count: float) -> str:
-    """A number of bytes in words.
+def format_bytes(count: float) -> str:
+    """Return a number of bytes in words.
 
     Examples
     --------
-    >>> size(900), size(3_500_000)
+    >>> format_bytes(900), format_bytes(3_500_000)
     ('900 bytes', '3.5 MB')
     """
     for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= scale:
-            return (
-                f"{count / scale:.2g} {unit}"
-                if count < 100 * scale
-                else f"{count / scale:.0f} {unit}"
-            )
+            return f"{count / scale:{'.2g' if count < 100 * scale else '.0f'}} {unit}"
     return f"{count:.0f} bytes"
 
 
@@ -132,35 +130,30 @@ _BLOCK = 10_000  # rows written at once
 
 
 @contextmanager
-def opened(output: str | None) -> Iterator[IO[bytes]]:
-    """Where to write: stdout (None or ``-``), or a file, which appears when all of it is there."""
-    from rejoint.io.atomic import whole_file
-
+def open_output(output: str | None) -> Iterator[IO[bytes]]:
+    """Open stdout (None or ``-``), or a file, which appears when all of it is there."""
     if output is None or output == "-":
         stream = sys.stdout.buffer
         yield stream
         stream.flush()
         return
-    with whole_file(output) as file:
+    with atomic_file(output) as file:
         yield file
 
 
-def check_place(output: str) -> None:
-    """An error now, and not after a long fit, where a file cannot be written."""
-    from rejoint.io.atomic import place_of
-
+def check_output(output: str, as_json: bool) -> None:
+    """Raise now, and not after a long fit, where a file cannot be written."""
     if output != "-":
-        place_of(output)
+        resolve_target(output)
+    elif as_json:
+        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
 
 
-def write_saved(output: str, pmf: "LowRankPMF", notes: Mapping[str, Any]) -> int:
-    """Write a model with its notes and draws; the number of bytes."""
-    from rejoint.io.model_file import write_open
-
+def write_saved(output: str, pmf: LowRankPMF, notes: Mapping[str, Any]) -> int:
+    """Write a model with its notes and draws; return the number of bytes."""
     made = io.BytesIO()
-    text = output.lower().endswith(".json")
-    write_open(made, pmf.weights, pmf.factors, pmf.domain, notes, pmf.draws.block, plain=text)
-    with opened(output) as file:
+    write_open(made, pmf.to_saved(to_plain(notes)), plain=output.lower().endswith(".json"))
+    with open_output(output) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())
 
@@ -175,39 +168,39 @@ def write_rows(
     """Write rows as the name of the file says: CSV, TSV, JSON lines, Parquet, Arrow; gzipped."""
     suffixes = [suffix.lower() for suffix in PurePath(output or "").suffixes]
     packed = suffixes[-1:] == [".gz"]
-    kind = (suffixes[:-1] if packed else suffixes)[-1:] or [""]
-    with opened(output) as file:
-        if kind[0] in (".parquet", ".pq", ".arrow", ".feather"):
-            _write_arrow(file, names, rows, parquet=kind[0] in (".parquet", ".pq"))
+    kind = (["", *suffixes[:-1]] if packed else ["", *suffixes])[-1]
+    with open_output(output) as file:
+        if kind in (".parquet", ".pq", ".arrow", ".feather"):
+            _write_arrow(file, names, rows, parquet=kind in (".parquet", ".pq"))
             return
+        if as_json or kind in (".json", ".jsonl", ".ndjson"):
+            lines = _json_lines(names, rows)
+        else:
+            lines = _csv_lines(names, rows, "\t" if kind == ".tsv" else ",")
         # No time in the header: the same rows are the same bytes.
-        target = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if packed else file
-        lines = as_json or kind[0] in (".json", ".jsonl", ".ndjson")
-        make = _json_lines if lines else _csv_lines("\t" if kind[0] == ".tsv" else ",")
-        for text in make(names, rows):
-            target.write(text.encode())  # type: ignore[attr-defined, unused-ignore]
+        target: Any = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if packed else file
+        for text in lines:
+            target.write(text.encode())
         if packed:
             target.close()
 
 
 def _json_lines(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
     for row in rows:
-        cells = {name: plain(cell) for name, cell in zip(names, row, strict=True)}
+        cells = {name: to_plain(cell) for name, cell in zip(names, row, strict=True)}
         yield json.dumps(cells, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _csv_lines(delimiter: str) -> Any:
-    def make(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
-        left = iter(rows)
-        block: list[Sequence[Any]] = [names]
-        while block:
-            text = io.StringIO()
-            writer = csv.writer(text, delimiter=delimiter, lineterminator="\n")
-            writer.writerows(block)
-            yield text.getvalue()
-            block = list(islice(left, _BLOCK))
-
-    return make
+def _csv_lines(
+    names: Sequence[str], rows: Iterable[Sequence[Any]], delimiter: str
+) -> Iterator[str]:
+    left = iter(rows)
+    block: list[Sequence[Any]] = [names]
+    while block:
+        text = io.StringIO()
+        csv.writer(text, delimiter=delimiter, lineterminator="\n").writerows(block)
+        yield text.getvalue()
+        block = list(islice(left, _BLOCK))
 
 
 def _write_arrow(
@@ -221,7 +214,7 @@ def _write_arrow(
             "Parquet and Arrow files are written by pyarrow: pip install 'rejoint[arrow]', or name "
             "the file .csv."
         ) from None
-    columns = list(zip(*([plain(cell) for cell in row] for row in rows), strict=True))
+    columns = list(zip(*([to_plain(cell) for cell in row] for row in rows), strict=True))
     columns = columns or [()] * len(names)
     table = pa.table([pa.array(_alike(column)) for column in columns], names=list(names))
     if parquet:
@@ -232,46 +225,48 @@ def _write_arrow(
 
 
 def _alike(column: Sequence[Any]) -> list[Any]:
-    """Cells of one type: text, where numbers and text meet."""
+    """Return cells of one type: text, where numbers and text meet."""
     kinds = {type(cell) for cell in column if cell is not None}
     if len(kinds) < 2 or kinds <= {int, float}:
         return list(column)
     return [None if cell is None else str(cell) for cell in column]
 
 
-def plain(value: Any) -> Any:
-    """A value as JSON can hold it: bins as text, what is no finite number as None.
+def to_plain(value: Any) -> Any:
+    """Return a value as JSON can hold it: bins as text, numbers that are not finite as None.
 
     Examples
     --------
     >>> from rejoint import Bin
-    >>> plain({"age": Bin(0, 18), ("a", "b"): float("nan")})
+    >>> to_plain({"age": Bin(0, 18), ("a", "b"): float("nan")})
     {'age': '[0, 18)', 'a, b': None}
     """
     if isinstance(value, Mapping):
         texts = (", ".join(map(str, k)) if isinstance(k, tuple) else str(k) for k in value)
-        return dict(zip(texts, map(plain, value.values()), strict=True))
-    if value is None or isinstance(value, str | bool | int):
+        return dict(zip(texts, map(to_plain, value.values()), strict=True))
+    if isinstance(value, str):
+        return in_options(value)
+    if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, float):
         return float(value) if isfinite(value) else None
     if hasattr(value, "tolist"):
-        return plain(value.tolist())
+        return to_plain(value.tolist())
     if type(value).__name__ == "Bin":
         return str(value)
     if isinstance(value, Sequence):
-        return [plain(part) for part in value]
+        return [to_plain(part) for part in value]
     return str(value)
 
 
 def echo_json(value: Any) -> None:
     """Write one JSON document to stdout."""
-    with opened(None) as file:
-        file.write((json.dumps(plain(value), ensure_ascii=False, indent=1) + "\n").encode())
+    with open_output(None) as file:
+        file.write((json.dumps(to_plain(value), ensure_ascii=False, indent=1) + "\n").encode())
 
 
-def record_rows(records: "Records", numbers: bool = False) -> Iterator[list[Any]]:
-    """Rows of labels, None where empty; bins as text, or as the numbers that stand for them."""
+def record_rows(records: Records, numbers: bool = False) -> Iterator[list[Any]]:
+    """Yield rows of labels, None where empty; bins as text or as their representative numbers."""
     columns = []
     for variable in records.domain:
         binned = variable.kind == "binned"
@@ -279,3 +274,24 @@ def record_rows(records: "Records", numbers: bool = False) -> Iterator[list[Any]
         columns.append([*(str(x) if binned and not numbers else x for x in levels or ()), None])
     for row in records.codes.tolist():
         yield [levels[code] for levels, code in zip(columns, row, strict=True)]
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return a figure without a window."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        raise ImportError(
+            "Pictures are drawn by matplotlib, which is not installed: "
+            "pip install 'rejoint[plots]'."
+        ) from None
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def save_figure(figure: Any, path: str) -> None:
+    """Write a figure, all of it or nothing."""
+    kind = PurePath(path).suffix.lower().removeprefix(".") or "png"
+    if kind not in figure.canvas.get_supported_filetypes():
+        raise ValueError(f"'{path}': pictures are .svg, .png or .pdf, not .{kind}.")
+    with open_output(path) as file:
+        figure.savefig(file, format=kind, dpi=150)

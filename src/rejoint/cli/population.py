@@ -1,15 +1,11 @@
 """``rejoint population``: synthetic records whose tables are the given ones."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from rejoint.cli.fit_tables import read_tables
-from rejoint.cli.options import as_json, load, output_option, seed_option
+from rejoint.cli.options import as_json, load, read_tables, rows_option, seed_option
 from rejoint.cli.output import record_rows, write_rows
-
-if TYPE_CHECKING:
-    from rejoint.domain.domain import Domain
+from rejoint.domain.domain import Domain
+from rejoint.population.synthesize import synthesize
 
 EXAMPLES = """\b
 Examples:
@@ -17,12 +13,12 @@ Examples:
   rejoint population model.rejoint -n 100 --seed 3"""
 
 
-@click.command("population", epilog=EXAMPLES, short_help="Make synthetic records that meet tables.")
+@click.command("population", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("-n", "count", type=click.IntRange(min=1), required=True, help="Records.")
 @click.option("--tables", metavar="DIR|FILE", help="Tables to meet in whole numbers.")
 @click.option("--numbers", is_flag=True, help="Numbers that stand for bins, in place of these.")
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @seed_option
 @as_json
 def command(
@@ -39,25 +35,16 @@ def command(
     The tables are scaled to -n records and rounded so that they still add up; how many records
     would have to change cell to meet them all is said on stderr.
     """
-    from rejoint.population.synthesize import synthesize
-
     pmf = load(model)
     known = read_tables((tables,)) if tables else None
     if known is not None:
-        absent = [name for name in known.domain.names if name not in pmf.domain]
+        names = known.domain.names
+        absent = [name for name in names if name not in pmf.domain]
         if absent:
             raise ValueError(f"The tables speak of {', '.join(absent)}: the model has no such.")
-        held = [name for name in known.domain.names if name in pmf.domain]
-        pmf = pmf.project([*held, *(name for name in pmf.domain.names if name not in held)])
-        pmf = pmf.align(_joined(known.domain, pmf.domain))
+        rest = [variable for variable in pmf.domain if variable.name not in names]
+        joined = Domain((*known.domain, *rest))
+        pmf = pmf.project(joined.names).align(joined)
     found = synthesize(pmf, count, known, random_state=seed)
     write_rows(output, pmf.domain.names, record_rows(found.records, numbers), as_json=as_json)
     click.echo(found.stop, err=True)
-
-
-def _joined(first: "Domain", second: "Domain") -> "Domain":
-    """The domain of the tables, and the model's other variables after it."""
-    from rejoint.domain.domain import Domain
-
-    names = set(first.names)
-    return Domain((*first, *(v for v in second if v.name not in names)))

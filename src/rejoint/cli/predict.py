@@ -1,26 +1,25 @@
 """``rejoint predict``: a column from the others, row by row."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_saved,
-    output_option,
+    load_with_notes,
     predictive,
+    rows_option,
     split_names,
 )
-from rejoint.cli.output import plain, write_rows
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from rejoint.pmf.pmf import LowRankPMF
-    from rejoint.records.records import Records
+from rejoint.cli.output import to_plain, write_rows
+from rejoint.cli.raw_table import read_raw
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.log_prob import posteriors
+from rejoint.records.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -29,13 +28,13 @@ Examples:
   rejoint predict patients.rejoint patients.csv --target lung --keep --json"""
 
 
-@click.command("predict", epilog=EXAMPLES, short_help="Predict a column from the others.")
+@click.command("predict", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option("--target", metavar="NAME,...", help="What to predict; that of fit --target if any.")
 @click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
 @click.option("--keep", is_flag=True, help="The columns of DATA first.")
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @as_json
 @domain_options
 def command(
@@ -54,12 +53,9 @@ def command(
     right is said on stderr. Empty cells are allowed everywhere. Where the model has posterior
     draws (fits by Bayes do), probabilities are their mean.
     """
-    from rejoint.cli.raw_table import read_raw
-    from rejoint.pmf.pmf import LowRankPMF
-
-    saved = load_saved(model)
-    pmf = predictive(LowRankPMF.of_saved(saved))
-    targets = split_names([target]) if target else saved.notes.get("target") or []
+    pmf, notes = load_with_notes(model)
+    pmf = predictive(pmf)
+    targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
     places = list(pmf.domain.indices(targets))
@@ -75,12 +71,8 @@ def command(
     write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
 
 
-def probabilities(pmf: "LowRankPMF", records: "Records", n: int) -> "NDArray[np.float64]":
+def probabilities(pmf: LowRankPMF, records: Records, n: int) -> NDArray[np.float64]:
     """Probability of each level of a variable given the other cells, (rows, levels)."""
-    import numpy as np
-
-    from rejoint.queries.log_prob import posteriors
-
     hidden = np.array(records.codes)
     hidden[:, n] = -1
     parts = [p @ pmf.factors[n].T for _, _, p in posteriors(pmf.weights, pmf.factors, hidden)]
@@ -90,10 +82,10 @@ def probabilities(pmf: "LowRankPMF", records: "Records", n: int) -> "NDArray[np.
 
 
 def _answers(
-    pmf: "LowRankPMF", n: int, table: "NDArray[np.float64]", every: bool
+    pmf: LowRankPMF, n: int, table: NDArray[np.float64], every: bool
 ) -> tuple[list[str], list[Any]]:
     variable = pmf.domain[n]
-    levels = [plain(level) for level in variable.levels]
+    levels = [to_plain(level) for level in variable.levels]
     best = table.argmax(axis=1) if len(table) else []
     names = [f"{variable.name}_predicted", f"{variable.name}_probability"]
     columns = [[levels[i] for i in best], _rounded(table.max(axis=1, initial=0.0))]
@@ -107,9 +99,7 @@ def _rounded(column: Any) -> list[float]:
     return [round(float(value), 6) for value in column]
 
 
-def _judge(pmf: "LowRankPMF", records: "Records", n: int, table: "NDArray[np.float64]") -> None:
-    import numpy as np
-
+def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]) -> None:
     truth = records.codes[:, n]
     there = np.flatnonzero(truth >= 0)
     if not len(there):

@@ -4,10 +4,19 @@ from typing import Any
 
 import click
 
-from rejoint.cli.fit_tables import read_tables
 from rejoint.cli.group import FAR
-from rejoint.cli.options import DataReader, as_json, domain_options, output_option, split_names
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    domain_options,
+    read_tables,
+    rows_option,
+    split_names,
+)
 from rejoint.cli.output import write_rows
+from rejoint.cli.raw_table import read_raw
+from rejoint.population.rake import rake
+from rejoint.records.records import Records
 
 EXAMPLES = """\b
 Examples:
@@ -15,7 +24,7 @@ Examples:
   rejoint rake patients.csv pairs --bounds 0.2,5 --name w -o weighted.csv"""
 
 
-@click.command("rake", epilog=EXAMPLES, short_help="Weight a survey so that it meets tables.")
+@click.command("rake", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
 @click.argument("tables", metavar="DIR|FILES...", nargs=-1, required=True)
 @click.option(
@@ -24,7 +33,7 @@ Examples:
 @click.option("--total", type=float, help="What the weights add up to; that of the tables.")
 @click.option("--name", default="weight", show_default=True, help="Of the column of weights.")
 @click.option("--within", type=click.FloatRange(min=0.0), help="Exit code 4 if met less well.")
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @as_json
 @domain_options
 def command(
@@ -43,10 +52,6 @@ def command(
     The rows are written as they are, with one more column. A row that lacks a variable of a table
     is not moved by it. --weight names the weights to start from.
     """
-    from rejoint.cli.raw_table import read_raw
-    from rejoint.population.rake import rake
-    from rejoint.records.records import Records
-
     limits = None
     if bounds is not None:
         try:

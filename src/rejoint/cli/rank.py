@@ -1,15 +1,14 @@
 """``rejoint rank``: how many classes the records speak for."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rejoint.cli.group import ENDED
+from rejoint.cli.group import keep_best
 from rejoint.cli.options import DataReader, as_json, data_options, seed_option
-from rejoint.cli.output import echo_json, opened, show_columns, show_table
-
-if TYPE_CHECKING:
-    from rejoint.rank.selection import Selection
+from rejoint.cli.output import echo_json, new_figure, save_figure, show_columns, show_table
+from rejoint.plots import rank_curve
+from rejoint.rank.select import select
 
 EXAMPLES = """\b
 Examples:
@@ -18,7 +17,7 @@ Examples:
   rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg"""
 
 
-@click.command("rank", epilog=EXAMPLES, short_help="Compare numbers of classes.")
+@click.command("rank", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
 @click.option("--ranks", metavar="1,2,4,...", help="The ranks to compare; found without it.")
 @click.option(
@@ -45,17 +44,17 @@ def command(
 
     Ctrl-C ends the search and prints what there is (exit code 3).
     """
-    from rejoint.rank.select import select
-
     try:
         chosen = None if ranks is None else [int(part) for part in ranks.split(",")]
     except ValueError:
         raise click.UsageError(f"--ranks {ranks}: write whole numbers, such as 1,2,4.") from None
     records = reader.read(data)
     show_columns(records, data)
-    found = select(records, chosen, criterion=criterion, random_state=seed)
+    found = keep_best(select, records, chosen, criterion=criterion, random_state=seed)
     if plot:
-        draw_curve(found, plot)
+        figure = new_figure(7.0, 4.0)
+        rank_curve(found, ax=figure.subplots())
+        save_figure(figure, plot)
     if as_json:
         fields = ("rank", "ranks", "scores", "errors", "tied", "criterion", "words")
         echo_json({name: getattr(found, name) for name in fields})
@@ -67,37 +66,3 @@ def command(
         ]
         show_table(("rank", "score per record", "error of the difference", ""), rows, left=0)
         click.echo(found.words)
-    if found.interrupted:
-        raise click.exceptions.Exit(ENDED)
-
-
-def draw_curve(found: "Selection", path: str) -> None:
-    """Write the curve as a picture."""
-    from rejoint.plots import rank_curve
-
-    figure = new_figure(7.0, 4.0)
-    rank_curve(found, ax=figure.subplots())
-    save_figure(figure, path)
-
-
-def new_figure(width: float, height: float) -> Any:
-    """A figure without a window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise ImportError(
-            "Pictures are drawn by matplotlib, which is not installed: "
-            "pip install 'rejoint[plots]'."
-        ) from None
-    return Figure(figsize=(width, height), layout="constrained")
-
-
-def save_figure(figure: Any, path: str) -> None:
-    """Write a figure, all of it or nothing."""
-    from pathlib import PurePath
-
-    kind = PurePath(path).suffix.lower().removeprefix(".") or "png"
-    if kind not in figure.canvas.get_supported_filetypes():
-        raise ValueError(f"'{path}': pictures are .svg, .png or .pdf, not .{kind}.")
-    with opened(path) as file:
-        figure.savefig(file, format=kind, dpi=150)

@@ -10,7 +10,6 @@ from rejoint.cli.options import DataReader
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
 from rejoint.records.delimited import (
-    Source,
     check_names,
     find_dialect,
     numbers_of,
@@ -18,6 +17,7 @@ from rejoint.records.delimited import (
     read_rows,
     typed_columns,
 )
+from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records

@@ -1,22 +1,23 @@
 """``rejoint recommend``: items that somebody with some ratings will like."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_saved,
+    load_with_notes,
     predictive,
     split_names,
 )
 from rejoint.cli.output import echo_json, show_table
-
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.cli.raw_table import read_raw
+from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
@@ -27,7 +28,7 @@ Examples:
   rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2"""
 
 
-@click.command("recommend", epilog=EXAMPLES, short_help="Recommend items by a model of ratings.")
+@click.command("recommend", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("--rated", multiple=True, metavar="ITEM=RATING", help="What somebody has rated.")
 @click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")
@@ -59,26 +60,29 @@ def command(
     `rejoint fit --ratings` makes one from rows of user, item, rating. Somebody new needs no new
     fit: give what they have rated.
     """
-    from rejoint.pmf.pmf import LowRankPMF
-
     if (data is None) != (user is None):
         raise click.UsageError("--data and --user go together.")
-    saved = load_saved(model)
-    pmf = predictive(LowRankPMF.of_saved(saved))
+    pmf, notes = load_with_notes(model)
+    pmf = predictive(pmf)
     _refuse_labels(pmf)
     ratings = dict(map(_rated, rated))
     if data is not None and user is not None:
-        ratings |= _of_user(data, user, saved.notes, reader)
+        ratings |= _of_user(data, user, notes, reader)
     if explain is not None:
         _explain(pmf, ratings, explain, as_json)
         return
-    items = split_names([among]) if among else None
-    if items is not None:
-        pmf.domain.indices(items)
+    known = pmf.condition(ratings) if ratings else pmf
+    wanted = split_names([among]) if among else pmf.domain.names
+    pmf.domain.indices(wanted)  # an unknown name is an error here
+    items = [name for name in known.domain.names if name in wanted]
+    likes = {item: _like(known, item, threshold) for item in items}
     if bundle:
-        _bundle(pmf, ratings, count, threshold, items, as_json)
+        _bundle(known, likes, count, as_json)
         return
-    found = _scored(pmf, ratings, threshold, items)
+    found: list[dict[str, Any]] = [
+        {"item": item, "expected": known.expect(item), "like": float(like @ known.weights)}
+        for item, like in likes.items()
+    ]
     best = sorted(found, key=lambda row: -row[by])[:count]
     if as_json:
         echo_json(best)
@@ -87,7 +91,7 @@ def command(
     show_table(("item", "expected", "liked"), rows)
 
 
-def _refuse_labels(pmf: "LowRankPMF") -> None:
+def _refuse_labels(pmf: LowRankPMF) -> None:
     for variable in pmf.domain:
         try:
             _ = variable.numeric
@@ -112,9 +116,7 @@ def _rated(text: str) -> tuple[str, float]:
 def _of_user(
     data: str, user: str, notes: Mapping[str, Any], reader: DataReader
 ) -> dict[str, float]:
-    """What a user has rated, from rows of user, item, rating."""
-    from rejoint.cli.raw_table import read_raw
-
+    """Return what a user has rated, from rows of user, item, rating."""
     raw = read_raw(data, reader)
     names = notes.get("ratings")
     if not isinstance(names, list):
@@ -127,58 +129,30 @@ def _of_user(
     return found
 
 
-def _scored(
-    pmf: "LowRankPMF", ratings: dict[str, float], threshold: float | None, among: list[str] | None
-) -> list[dict[str, Any]]:
-    """Expected rating of each item that is not rated, and the probability that it is liked."""
-    known = pmf.condition(ratings) if ratings else pmf
-    chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]
-    found = []
-    for n in chosen:
-        values, shares = known.domain[n].numeric, known.factors[n] @ known.weights
-        found.append(
-            {
-                "item": known.domain.names[n],
-                "expected": float(values @ shares),
-                "like": float(shares[values >= liked(values, threshold)].sum()),
-            }
-        )
-    return found
+def _like(pmf: LowRankPMF, item: str, threshold: float | None) -> NDArray[np.float64]:
+    """Return the probability that each class likes an item: a rating of the threshold or more.
 
-
-def liked(values: Any, threshold: float | None) -> float:
-    """The lowest rating that means liked: as given, or the lowest in the top 30 % of the scale."""
+    Without a threshold, the top 30 % of the scale means liked.
+    """
+    values, factor = pmf.domain[item].numeric, pmf.factors[pmf.domain.index(item)]
     low, high = float(values.min()), float(values.max())
     if threshold is not None and threshold > high:
         raise ValueError(f"--threshold {threshold:g} is above the highest rating, {high:g}.")
-    return low + 0.7 * (high - low) - 1e-9 if threshold is None else threshold
+    least = low + 0.7 * (high - low) - 1e-9 if threshold is None else threshold
+    likes: NDArray[np.float64] = factor[values >= least].sum(axis=0)
+    return likes
 
 
 def _bundle(
-    pmf: "LowRankPMF",
-    ratings: dict[str, float],
-    count: int,
-    threshold: float | None,
-    among: list[str] | None,
-    as_json: bool,
+    pmf: LowRankPMF, likes: Mapping[str, NDArray[np.float64]], count: int, as_json: bool
 ) -> None:
-    import numpy as np
-
+    # It comes with the estimators, whose scikit-learn takes a second to import.
     from rejoint.estimators.recommender.best_set import best_set
 
-    known = pmf.condition(ratings) if ratings else pmf
-    chosen = [n for n, name in enumerate(known.domain.names) if among is None or name in among]
-    if count > len(chosen):
-        raise ValueError(f"A bundle of {count} items was asked for, but {len(chosen)} are left.")
-    likes = np.array(
-        [
-            known.factors[n][values >= liked(values, threshold)].sum(axis=0)
-            for n in chosen
-            for values in [known.domain[n].numeric]
-        ]
-    )
-    found = best_set(known.weights, likes, count)
-    items = [known.domain.names[chosen[i]] for i in found.items]
+    if count > len(likes):
+        raise ValueError(f"A bundle of {count} items was asked for, but {len(likes)} are left.")
+    found = best_set(pmf.weights, np.array(list(likes.values())), count)
+    items = [list(likes)[n] for n in found.items]
     if as_json:
         echo_json({"items": items, "probability": found.probability, "exact": found.exact})
         return
@@ -188,28 +162,19 @@ def _bundle(
         click.echo(f"  {item}")
 
 
-def _explain(pmf: "LowRankPMF", ratings: dict[str, float], item: str, as_json: bool) -> None:
+def _explain(pmf: LowRankPMF, ratings: dict[str, float], item: str, as_json: bool) -> None:
     pmf.domain.index(item)
     given = {name: rating for name, rating in ratings.items() if name != item}
-    expected = pmf.expect(item, given)
-    moves = [
-        {
-            "item": name,
-            "rating": rating,
-            "effect": float(expected - pmf.expect(item, _without(given, name))),
-        }
-        for name, rating in given.items()
-    ]
-    moves.sort(key=lambda move: -abs(float(str(move["effect"]))))
-    baseline = float(pmf.expect(item))
+    expected, baseline = float(pmf.expect(item, given)), float(pmf.expect(item))
+    moves: list[dict[str, Any]] = []
+    for name, rating in given.items():
+        rest = {other: given[other] for other in given if other != name}
+        effect = expected - float(pmf.expect(item, rest))
+        moves.append({"item": name, "rating": rating, "effect": effect})
+    moves.sort(key=lambda move: -abs(move["effect"]))
     if as_json:
         echo_json({"item": item, "expected": expected, "baseline": baseline, "moves": moves})
         return
     click.echo(f"{item}: {expected:.2f} expected ({baseline:.2f} knowing nothing)")
-    rows = [(f"{m['effect']:+.2f}", f"{m['item']} rated {m['rating']:g}") for m in moves]
-    for effect, words in rows:
-        click.echo(f"  {effect}  {words}")
-
-
-def _without(given: dict[str, float], name: str) -> dict[str, float]:
-    return {other: rating for other, rating in given.items() if other != name}
+    for move in moves:
+        click.echo(f"  {move['effect']:+.2f}  {move['item']} rated {move['rating']:g}")

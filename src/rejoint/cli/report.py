@@ -5,9 +5,10 @@ from pathlib import PurePath
 import click
 
 from rejoint import __version__
+from rejoint.cli.html_report import page, sections
 from rejoint.cli.inspect import fit_of
-from rejoint.cli.options import DataReader, as_json, domain_options, load_saved, origin
-from rejoint.cli.output import echo_json, opened
+from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
+from rejoint.cli.output import check_output, echo_json, open_output
 
 EXAMPLES = """\b
 Examples:
@@ -15,7 +16,7 @@ Examples:
   rejoint report patients.rejoint --data patients.csv --title "Patients" -o report.html"""
 
 
-@click.command("report", epilog=EXAMPLES, short_help="Write all about a model on one page.")
+@click.command("report", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option("--data", metavar="DATA", help="Records to show beside the model.")
 @click.option("--tables", metavar="DIR", help="Tables to hold the model against.")
@@ -36,23 +37,18 @@ def command(
 
     One HTML file without scripts that fetches nothing. It has no records in it, only shares.
     """
-    from rejoint.cli.html_report import page, sections
-    from rejoint.pmf.pmf import LowRankPMF
-
-    if as_json and output == "-":
-        raise click.UsageError("-o - and --json would both write to stdout: name a file.")
-    saved = load_saved(model)
-    pmf = LowRankPMF.of_saved(saved)
+    check_output(output, as_json)
+    pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, saved.notes, records, tables)
-    found = sections(pmf, saved.notes, records, fit, PurePath(model).name)
-    behind = origin(saved.notes)
+    fit = fit_of(pmf, notes, records, tables)
+    found = sections(pmf, notes, records, fit, PurePath(model).name)
+    behind = origin(notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (
         f", from {behind}." if behind else "."
     )
     name = title or ("Model" if model == "-" else PurePath(model).stem)
     text = page(name, lead, found, f"Made by rejoint {__version__}.")
-    with opened(output) as file:
+    with open_output(output) as file:
         file.write(text.encode())
     if as_json:
         echo_json({"report": output, "sections": [section.title for section in found]})

@@ -1,14 +1,13 @@
 """``rejoint sample``: records that a model makes up."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rejoint.cli.options import as_json, load, output_option, seed_option
+from rejoint.cli.options import as_json, load, rows_option, seed_option
 from rejoint.cli.output import record_rows, write_rows
-
-if TYPE_CHECKING:
-    from rejoint.domain.domain import Domain
+from rejoint.domain.domain import Domain
+from rejoint.language.bind import bind
 
 EXAMPLES = """\b
 Examples:
@@ -16,14 +15,14 @@ Examples:
   rejoint sample patients.rejoint -n 1000 --given "smoke = yes, dysp in {yes, no}" -o smokers.csv"""
 
 
-@click.command("sample", epilog=EXAMPLES, short_help="Draw records from a model.")
+@click.command("sample", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.option(
     "-n", "count", type=click.IntRange(min=0), default=10, show_default=True, help="Records."
 )
 @click.option("--given", metavar="CONDITIONS", help='What they have in common: "a = x, b >= 3".')
 @click.option("--numbers", is_flag=True, help="Numbers that stand for bins, in place of these.")
-@output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+@rows_option
 @seed_option
 @as_json
 def command(
@@ -41,12 +40,10 @@ def command(
     write_rows(output, records.names, record_rows(records, numbers), as_json=as_json)
 
 
-def evidence(text: str | None, domain: "Domain") -> dict[str, Any]:
+def evidence(text: str | None, domain: Domain) -> dict[str, Any]:
     """Conditions of the query language as likelihoods by name."""
     if not text:
         return {}
-    from rejoint.language.bind import bind
-
     bound = bind(f"sample 1 | {text}", domain)
     if bound.by:
         name = domain.names[bound.by[0]]

@@ -3,6 +3,7 @@
 from typing import Any
 
 import click
+import numpy as np
 
 from rejoint.cli.options import DataReader, as_json, domain_options, load, output_option
 from rejoint.cli.output import echo_json, write_rows
@@ -14,7 +15,7 @@ Examples:
   rejoint score patients.rejoint patients.csv --classes --json"""
 
 
-@click.command("score", epilog=EXAMPLES, short_help="Say how probable records are.")
+@click.command("score", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
 @click.option("--rows", is_flag=True, help="The log-probability of each row.")
@@ -35,8 +36,6 @@ def command(
 
     The higher the better: compare models on records that neither was fitted to.
     """
-    import numpy as np
-
     pmf = load(model)
     if output and not (rows or classes):
         raise click.UsageError("-o goes with --rows or --classes; the score itself is printed.")

@@ -1,15 +1,21 @@
 """``rejoint tables``: records counted into tables, written to a folder."""
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from rejoint.cli.options import DataReader, as_json, data_options, seed_option, split_names
-from rejoint.cli.output import echo_json, size
-
-if TYPE_CHECKING:
-    from rejoint.marginals.marginals import Marginals
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    data_options,
+    seed_option,
+    split_names,
+    subsets_option,
+)
+from rejoint.cli.output import echo_json, format_bytes
+from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
 
 EXAMPLES = """\b
 Examples:
@@ -19,15 +25,13 @@ Examples:
   rejoint tables patients.csv -o triples --dry-run"""
 
 
-@click.command("tables", epilog=EXAMPLES, short_help="Count records into cross-tables.")
+@click.command("tables", epilog=EXAMPLES)
 @click.argument("data", metavar="DATA")
 @click.option(
     "-o", "--output", metavar="DIR", required=True, help="The folder; made, or replaced as a whole."
 )
 @click.option("--order", type=click.IntRange(min=1), help="Variables of each table; 3 by default.")
-@click.option(
-    "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
-)
+@subsets_option
 @click.option("--sample", type=click.IntRange(min=1), help="Only so many tables, at random.")
 @seed_option
 @click.option("--dry-run", is_flag=True, help="Only tell how many tables and how large.")
@@ -49,9 +53,6 @@ def command(
     Each table is counted from the records that have all of its cells. DATA is read in parts, in
     memory that does not grow with it. `rejoint fit-tables DIR` learns a model from the tables.
     """
-    from rejoint.marginals.marginals import Marginals
-    from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
-
     if subsets and (order or sample):
         raise click.UsageError("Give --subset, or --order (with or without --sample), not both.")
     asked: dict[str, Any] = {"order": order, "sample": sample, "random_state": seed}
@@ -65,20 +66,13 @@ def command(
         if as_json:
             echo_json({"tables": len(chosen), "bytes": taken})
         else:
-            click.echo(f"{len(chosen):,} tables would take {size(taken)}. Nothing was counted.")
+            room = format_bytes(taken)
+            click.echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
         return
     counted = Marginals.count(chain([first], chunks), **asked)
     counted.write(output)
     if as_json:
-        echo_json(_summary(counted, output))
+        totals = zip(counted.subsets, counted.totals.tolist(), strict=True)
+        tables = [{"names": names, "total": total} for names, total in totals]
+        echo_json({"folder": output, "tables": tables})
     click.echo(f"Written: {counted!r} to {output}.", err=True)
-
-
-def _summary(counted: "Marginals", output: str) -> dict[str, Any]:
-    return {
-        "folder": output,
-        "tables": [
-            {"names": names, "total": total}
-            for names, total in zip(counted.subsets, counted.totals.tolist(), strict=True)
-        ],
-    }

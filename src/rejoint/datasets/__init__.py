@@ -1,16 +1,15 @@
-"""Small worlds with a known joint, ways to spoil data, and data sets that the field knows.
+"""Data sets: joints that are known exactly, and public sets that are downloaded once.
 
-worlds     joints that are known exactly
-holes      cells knocked out at random
+simulate   asia: an exact joint; remove_cells: values removed at random
 uci        sets of the UCI Machine Learning Repository
-ratings    MovieLens
-protocol   seven UCI sets as the paper takes them
-catalogue  where every file comes from, and its checksum
-fetching   the data folder, the cache, the network
-parsing    files to columns, columns to frames
+movielens  MovieLens ratings
+paper_set  seven UCI sets as the paper uses them
+catalog    where every file comes from, its checksums, how it is read
+fetch      the data folder, the cache, the download
+parse      files to columns, columns to frames
 
-A set is looked for, in this order, in the folder that the environment variable ``REJOINT_DATA``
-names (``car.csv.gz`` and so on), in the cache (``REJOINT_CACHE``, or the user's cache folder) and
+A set is looked for in the folder that the environment variable ``REJOINT_DATA`` names (as
+``car.csv.gz`` and so on), then in the cache (``REJOINT_CACHE``, or the user's cache folder), then
 at its public source, from which it goes into the cache. Checksums are always compared.
 ``REJOINT_UCI_URL`` and ``REJOINT_GROUPLENS_URL`` name mirrors of the sources.
 """

@@ -3,19 +3,19 @@
 import hashlib
 import http.client
 import os
-import secrets
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 from urllib.request import Request, urlopen
 
-_TIMEOUT = 30.0  # seconds without a byte
-_LARGEST = 64 * 2**20  # bytes; none of the files has a tenth of it
+from rejoint.io.atomic import atomic_file
+
+_TIMEOUT_SECONDS = 30.0  # without a byte
+_MOST_BYTES = 64 * 2**20  # none of the files has a tenth of it
 
 
 class FetchError(OSError):
-    """A data set could not be had, or is not what it should be.
+    """A data set is not available, or its content is not the expected one.
 
     Examples
     --------
@@ -26,7 +26,7 @@ class FetchError(OSError):
     """
 
 
-class Origin(NamedTuple):
+class SourceFile(NamedTuple):
     """A file at its public source.
 
     Parameters
@@ -38,11 +38,11 @@ class Origin(NamedTuple):
     root : str
         Address of the source.
     variable : str
-        Environment variable that names a mirror of it.
+        Environment variable that names a mirror of the source.
 
     Examples
     --------
-    >>> Origin("car/car.data", "b703", "https://example.org/", "MIRROR").name
+    >>> SourceFile("car/car.data", "b703", "https://example.org/", "MIRROR").name
     'car.data'
     """
 
@@ -53,7 +53,7 @@ class Origin(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What the file is called in the cache."""
+        """Name of the file in the cache."""
         return self.path.rpartition("/")[2]
 
     @property
@@ -63,7 +63,7 @@ class Origin(NamedTuple):
 
 
 def cache_folder() -> Path:
-    """Where downloaded files are kept: ``REJOINT_CACHE``, or in the user's cache folder.
+    """Folder of downloaded files: ``REJOINT_CACHE``, or in the user's cache folder.
 
     Examples
     --------
@@ -80,85 +80,72 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "rejoint")
 
 
-def in_data_folder(file: str, sha256: str) -> bytes | None:
-    """Contents of a file of the folder that ``REJOINT_DATA`` names, None if it is not there."""
+def read_data_folder(file: str, sha256: str) -> bytes | None:
+    """Content of a file in the folder that ``REJOINT_DATA`` names, None if it is not there."""
     folder = os.environ.get("REJOINT_DATA")
-    if not folder:
-        return None
-    path = Path(folder, file)
-    if not path.is_file():
+    path = Path(folder or "", file)
+    if not folder or not path.is_file():
         return None
     content = path.read_bytes()
-    if digest(content) != sha256:
+    if _digest(content) != sha256:
         raise FetchError(
-            f"'{path}' is not the file it should be: its SHA-256 is {digest(content)}, not "
+            f"'{path}' is not the file it should be: its SHA-256 is {_digest(content)}, not "
             f"{sha256}. Put the right file there, or unset REJOINT_DATA to use the public source."
         )
     return content
 
 
-def cached(origin: Origin, instead: Sequence[str]) -> bytes:
-    """Contents of a file from the cache, else from its source, then kept in the cache.
+def fetch_file(source: SourceFile, instead: str) -> bytes:
+    """Content of a file from the cache, or from its source, which puts it into the cache.
 
     Parameters
     ----------
-    origin : Origin
+    source : SourceFile
         Which file.
-    instead : sequence of str
-        Files that do in its place in the folder of ``REJOINT_DATA``, for the error to name.
+    instead : str
+        File that replaces it in the folder of ``REJOINT_DATA``; the error names it.
     """
-    path = cache_folder() / origin.name
+    path = cache_folder() / source.name
     if path.is_file():
         content = path.read_bytes()
-        if digest(content) == origin.sha256:
+        if _digest(content) == source.sha256:
             return content
-        path.unlink()  # spoilt since it was checked: as if it had never been there
-    content = download(origin, instead)
-    store(path, content)
+        path.unlink()  # it was damaged after it was checked
+    content = _download(source, instead)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_file(path) as file:
+        file.write(content)
     return content
 
 
-def download(origin: Origin, instead: Sequence[str]) -> bytes:
-    """Contents of a file from its source, checked."""
+def _download(source: SourceFile, instead: str) -> bytes:
+    """Content of a file from its source, checked."""
     try:
-        request = Request(origin.url, headers={"User-Agent": "rejoint (Python package)"})
-        with urlopen(request, timeout=_TIMEOUT) as answer:
-            content: bytes = answer.read(_LARGEST)
-            missing = answer.length or 0  # what a connection that broke off did not send
+        request = Request(source.url, headers={"User-Agent": "rejoint (Python package)"})
+        with urlopen(request, timeout=_TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read(_MOST_BYTES)
+            missing = answer.length or 0  # bytes that a broken connection did not send
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise FetchError(f"{origin.url} could not be fetched ({error!r}). {advice(instead)}") from (
-            error
-        )
-    if missing or digest(content) != origin.sha256:
         raise FetchError(
-            f"{origin.url} answered with {len(content)} bytes that are not the file expected"
+            f"{source.url} could not be fetched ({error!r}). {offline_advice(instead)}"
+        ) from error
+    if missing or _digest(content) != source.sha256:
+        raise FetchError(
+            f"{source.url} answered with {len(content)} bytes that are not the file expected"
             f"{f' ({missing} more did not arrive)' if missing else ''}: their SHA-256 is "
-            f"{digest(content)}, not {origin.sha256}. Nothing was kept. Try again; "
-            f"if it stays so, the source has changed. {advice(instead)}"
+            f"{_digest(content)}, not {source.sha256}. Nothing was kept. Try again; "
+            f"if it stays so, the source has changed. {offline_advice(instead)}"
         )
     return content
 
 
-def advice(instead: Sequence[str]) -> str:
+def offline_advice(file: str) -> str:
     """What to do without a network."""
-    files = " and ".join(f"'{file}'" for file in instead)
     return (
-        f"Without a network, put {files} into a folder and name it by the environment variable "
+        f"Without a network, put '{file}' into a folder and name it by the environment variable "
         "REJOINT_DATA; REJOINT_UCI_URL and REJOINT_GROUPLENS_URL name mirrors of the sources."
     )
 
 
-def store(path: Path, content: bytes) -> None:
-    """Write a file beside its place, then move it there: a crash leaves no half file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
-        aside.write_bytes(content)
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def digest(content: bytes) -> str:
-    """SHA-256 in hexadecimal digits."""
+def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-from rejoint.datasets.catalogue import MOVIELENS, load
-from rejoint.datasets.parse import Form, frame
-from rejoint.domain.labels import nearest
+from rejoint.datasets.catalog import MOVIELENS, load_columns
+from rejoint.datasets.parse import Backend, as_frame
+from rejoint.text import nearest
 
 
 def movielens(
-    name: str = "small2018_ratings", *, whole_stars: bool = False, backend: Form | None = None
+    name: str = "small2018_ratings", *, whole_stars: bool = False, backend: Backend | None = None
 ) -> Any:
     """Ratings of movies, half a star to five.
 
@@ -47,11 +47,11 @@ def movielens(
             f"MovieLens has no table {name!r}, only {', '.join(map(repr, MOVIELENS))}."
             + nearest(name, MOVIELENS)
         )
-    columns = load(f"movielens_{name}")
+    columns = load_columns(f"movielens_{name}")
     if whole_stars:
         wide = name.endswith("20")  # all but the first column are movies
         for rated in list(columns)[1:] if wide else ["rating"]:
             if rated not in columns:
                 raise ValueError(f"whole_stars: {name!r} holds no ratings.")
             columns[rated] = [None if x is None else math.ceil(x) for x in columns[rated]]
-    return frame(columns, backend)
+    return as_frame(columns, backend)

@@ -1,4 +1,4 @@
-"""Seven UCI sets as the paper takes them: discrete columns, and the label apart."""
+"""Seven UCI sets as the paper uses them: discrete features, and the label."""
 
 from collections import Counter
 from typing import Any, NamedTuple
@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.datasets.catalogue import load
-from rejoint.datasets.parse import Columns, Form, frame
-from rejoint.domain.labels import nearest
+from rejoint.datasets.catalog import load_columns
+from rejoint.datasets.parse import Backend, Columns, as_frame
+from rejoint.text import nearest
 
 
 class _Recipe(NamedTuple):
@@ -72,7 +72,7 @@ class PaperSet(NamedTuple):
     y: NDArray[Any]
 
 
-def paper_set(name: str, *, filled: bool = False, backend: Form | None = None) -> PaperSet:
+def paper_set(name: str, *, filled: bool = False, backend: Backend | None = None) -> PaperSet:
     """One of the seven sets of the paper's classification task.
 
     Parameters
@@ -107,16 +107,16 @@ def paper_set(name: str, *, filled: bool = False, backend: Form | None = None) -
             + nearest(name, PAPER_SETS)
         )
     recipe = _RECIPES[name]
-    columns = load(recipe.file)
+    columns = load_columns(recipe.file)
     y = np.array(columns.pop(recipe.label))
     if name == "heart":
         y = (y > 0).astype(int)
     chosen = recipe.columns or tuple(c for c in columns if c not in recipe.dropped)
     X = {column: columns[column] for column in chosen}
-    return PaperSet(frame(_filled(X) if filled else X, backend), y)
+    return PaperSet(as_frame(_fill_with_modes(X) if filled else X, backend), y)
 
 
-def _filled(columns: Columns) -> Columns:
+def _fill_with_modes(columns: Columns) -> Columns:
     modes = {name: Counter(x for x in cells if x is not None) for name, cells in columns.items()}
     return {
         name: [modes[name].most_common(1)[0][0] if x is None else x for x in cells]

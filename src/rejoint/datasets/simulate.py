@@ -1,4 +1,4 @@
-"""Small worlds with a known joint."""
+"""Exact joints, and records with values removed at random."""
 
 from dataclasses import replace
 from typing import Any
@@ -14,28 +14,28 @@ from rejoint.records.records import Records
 def remove_cells(
     data: Any, share: float, *, random_state: int | np.random.Generator | None = None
 ) -> Records:
-    """Records with cells knocked out completely at random.
+    """Remove values of records completely at random.
 
     Parameters
     ----------
     data : Records or anything that :meth:`Records.of` takes
-        Left as it is.
+        The records; they are not changed.
     share : float
-        Probability of each cell to be removed, between 0 and 1.
+        Probability that a value is removed, between 0 and 1.
     random_state : int, Generator or None
-        Seed, or source, of the randomness.
+        Seed or source of the randomness.
 
     Returns
     -------
     Records
-        The same records with holes.
+        The same records with missing values.
 
     Examples
     --------
     >>> import rejoint as rj
     >>> records = rj.Records.of({"a": ["x", "y"] * 500, "b": ["u", "v"] * 500})
-    >>> holes = rj.datasets.remove_cells(records, 0.3, random_state=0)
-    >>> round(float((holes.codes < 0).mean()), 2)
+    >>> fewer = rj.datasets.remove_cells(records, 0.3, random_state=0)
+    >>> round(float((fewer.codes < 0).mean()), 2)
     0.3
     """
     if not 0.0 <= share <= 1.0:

@@ -5,13 +5,11 @@ The examples need the files: the tests run them where ``REJOINT_DATA`` is set.
 
 from typing import Any, Literal
 
-from rejoint.datasets.catalogue import load
-from rejoint.datasets.parse import Form, frame
-
-__all__ = ["adult", "car", "credit", "heart", "mushroom", "nursery", "votes"]
+from rejoint.datasets.catalog import load_columns
+from rejoint.datasets.parse import Backend, as_frame
 
 
-def adult(*, backend: Form | None = None) -> Any:
+def adult(*, backend: Backend | None = None) -> Any:
     """Adult, or "Census Income": 48,842 persons, 15 columns, and which ``split`` a row is of.
 
     Missing: 6,465 cells of ``workclass``, ``occupation`` and ``native-country``. CC BY 4.0.
@@ -36,10 +34,10 @@ def adult(*, backend: Form | None = None) -> Any:
     >>> adult.shape, int((adult["income"] == ">50K").sum())  # doctest: +SKIP
     ((48842, 16), 11687)
     """
-    return frame(load("adult"), backend)
+    return as_frame(load_columns("adult"), backend)
 
 
-def car(*, backend: Form | None = None) -> Any:
+def car(*, backend: Backend | None = None) -> Any:
     """Car Evaluation: the complete grid of six properties, and how acceptable the car is.
 
     CC BY 4.0. M. Bohanec, "Car Evaluation", UCI Machine Learning Repository, 1988,
@@ -60,11 +58,11 @@ def car(*, backend: Form | None = None) -> Any:
     >>> rj.datasets.car(backend="pandas").shape  # doctest: +SKIP
     (1728, 7)
     """
-    return frame(load("car"), backend)
+    return as_frame(load_columns("car"), backend)
 
 
 def credit(
-    which: Literal["australian", "crx"] = "australian", *, backend: Form | None = None
+    which: Literal["australian", "crx"] = "australian", *, backend: Backend | None = None
 ) -> Any:
     """Credit approval: 690 applications for credit cards, names and values disguised.
 
@@ -75,8 +73,8 @@ def credit(
     Parameters
     ----------
     which : {"australian", "crx"}
-        The Statlog form, codes only, holes filled by the donor (class ``A15``); or the original
-        one with 67 missing cells (class ``A16``).
+        The Statlog form, codes only, missing values filled by the donor (class ``A15``); or the
+        original one with 67 missing cells (class ``A16``).
     backend : {"pandas", "polars", "pyarrow", "dict"}, optional
         As for :func:`adult`.
 
@@ -91,11 +89,11 @@ def credit(
     >>> crx.shape, int(crx.isna().sum().sum())  # doctest: +SKIP
     ((690, 16), 67)
     """
-    return frame(load(f"credit_{_one_of(which, ('australian', 'crx'))}"), backend)
+    return as_frame(load_columns(f"credit_{_one_of(which, ('australian', 'crx'))}"), backend)
 
 
 def heart(
-    which: Literal["cleveland", "statlog"] = "cleveland", *, backend: Form | None = None
+    which: Literal["cleveland", "statlog"] = "cleveland", *, backend: Backend | None = None
 ) -> Any:
     """Heart disease: 13 findings of patients, and what was found in the end.
 
@@ -121,10 +119,10 @@ def heart(
     >>> rj.datasets.heart(backend="pandas").shape  # doctest: +SKIP
     (303, 14)
     """
-    return frame(load(f"heart_{_one_of(which, ('cleveland', 'statlog'))}"), backend)
+    return as_frame(load_columns(f"heart_{_one_of(which, ('cleveland', 'statlog'))}"), backend)
 
 
-def mushroom(*, backend: Form | None = None) -> Any:
+def mushroom(*, backend: Backend | None = None) -> Any:
     """Mushroom: 8,124 descriptions of gilled mushrooms, edible (e) or poisonous (p).
 
     Missing: 2,480 cells of ``stalk-root``; ``veil-type`` is constant. CC BY 4.0. "Mushroom", UCI
@@ -145,10 +143,10 @@ def mushroom(*, backend: Form | None = None) -> Any:
     >>> rj.datasets.mushroom(backend="pandas").shape  # doctest: +SKIP
     (8124, 23)
     """
-    return frame(load("mushroom"), backend)
+    return as_frame(load_columns("mushroom"), backend)
 
 
-def nursery(*, backend: Form | None = None) -> Any:
+def nursery(*, backend: Backend | None = None) -> Any:
     """Nursery: the complete grid of eight properties of applicants, and their ranking.
 
     CC BY 4.0. V. Rajkovic, "Nursery", UCI Machine Learning Repository, 1997,
@@ -169,10 +167,10 @@ def nursery(*, backend: Form | None = None) -> Any:
     >>> rj.datasets.nursery(backend="pandas").shape  # doctest: +SKIP
     (12960, 9)
     """
-    return frame(load("nursery"), backend)
+    return as_frame(load_columns("nursery"), backend)
 
 
-def votes(*, backend: Form | None = None) -> Any:
+def votes(*, backend: Backend | None = None) -> Any:
     """Congressional Voting Records of 1984: 16 votes of 435 representatives, and their party.
 
     Missing: 392 votes where neither yea nor nay was recorded. CC BY 4.0. "Congressional Voting
@@ -193,7 +191,7 @@ def votes(*, backend: Form | None = None) -> Any:
     >>> rj.datasets.votes(backend="pandas").shape  # doctest: +SKIP
     (435, 17)
     """
-    return frame(load("votes84"), backend)
+    return as_frame(load_columns("votes84"), backend)
 
 
 def _one_of(which: str, names: tuple[str, ...]) -> str:

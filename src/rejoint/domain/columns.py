@@ -1,4 +1,4 @@
-"""Series: one column of pandas, polars, pyarrow, NumPy or plain Python into its form."""
+"""Read columns of pandas, polars, pyarrow, NumPy or Python as numbers, or as codes into labels."""
 
 import datetime
 from collections.abc import Iterable, Sequence

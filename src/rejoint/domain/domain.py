@@ -1,4 +1,4 @@
-"""Order: where the variables and levels asked for lie in a domain."""
+"""Domain: the variables of a problem in order, and where names and levels lie in it."""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Bin, Level, nearest, show
+from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
+from rejoint.text import nearest, show
 
 
 @dataclass(frozen=True)

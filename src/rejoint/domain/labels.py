@@ -1,9 +1,8 @@
-"""Levels: the labels that a variable is declared with, checked, and as an array."""
+"""Labels and bins: what a cell may hold, what is missing, the order of levels."""
 
-import difflib
 import math
 import re
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from itertools import pairwise
@@ -12,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from rejoint.text import show
 
 Floats = NDArray[np.float64]
 _FEW = 48
@@ -283,66 +284,6 @@ def _natural_key(level: Level) -> tuple[int, float | int, list[str | tuple[int, 
         digits = str(parts[i]).lstrip("0")
         parts[i] = (len(digits), digits)
     return 1, 0, parts, text
-
-
-def nearest(name: object, known: Sequence[object]) -> str:
-    """Return " Did you mean ...?" for the nearest of what is known, or nothing.
-
-    Examples
-    --------
-    >>> nearest("smoek", ["smoke", "age"])
-    " Did you mean 'smoke'?"
-    >>> nearest("zzz", ["smoke", "age"])
-    ''
-    """
-    texts = {str(k): k for k in known}
-    found = difflib.get_close_matches(str(name), texts, n=1)
-    if not found:
-        return ""
-    best = texts[found[0]]
-    return f" Did you mean {show([best])}?"
-
-
-def show(levels: Sequence[object], most: int = 6) -> str:
-    """Write labels for a message: the first few, and how many there are.
-
-    Examples
-    --------
-    >>> show(["a", "b"])
-    "'a', 'b'"
-    >>> show(range(40))
-    '0, 1, 2, 3, 4, 5, ... (40 in all)'
-    """
-    text = ", ".join(str(x) if isinstance(x, Bin) else repr(x) for x in levels[:most])
-    return text if len(levels) <= most else f"{text}, ... ({len(levels)} in all)"
-
-
-def plural(number: int, noun: str) -> str:
-    """Write a number of things for people.
-
-    Examples
-    --------
-    >>> plural(1, "table"), plural(1140, "table")
-    ('1 table', '1,140 tables')
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def duration(seconds: float) -> str:
-    """A time in words.
-
-    Examples
-    --------
-    >>> duration(0.2), duration(75), duration(9000)
-    ('less than a second', '75 seconds', '2.5 hours')
-    """
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 120:
-        return f"{max(seconds, 1.5):.0f} seconds"
-    if seconds < 7200:
-        return f"{seconds / 60:.0f} minutes"
-    return f"{seconds / 3600:.1f} hours"
 
 
 def label_array(levels: tuple[Level, ...]) -> NDArray[Any]:

@@ -18,11 +18,10 @@ from rejoint.domain.labels import (
     is_number,
     label_array,
     native,
-    nearest,
     place_among,
-    show,
 )
 from rejoint.messages import remark
+from rejoint.text import nearest, show
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -42,14 +41,15 @@ class Unknown(NamedTuple):
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
-    """Return the smallest of int16 and int32 that counts the levels.
+    """Return the narrowest type that holds the codes of so many levels.
 
     Examples
     --------
-    >>> code_dtype(12).__name__, code_dtype(40_000).__name__
-    ('int16', 'int32')
+    >>> [code_dtype(levels).__name__ for levels in (12, 1000, 40_000)]
+    ['int8', 'int16', 'int32']
     """
-    return np.int16 if most_levels <= np.iinfo(np.int16).max else np.int32
+    narrow = (np.int8, np.int16)
+    return next((dtype for dtype in narrow if most_levels <= np.iinfo(dtype).max), np.int32)
 
 
 def unknown_error(name: str, levels: tuple[Level, ...], unknown: Unknown) -> ValueError:
@@ -88,7 +88,7 @@ def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unk
     Examples
     --------
     >>> encode_column(("a", "b"), Coded(("b", "c"), np.array([0, 1, -1])))
-    (array([ 1, -1, -1], dtype=int16), Unknown(labels=('c',), cells=1, row=1))
+    (array([ 1, -1, -1], dtype=int8), Unknown(labels=('c',), cells=1, row=1))
     """
     codes = {level: i for i, level in enumerate(levels)}
     if isinstance(column, Coded):
@@ -215,7 +215,7 @@ class Variable:
     >>> len(grade), grade.code("mid")
     (3, 1)
     >>> grade.encode(["high", None, "low"])
-    array([ 2, -1,  0], dtype=int16)
+    array([ 2, -1,  0], dtype=int8)
     """
 
     name: str
@@ -251,12 +251,12 @@ class Variable:
 
         Returns
         -------
-        ndarray of int16 (int32 beyond 32,767 levels)
+        ndarray of int8 (int16 beyond 127 levels, int32 beyond 32,767)
 
         Examples
         --------
         >>> Variable("age", (Bin(0, 18), Bin(18, 65, True)), "binned").encode([12, 65, None])
-        array([ 0,  1, -1], dtype=int16)
+        array([ 0,  1, -1], dtype=int8)
         >>> Variable("x", ("a", "b")).encode(["a", "c"], handle_unknown="error")
         Traceback (most recent call last):
         ...

@@ -4,8 +4,7 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.policy import Policy
-from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import Prior
 from rejoint.estimation.variational import Variational
 
-__all__ = ["Bayes", "Em", "Policy", "Posterior", "Prior", "Variational", "estimate"]
+__all__ = ["Bayes", "Em", "Policy", "Prior", "Variational", "estimate"]

@@ -21,9 +21,8 @@ from rejoint.estimation.survey import Survey
 from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.records import Records
+from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import AnyRecords
 from rejoint.solver.checkpoint import Checkpoint, digest
 from rejoint.solver.session import Report, report_nothing
 
@@ -142,7 +141,7 @@ class InMemory(Data):
     threads: int
 
     @classmethod
-    def of(cls, records: AnyRecords, threads: int | None = None) -> "InMemory":
+    def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
         """Merge identical records, and drop empty ones, which have no information."""
         merged = records.merged()
         weight = merged.sample_weight

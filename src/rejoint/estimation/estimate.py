@@ -13,30 +13,32 @@ import numpy as np
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.effective_draws import describe_effective_draws
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior import Posterior
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
-from rejoint.estimation.survey import packed, survey_of
+from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
-from rejoint.identifiability.concern import Concern, of_any
-from rejoint.messages import remark
+from rejoint.identifiability.assessment import Assessment, assess_records
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.model import FloatArray, Model
+from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
+from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import AnyRecords, read_any
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.rank.selection import Selection
@@ -128,15 +130,17 @@ def estimate(
     True
     """
     request = Request(rank, solver, smooth, start, n_init, policy)
-    source: Scan | AnyRecords
+    source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = read_any(data, domain=domain, sample_weight=sample_weight)
+        source = as_records(data, domain=domain, sample_weight=sample_weight)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
-    kept, rng = open_checkpoint(checkpoint, random_state, partial(fingerprint, source), **asked)
+    kept, rng = open_checkpoint(
+        checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
+    )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
         return interruptible(session, partial(_estimate, source, request, session), on_interrupt)
@@ -154,27 +158,27 @@ class Request:
     policy: Policy = DEFAULT
 
 
-def fingerprint(source: Scan | AnyRecords) -> str:
+def fingerprint(source: Scan | BaseRecords) -> str:
     """What tells the data of a checkpoint from others."""
     if isinstance(source, Scan):
         return digest(source.stamp, source.names, source.domain.shape)
     return InMemory.of(source).fingerprint
 
 
-def _estimate(source: Scan | AnyRecords, request: Request, session: Session) -> FitResult:
+def _estimate(source: Scan | BaseRecords, request: Request, session: Session) -> FitResult:
     with open_data(source, session, request.policy) as (data, observed):
         result = fit_data(data, request, session)
     rank = result.pmf.rank if request.rank == "auto" else int(request.rank)
-    concern = Concern() if observed is None else of_any(observed, rank)
-    if concern.serious:
-        remark(concern.words)
-    return replace(result, choice=f"{result.choice} {concern.words}".strip())
+    found = Assessment() if observed is None else assess_records(observed, rank)
+    if found.serious:
+        remark(found.text)
+    return replace(result, choice=join_messages([result.choice, found.text]))
 
 
 @contextmanager
 def open_data(
-    source: Scan | AnyRecords, session: Session, policy: Policy
-) -> Iterator[tuple[Data, AnyRecords | None]]:
+    source: Scan | BaseRecords, session: Session, policy: Policy
+) -> Iterator[tuple[Data, BaseRecords | None]]:
     """Data of any source, and records that show which values are observed together."""
     if not isinstance(source, Scan):
         yield InMemory.of(source), source
@@ -198,13 +202,14 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth)
     choose_solver(data, 1, request)  # what is not possible is refused before the long part
     said: list[str] = []
-    selection: "Selection | None" = None
+    selection: Selection | None = None
     if request.rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
         with session.convert(partial(_result_of_selection, data)):
             selection = select_rank(small.records, session=session, policy=policy)
+            session.offer(lambda: selection)
         rank = selection.rank
         said.append(selection.words + _looked_at(data))
     else:
@@ -212,7 +217,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     solver, why = choose_solver(data, rank, request)
     said.append(why)
     if smooth:
-        with session.convert(partial(_interrupted_result, data, " ".join(said))):
+        with session.convert(partial(_interrupted_result, data, join_messages(said))):
             time = choose_time(small.records, rank, smooth, session, policy)
         data = Smoothed.over(data, smooth, time, policy)
         said.append(describe_smoothing(time))
@@ -222,7 +227,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     fit = replace(fit, given=start_at(request.start, fit.small, rank))
 
     def finished(result: FitResult) -> FitResult:
-        return replace(result, choice=" ".join(said), selection=selection, policy=policy)
+        return replace(result, choice=join_messages(said), selection=selection, policy=policy)
 
     with session.convert(finished):
         if isinstance(solver, Bayes):
@@ -253,9 +258,10 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     if isinstance(solver, Bayes) or is_solver(solver):
         return solver, f"{type(solver).__name__} was asked for."
     if solver in ("ml", "map"):
-        return solver, f"solver={solver!r} was asked for."
+        return solver, Message("{solver} was asked for.", solver=Argument("solver", solver))
     if solver == "bayes":
-        return default_bayes(data, policy), "solver='bayes' was asked for."
+        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
+        return default_bayes(data, policy), asked
     if solver != "auto":
         raise ValueError(
             f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
@@ -354,6 +360,12 @@ class Fit:
     def streamed(self) -> bool:
         """Whether the data are read again for each pass."""
         return self.small is not self.data
+
+    @property
+    def survey(self) -> Survey | None:
+        """What is known of data that are read again for each pass."""
+        data = self.data.base if isinstance(self.data, Smoothed) else self.data
+        return data.survey if isinstance(data, Parted) else None
 
     # -- Search on records in memory ---------------------------------------------------------
 
@@ -597,9 +609,9 @@ class Fit:
         if not self.streamed:
             return self.result(runs, best, None, draws, chains)
         found = replace(self, data=self.small).result(runs, best, None)
-        data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        assert isinstance(data, Parted)
-        rows = f"{len(data.survey.keys):,} of {data.survey.rows:,} records"
+        survey = self.survey
+        assert survey is not None
+        rows = f"{len(survey.keys):,} of {survey.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
         return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
@@ -622,7 +634,8 @@ class Fit:
             value = em.penalty(best.model) - best.objective
         else:
             value = self.data.expect(model).log_likelihood
-        posterior, words = None, ""
+        survey, posterior, words = self.survey, None, ""
+        of_records = "" if survey is None else f" of {survey.rows:,} records"
         if draws:
             posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
         if chains and posterior is not None:
@@ -633,7 +646,7 @@ class Fit:
         return FitResult.of(
             self.data.to_pmf(model, () if posterior is None else posterior.draws),
             runs,
-            f"Log-likelihood {value:.6g}",
+            f"Log-likelihood {value:.6g}{of_records}",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,

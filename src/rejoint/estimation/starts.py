@@ -16,8 +16,8 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import Auto
-from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.random_start import draw_model
+from rejoint.factorization.stages import fit_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.records.records import Records
@@ -93,7 +93,7 @@ def model_from_tables(
     A random model where a triple was never observed together.
     """
     inner, parameters = data.records, data.layout.parameters(rank)
-    records = Records(data.domain, inner.table(), inner.weight)
+    records = Records._trusted(data.domain, inner.table(), inner.weight)
     tables = Marginals.count(records, order=3, threads=data.threads)
     if float(tables.totals.min()) <= 0:
         return random_model(data, rank, rng)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.model import FloatArray
-from rejoint.records.records import Records, merge_rows
+from rejoint.records.merge import merge_rows
+from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -93,7 +94,7 @@ class Survey:
     @property
     def sample(self) -> Records:
         """The records of the sample."""
-        return Records(self.domain, self.codes, self.weight)
+        return Records._trusted(self.domain, self.codes, self.weight)
 
     @property
     def records(self) -> Records | None:
@@ -101,7 +102,7 @@ class Survey:
         if self.held is None:
             return None
         codes, weight = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
-        return Records(self.domain, codes, weight)
+        return Records._trusted(self.domain, codes, weight)
 
     @property
     def observed(self) -> Records | None:
@@ -120,6 +121,8 @@ def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     array([[False,  True],
            [ True, False]])
     """
+    if not len(observed):
+        return observed
     complete = observed.all(axis=1)
     if complete.any():
         return np.ones((1, observed.shape[1]), dtype=bool)
@@ -147,7 +150,8 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
     observed = np.asarray(part.codes >= 0)
     used = observed.any(axis=1) & (weight > 0)
     codes, mass = part.codes[used], weight[used]
-    rng = np.random.default_rng([seed, int(digest(codes, mass), 16)])
+    wide = codes.astype(np.promote_types(codes.dtype, np.int16), copy=False)  # the same for all
+    rng = np.random.default_rng([seed, int(digest(wide, mass), 16)])
     keys = rng.random(len(codes))
     kept = np.flatnonzero(keys < below)
     if len(kept) > size:

@@ -29,12 +29,13 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
-from rejoint.records.records import Records
-from rejoint.records.sparse import AnyRecords, SparseRecords
+from rejoint.records.records import BaseRecords, Records
+from rejoint.records.sparse import SparseRecords
 from rejoint.solver.result import FitResult
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 
 Array = NDArray[np.float64]
 
@@ -379,7 +380,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
 
 def fit_joint(
-    records: AnyRecords,
+    records: BaseRecords,
     rank: int | Literal["auto"],
     solver: Any,
     n_init: int,
@@ -409,7 +410,7 @@ def fit_joint(
     return replace(result, choice=" ".join(said), log_likelihood=value)
 
 
-def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
+def choose_order(records: BaseRecords, rank: int) -> tuple[int, str]:
     """Choose three variables a table, or four where the rank needs it and they would be filled.
 
     Pairs never determine the hidden classes; larger tables say more about them but hold fewer
@@ -446,7 +447,7 @@ def choose_order(records: AnyRecords, rank: int) -> tuple[int, str]:
     )
 
 
-def count_filled(records: AnyRecords, order: int) -> Marginals:
+def count_filled(records: BaseRecords, order: int) -> Marginals:
     """Count all tables of an order that some record fills; warn of the others."""
     tables = Marginals.count(records, order=order)
     there = np.asarray(tables.totals) > 0
@@ -460,7 +461,7 @@ def count_filled(records: AnyRecords, order: int) -> Marginals:
     return Marginals.count(records, subsets=kept)
 
 
-def log_likelihood(pmf: LowRankPMF, records: AnyRecords) -> float:
+def log_likelihood(pmf: LowRankPMF, records: BaseRecords) -> float:
     """Sum the log-probabilities of records; those without weight do not count, even at -inf."""
     weight = weights_of(records)
     used = weight > 0

@@ -12,21 +12,21 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes
 from rejoint.estimation.variational import Variational
-from rejoint.records.frames import refuse_sparse, take_apart
-from rejoint.records.records import Records, checked_weight
-from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
+from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.records import BaseRecords, Records, as_part_weight
+from rejoint.records.sparse import SparseRecords, as_records
 
 
-def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> AnyRecords:
+def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> BaseRecords:
     """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``."""
     if reset:
         X = check_columns(estimator, X, reset=True)
         if not has_own_names(X):
             X, sample_weight = drop_weightless(X, sample_weight)
-        return read_any(X, sample_weight=sample_weight)
+        return as_records(X, sample_weight=sample_weight)
     domain = estimator.pmf_.domain
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
-    return read_any(X, domain=domain, sample_weight=sample_weight)
+    return as_records(X, domain=domain, sample_weight=sample_weight)
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -43,7 +43,7 @@ def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
             estimator.feature_names_in_ = np.array(names, dtype=object)
         return X
     if not is_frame(X):
-        refuse_sparse(X)
+        refuse_non_table(X)
         array = check_array(X, dtype=None, ensure_all_finite=False)
         # A list of rows keeps its own cells: as an array, numbers among text would become text.
         X = X if isinstance(X, list | tuple) else array
@@ -75,7 +75,7 @@ def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     if sample_weight is None:
         return X, None
     frame = take_apart(X)
-    weight = checked_weight(sample_weight, frame.rows)
+    weight = as_part_weight(sample_weight, frame.rows)
     rows = np.flatnonzero(weight)
     if len(rows) in (0, len(weight)):  # reading refuses records without any weight
         return X, weight
@@ -117,7 +117,7 @@ def accept_mixed_columns(tags: Any) -> Any:
     return tags
 
 
-def weights_of(records: AnyRecords) -> NDArray[np.float64]:
+def weights_of(records: BaseRecords) -> NDArray[np.float64]:
     """Return the weight of each record."""
     weight = records.sample_weight
     return np.ones(len(records)) if weight is None else weight

@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from math import isnan
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from numpy.typing import NDArray
 from rejoint import identifiability
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
 
 FloatArray = NDArray[np.float64]
 
@@ -51,7 +53,7 @@ def pair_fit(
     >>> fit["checked"], fit["tables"][0]["distance"] < 0.05
     (28, True)
     """
-    records = data if isinstance(data, Scan) else read_any(data, domain=pmf.domain)
+    records = data if isinstance(data, Scan) else as_records(data, domain=pmf.domain)
     pairs = list(combinations(range(len(pmf.domain)), 2))
     if not pairs:
         return None
@@ -63,6 +65,28 @@ def pair_fit(
     counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
     tables = sorted(_compared(pmf, counted), key=lambda t: t["chance"] - t["distance"])
     return {"tables": tables[:listed], "checked": len(pairs), "all": total}
+
+
+def table_fit(marginals: Marginals, fits: Fits, *, listed: int = 30) -> dict[str, Any]:
+    """Tables that a model meets worst, as `pair_fit` lists those of records.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_pmf(rj.datasets.asia(), order=2)
+    >>> table_fit(tables, tables.compare(rj.datasets.asia()))["checked"]
+    28
+    """
+    worst = [
+        {
+            "names": list(fit.names),
+            "distance": fit.distance,
+            "chance": None if isnan(fit.chance) else fit.chance,
+            "records": float(marginals.total(*fit.names)),
+        }
+        for fit in fits[:listed]
+    ]
+    return {"tables": worst, "checked": len(fits), "all": len(fits)}
 
 
 def _compared(pmf: LowRankPMF, counted: Marginals) -> Iterator[dict[str, Any]]:
@@ -176,7 +200,7 @@ def document(
     extras = {
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
-        "draws": [_model(draw, "f4") for draw in pmf.draws] or None,
+        "draws": [_model(draw, "f4") for draw in pmf.draws.compact()] or None,
         "class_names": None if class_names is None else list(class_names),
         "fit": fit,
         "identifiability": verdict,
@@ -215,7 +239,7 @@ def _records(records: Records) -> dict[str, Any]:
     if weight is not None:
         total = float(weight.sum())
     codes = records.codes[:room]
-    kind = "i2" if codes.dtype.itemsize == 2 else "i4"
+    kind = "i2" if codes.dtype.itemsize <= 2 else "i4"
     plain: dict[str, Any] = {
         "rows": len(codes),
         "total": total,

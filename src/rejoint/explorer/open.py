@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rejoint import io
+from rejoint.datasets.simulate import asia, remove_cells
+from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -106,7 +108,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
 
 
 def open_demo(path: str | PathLike[str] | None = None) -> Opened:
-    """The Asia network, from 2,000 records of it with holes: something to try the page with.
+    """Fit the Asia network to 2,000 records of it with missing values, to try the page with.
 
     Examples
     --------
@@ -114,8 +116,6 @@ def open_demo(path: str | PathLike[str] | None = None) -> Opened:
     >>> opened.title, len(opened.records), len(opened.pmf.draws)
     ('Asia, a demo', 2000, 40)
     """
-    from rejoint.datasets.simulate import asia, remove_cells
-
     records = remove_cells(asia().sample(2_000, random_state=0), 0.1, random_state=0)
     opened = fit_data(records, rank=4, random_state=0, path=path)
     return replace(opened, title="Asia, a demo")
@@ -147,10 +147,8 @@ def fit_data(
     >>> data = rj.datasets.asia().sample(300, random_state=0)
     >>> opened = fit_data(data, rank=2, random_state=0)
     >>> opened.pmf.rank, len(opened.pmf.draws)
-    (2, 40)
+    (2, 120)
     """
-    from rejoint.estimation import estimate
-
     records = Records.of(data)
     result = estimate(records, rank=rank, random_state=random_state)
     story = " ".join(part for part in (result.choice, result.stop) if part)

@@ -1,7 +1,5 @@
-"""The page as one file: styles, scripts and model inside, nothing fetched, works from disk."""
+"""The explorer's page: served with its files, or as one file that works from disk."""
 
-import html
-import json
 import re
 from base64 import b64encode
 from collections.abc import Mapping
@@ -9,11 +7,12 @@ from graphlib import TopologicalSorter
 from hashlib import sha256
 from importlib.resources import files
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from rejoint.io.atomic import whole_file
+from rejoint.io.atomic import atomic_file
 
-__all__ = ["assets", "bundle", "page", "write_page"]
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 # The only forms of import and export that the scripts use; a test holds them to it.
 _IMPORT = re.compile(r'^import \{([^}]*)\} from "\./([a-z_]+\.js)";$', re.MULTILINE)
@@ -32,7 +31,7 @@ def assets() -> dict[str, str]:
     return {
         entry.name: entry.read_text(encoding="utf-8")
         for entry in folder.iterdir()
-        if entry.name.endswith((".js", ".css", ".html"))
+        if entry.name.endswith((".js", ".css"))
     }
 
 
@@ -52,12 +51,12 @@ def bundle(scripts: Mapping[str, str], main: str = "main.js") -> str:
     return {  };
     })();
     """
-    needs: dict[str, set[str]] = {}
+    needs: dict[str, list[str]] = {}
     todo = [main]
     while todo:
         name = todo.pop()
         if name not in needs:
-            needs[name] = {found[1] for found in _IMPORT.findall(scripts[name])}
+            needs[name] = [found[1] for found in _IMPORT.findall(scripts[name])]
             todo += needs[name]
     return "\n".join(
         _wrapped(name, scripts[name]) for name in TopologicalSorter(needs).static_order()
@@ -78,8 +77,30 @@ def _variable(name: str) -> str:
     return name.replace(".", "_")
 
 
+def load_template(package: str, name: str) -> "Template":
+    """Return a template of a package; what it is given is escaped.
+
+    Examples
+    --------
+    >>> load_template("rejoint.explorer", "page.html").render(title="<a>").count("&lt;a&gt;")
+    1
+    """
+    from jinja2 import Environment, FunctionLoader  # of all commands, three write a page
+
+    def source(name: str) -> str:
+        return (files(package) / "templates" / name).read_text(encoding="utf-8")
+
+    environment = Environment(
+        loader=FunctionLoader(source), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters["percent"] = "{:.1%}".format
+    compact = {"ensure_ascii": False, "allow_nan": False, "separators": (",", ":")}
+    environment.policies["json.dumps_kwargs"] = compact
+    return environment.get_template(name)
+
+
 def page(document: Mapping[str, Any]) -> str:
-    """One HTML page with everything inside, under a policy that lets nothing else run or load.
+    """Return one HTML page with everything inside; its policy lets nothing else run or load.
 
     Examples
     --------
@@ -95,24 +116,9 @@ def page(document: Mapping[str, Any]) -> str:
         f"default-src 'none'; script-src {_hash(early)} {_hash(late)}; style-src {_hash(style)}; "
         "img-src data: blob:; base-uri 'none'; form-action 'none'"
     )
-    swaps = {
-        '<meta charset="utf-8">': '<meta charset="utf-8">\n<meta http-equiv="Content-Security-'
-        f'Policy" content="{policy}">',
-        "<title>rejoint</title>": f"<title>{html.escape(str(document['title']))}</title>",
-        '<script src="static/theme.js"></script>': f"<script>{early}</script>",
-        '<link rel="stylesheet" href="static/style.css">': f"<style>{style}</style>",
-        # At the end: an inline script does not wait for the page as a module does.
-        '<script type="module" src="static/main.js"></script>\n': "",
-        "</body>": f'<script type="application/json" id="model">{_json(document)}</script>\n'
-        f"<script>{late}</script>\n</body>",
-    }
-    text = texts["index.html"]
-    for old, new in swaps.items():
-        if text.count(old) != 1:
-            raise RuntimeError(f"index.html of the explorer should have {old!r} exactly once.")
-        before, after = text.split(old)
-        text = before + new + after
-    return text
+    inline = {"policy": policy, "early": early, "late": late, "style": style, "document": document}
+    template = load_template("rejoint.explorer", "page.html")
+    return template.render(title=document["title"], inline=inline)
 
 
 def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:
@@ -128,14 +134,8 @@ def write_page(path: str | PathLike[str], document: Mapping[str, Any]) -> None:
     ...     path.read_text(encoding="utf-8")[:15]
     '<!doctype html>'
     """
-    with whole_file(path) as file:
+    with atomic_file(path) as file:
         file.write(page(document).encode())
-
-
-def _json(document: Mapping[str, Any]) -> str:
-    """JSON that cannot end its script element, whatever the labels are."""
-    text = json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
 
 def _hash(text: str) -> str:

@@ -9,15 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from rejoint.explorer.page import assets
+from rejoint.explorer.page import assets, load_template
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
-
-__all__ = ["application", "serve"]
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
@@ -65,11 +63,12 @@ def application(
     from starlette.routing import Route
 
     texts = assets()
+    shell = load_template("rejoint.explorer", "page.html").render(title="rejoint")
     model = {**document, "can_save": keep is not None}
     body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()
 
     async def front(request: "Request") -> "Response":
-        return Response(texts["index.html"], media_type="text/html")
+        return Response(shell, media_type="text/html")
 
     async def static(request: "Request") -> "Response":
         name = request.path_params["name"]

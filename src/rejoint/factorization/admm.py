@@ -13,16 +13,21 @@ columns has one large eigenvalue and many small ones.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rejoint import kernels
 from rejoint.factorization.anderson import mixing_shares
-from rejoint.factorization.problem import ROUGH_SHARE
+from rejoint.factorization.problem import ROUGH_SHARE, TableProblem
 from rejoint.kernels import damped_inverse, project_columns
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.solver import Limits, Stalled
+
+if TYPE_CHECKING:
+    from rejoint.factorization.record_tables import RecordTables
+
+    AnyTables = TableProblem | RecordTables  # formed or not: both have visit and quick_value
 
 
 def factor_update(
@@ -41,58 +46,6 @@ def weights_update(
     rows = (target[None], weights[None], dual[None])
     found, dual = kernels.admm_steps(inverse, *rows, rho, steps, along_rows=True)
     return found[0], dual[0]
-
-
-class Visit(Protocol):
-    """What a sweep asks for; it changes the factors it was begun with in place."""
-
-    def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
-        ...
-
-    def note_change(self, n: int) -> None:
-        """Take note that factor ``n`` has changed."""
-        ...
-
-    def weights_normal(self) -> tuple[FloatArray, FloatArray]:
-        """``G`` (F, F) and ``v`` (F,) of the weights."""
-        ...
-
-
-class SweepProblem(Protocol):
-    """Tables as ``Admm`` needs them, formed or not."""
-
-    @property
-    def layout(self) -> Layout:
-        """Where the levels of each variable stand."""
-        ...
-
-    @property
-    def packed(self) -> FloatArray | None:
-        """All triples as one array, where there is nothing else."""
-        ...
-
-    @property
-    def weight(self) -> FloatArray:
-        """Weights of the tables."""
-        ...
-
-    @property
-    def scale(self) -> float:
-        """Sum of squares of the tables; NaN where it is not known."""
-        ...
-
-    def visit(self, weights: FloatArray, factors: FloatArray) -> Visit:
-        """Begin a sweep over all variables."""
-        ...
-
-    def quick_value(self, model: Model) -> float:
-        """The squared error, up to a constant."""
-        ...
-
-    def error(self, objective: float) -> float:
-        """Relative error of the tables; NaN where it is not known."""
-        ...
 
 
 #: Sweeps in a row that may fail to lower the objective; where they hardly move the model it is
@@ -143,12 +96,12 @@ class Admm:
     name: str = field(default="admm", init=False)
     needs = ("visit", "loss.unit_curvature")
 
-    def init(self, problem: SweepProblem, model: Model) -> AdmmState:
+    def init(self, problem: "AnyTables", model: Model) -> AdmmState:
         """State at a first model, with zero duals."""
         zeros = np.zeros_like(model.weights), np.zeros_like(model.factors)
         return AdmmState(model, *zeros, problem.quick_value(model), np.inf)
 
-    def step(self, problem: SweepProblem, state: AdmmState) -> AdmmState:
+    def step(self, problem: "AnyTables", state: AdmmState) -> AdmmState:
         """One sweep, then the accelerated point if that is lower still."""
         swept = sweep(problem, state, self.inner)
         value = swept.objective  # NaN where the sweep has not computed it
@@ -184,7 +137,7 @@ class Admm:
         return accelerate(problem, state)
 
 
-def sweep(problem: SweepProblem, state: AdmmState, inner: int) -> AdmmState:
+def sweep(problem: "AnyTables", state: AdmmState, inner: int) -> AdmmState:
     """Update each factor, then the weights (the paper's two subproblems)."""
     if problem.packed is not None:
         return sweep_packed(problem, problem.packed, state, inner)
@@ -205,7 +158,7 @@ def sweep(problem: SweepProblem, state: AdmmState, inner: int) -> AdmmState:
 
 
 def sweep_packed(
-    problem: SweepProblem, packed: FloatArray, state: AdmmState, inner: int
+    problem: "AnyTables", packed: FloatArray, state: AdmmState, inner: int
 ) -> AdmmState:
     """The same over all triples, by a kernel as a whole."""
     parts, duals, value = kernels.triples_sweep(
@@ -220,7 +173,7 @@ def sweep_packed(
     return AdmmState(Model(problem.layout, *parts), *duals, objective, np.inf)
 
 
-def accelerate(problem: SweepProblem, state: AdmmState) -> AdmmState:
+def accelerate(problem: "AnyTables", state: AdmmState) -> AdmmState:
     """Anderson mixing of the last sweeps, where it lowers the objective."""
     if len(state.before) < 2:
         return state

@@ -8,20 +8,21 @@ from typing import Any
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.auto import Auto, as_method
-from rejoint.factorization.fit_tables import as_pmf, as_start, join_runs
 from rejoint.factorization.random_start import draw_model
 from rejoint.factorization.record_tables import RecordTables
+from rejoint.factorization.stages import as_pmf, as_start, join_runs
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.sparse import AnyRecords, SparseRecords, read_any
+from rejoint.records.records import BaseRecords
+from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run
+from rejoint.text import plural, show
 
 #: How far each start is followed before the best one is followed to the end.
 EXPLORE_LIMITS = Limits(max_steps=15, progress=1e-4)
@@ -60,7 +61,7 @@ class AllTables:
     order: int = 3
 
     def __post_init__(self) -> None:
-        records = read_any(self.data)
+        records = as_records(self.data)
         object.__setattr__(self, "data", records)
         size = len(records.domain)
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):
@@ -72,7 +73,7 @@ class AllTables:
             )
 
     @property
-    def records(self) -> AnyRecords:
+    def records(self) -> BaseRecords:
         """The records.
 
         Examples
@@ -80,7 +81,7 @@ class AllTables:
         >>> len(AllTables([[0, 1], [1, 0]], order=2).records)
         2
         """
-        records: AnyRecords = self.data
+        records: BaseRecords = self.data
         return records
 
     @property
@@ -130,9 +131,9 @@ def fit_all_tables(
     )
 
     def explore(
-        problem: RecordTables, model: Model, number: int, session: Session, key: str
+        problem: RecordTables, start: Model, number: int, session: Session, key: str
     ) -> Run:
-        return run(brief, problem, model, session, start=number)
+        return run(brief, problem, start, session, start=number)
 
     runs = search(problem, models, explore, session, offer=conclude)
     best = best_run(runs)

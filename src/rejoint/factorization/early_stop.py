@@ -14,12 +14,11 @@ from math import prod
 
 import numpy as np
 
-from rejoint.domain.labels import plural
-from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import TableProblem, make_problem
 from rejoint.factorization.random_start import random_model
+from rejoint.factorization.stages import as_pmf
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -28,6 +27,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Record, Run, Stop
+from rejoint.text import plural
 
 #: Classes of each member: on Adult more are no better, and fewer are (80: by a twentieth).
 CLASSES = 320
@@ -134,7 +134,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
 
 def is_near(marginals: Marginals, model: Model, closeness: float) -> bool:
     """Whether the tables are met to a share of what chance alone would make the distance."""
-    fits = marginals.compare(as_pmf(model, marginals))
-    fits = [fit for fit in fits if not np.isnan(fit.chance)]
+    compared = marginals.compare(as_pmf(model, marginals))
+    fits = [fit for fit in compared if not np.isnan(fit.chance)]
     chance = sum(fit.chance for fit in fits)
     return bool(fits) and sum(fit.distance for fit in fits) <= closeness * chance

@@ -10,16 +10,17 @@ from rejoint.check import whole
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.factorization.early_stop import Smooth, fit_smooth
-from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.loss import Loss
-from rejoint.identifiability.concern import of_tables
+from rejoint.factorization.stages import fit_tables
+from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.progress import Progress
 from rejoint.solver.blas import one_blas_thread
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 
 
 def factorize(
@@ -82,7 +83,8 @@ def factorize(
     Notes
     -----
     Tables counted from incomplete records are unbiased only if cells are missing completely at
-    random. Where the tables leave the joint open at this rank (pairs always do), a remark and ``stop`` say so: see ``identifiability``.
+    random. Where the tables leave the joint open at this rank (pairs always do), a remark and
+    ``stop`` say so: see ``identifiability``.
 
     Examples
     --------
@@ -141,17 +143,17 @@ def _fit_identified(
         rank = selection.rank
     rank, options["n_init"] = whole("rank", rank), whole("n_init", options["n_init"])
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
-    finish = partial(_say_concern, marginals, chosen)
+    finish = partial(_add_assessment, marginals, chosen)
     with session.convert(finish):
         result = fit_tables(marginals, rank, solver, session, **options)
     return finish(result)
 
 
-def _say_concern(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
+def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:
     """Add how the rank was chosen and what the tables leave open, and warn of the latter."""
-    concern = of_tables(marginals, result.pmf.rank)
-    if concern.serious:
-        remark(concern.words)
-    if concern:
-        chosen = {**chosen, "stop": f"{result.stop} {concern.words}"}
+    found = assess_tables(marginals, result.pmf.rank)
+    if found.serious:
+        remark(found.text)
+    if found:
+        chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
     return replace(result, **chosen)

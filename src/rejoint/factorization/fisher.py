@@ -2,8 +2,8 @@
 
 The curvature of ``sum_S omega_S loss(X_S, Xhat_S)`` where the model meets the tables is
 ``sum_S omega_S J_S^T diag(h_S) J_S`` with the curvature ``h`` of each cell; for the
-Kullback-Leibler divergence, ``h = 1 / Xhat``, it is the Fisher information. With ``R = omega h`` and
-``K`` the Khatri-Rao product of the variables of ``S`` other than n and m, all its blocks come from
+Kullback-Leibler divergence, ``h = 1 / Xhat``, it is the Fisher information. With ``R = omega h``
+and ``K`` the Khatri-Rao product of the variables of ``S`` other than n and m, its blocks come from
 
     W_nm[i, j, f, g] = sum_S sum_rest R_S[i, j, rest] K[rest, f] K[rest, g]
 

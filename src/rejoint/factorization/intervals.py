@@ -11,7 +11,6 @@ from functools import partial
 
 import numpy as np
 
-from rejoint.domain.labels import plural
 from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
@@ -19,6 +18,7 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.search import best_run
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Stop
+from rejoint.text import plural
 
 #: Rounds at the most, and the share of a table's mass below which a round moves nothing.
 ROUNDS, STILL = 200, 3e-5

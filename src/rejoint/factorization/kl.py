@@ -1,9 +1,9 @@
 """The Kullback-Leibler divergence of tables, ``sum_S omega_S KL(X_S || Xhat_S)``, by EM.
 
 With counts behind the tables, ``omega`` in proportion to them makes it a composite likelihood.
-EM shares every cell out among the classes by the present model. With ``Q = X / Xhat`` the counts are
-``A_n * w * sum_S omega_S Q_S x_{m != n} A_m`` for the factors, and their sums for the weights; the
-second factor is also minus the slope of the divergence. EM never climbs, and its zeros stay zeros.
+EM shares every cell out among the classes by the present model. With ``Q = X / Xhat`` the counts
+are ``A_n * w * sum_S omega_S Q_S x_{m != n} A_m`` for the factors, and their sums for the weights;
+the second factor is also minus the slope of the divergence. EM never climbs, and its zeros stay.
 
 EM is quick at first and then crawls, since a table of three variables says little about the class
 of one of its cells. Two things are added, and nothing is accepted that raises the objective:

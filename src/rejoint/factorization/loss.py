@@ -60,8 +60,8 @@ class Squares:
 
     Examples
     --------
-    >>> Squares().value(np.array([0.5, 0.5]), np.array([0.4, 0.6]), 1.0)
-    0.01
+    >>> Squares().value(np.array([0.5, 0.5]), np.array([0.25, 0.75]), 1.0)
+    0.0625
     """
 
     name: str = "squares"

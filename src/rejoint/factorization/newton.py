@@ -99,9 +99,18 @@ def matrix(problem: TableProblem, model: Model) -> FloatArray:
 
 
 def pull_both(model: Model, full: FloatArray) -> FloatArray:
-    """A matrix (1 + L, F, 1 + L, F) in weights and factors, in softmax coordinates, (P, P)."""
-    for _ in range(2):
-        full = pull(model, full).transpose(2, 3, 0, 1)
+    """A matrix (1 + L, F, 1 + L, F) in weights and factors, in softmax coordinates, (P, P).
+
+    It is changed in place: an array of this size is the cost of a step.
+    """
+    stacked = model.stacked[:, :, None, None]
+    for side in (full, full.transpose(2, 3, 0, 1)):
+        side *= stacked
+        side[0] -= stacked[0] * side[0].sum(axis=0)
+        for n in range(len(model.layout.levels)):
+            rows = model.layout.rows(n)
+            block = side[1:][rows]
+            block -= stacked[1:][rows] * block.sum(axis=0)
     return full.reshape(len(full) * model.rank, -1)
 
 
@@ -280,7 +289,7 @@ def descend(state: DampedT, attempt: Callable[[float], tuple[DampedT, float]]) -
         if moved.objective < state.objective:
             gain = (state.objective - moved.objective) / promised if promised > 0 else 0.5
             damping *= max(1 / 3, 1 - (2 * gain - 1) ** 3) if gain < 2 else 1 / 3
-            return replace(moved, damping=damping)
+            return replace(moved, damping=damping)  # type: ignore[type-var]
         damping, growth = damping * growth, growth * 2
     return state
 

@@ -29,7 +29,7 @@ from rejoint.factorization.grams import Family
 from rejoint.factorization.loss import SQUARES, Loss
 from rejoint.factorization.unfolding import Columns, Rows, Slabs, Unfolding
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, remark
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.checkpoint import digest
 
@@ -380,8 +380,13 @@ def check_totals(marginals: Marginals) -> None:
     empty = [marginals.subsets[i] for i in np.flatnonzero(np.asarray(marginals.totals) <= 0)]
     if empty:
         raise ValueError(
-            f"Table {empty[0]} is empty ({len(empty)} such): no record holds all of its variables "
-            "at once. Leave it out with subsets=, or count tables of fewer variables."
+            Message(
+                "Table {table} is empty ({number} such): no record holds all of its variables at "
+                "once. Leave it out with {subsets}, or count tables of fewer variables.",
+                table=empty[0],
+                number=len(empty),
+                subsets=Argument("subsets"),
+            )
         )
 
 

@@ -76,7 +76,9 @@ class RecordTables:
     def shares(self) -> list[FloatArray]:
         """Shares of each variable's levels."""
         mass = np.repeat(self.weight, self.cells.counts)
-        counts = np.bincount(self.cells.cells, weights=mass, minlength=self.layout.size)
+        counts: FloatArray = np.bincount(
+            self.cells.cells, weights=mass, minlength=self.layout.size
+        ).astype(np.float64, copy=False)
         return self.layout.split(self.layout.normalize(counts))
 
     def products(self, factors: FloatArray) -> FloatArray:
@@ -118,10 +120,10 @@ class RecordVisit:
         numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
         if 8 * (problem.order - 1) * numbers > ROOM:
             raise ValueError(
-                f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values need "
-                f"more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a lower "
-                "rank, count some of the tables (rj.Marginals.count(data, order=3, sample=2000)), "
-                "or use rj.estimate, which needs none."
+                f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values "
+                f"need more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a "
+                "lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
+                "sample=2000)), or use rj.estimate, which needs none."
             )
         self.problem, self.factors = problem, factors
         options = (problem.order, problem.threads)
@@ -131,18 +133,18 @@ class RecordVisit:
         )
 
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         gram = square(self.grams.without(n)[0], self.factors.shape[1])
         return gram, self.values.without(n)
 
     def note_change(self, n: int) -> None:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         mine = self.factors[self.problem.layout.rows(n)]
         self.values.replace(n, mine)
         self.grams.replace(n, (mine.T @ mine)[np.triu_indices(mine.shape[1])][None])
 
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
-        """See ``Visit``."""
+        """See ``TableVisit``."""
         return self.problem.totals(self.factors)
 
 

@@ -1,30 +1,20 @@
-"""What can be known from which tables: the rank that they determine, and what stays open.
+"""Identifiability: the rank that tables determine, and what they leave undetermined.
 
-reporting     report: every bound on the rank, which are proved, the best (Report, Bound)
-goodman       jacobian: whether classes and joint are locally unique (Local)
-certificate   certify: whether one model is the only one with its tables (Certificate)
-planning      plan: few tables that suffice for a rank (Plan)
-ambiguous     ambiguity: two models with the same tables and other answers (Ambiguity)
-direct        from_1d, from_pairs: joints that follow under an assumption
-concerns      what a fit says of its own tables
-
-layout        which variables and tables there are
-lemmas        the paper's lemmas as formulas
-printed       its theorems as printed
-corrected     the lemmas with the sides put right, all tables of an order
-groupings     the same for given tables
-hanging       variables that follow from others by overlap
-partitions    all partitions into groups, by their sums
-grams         closed-form Gram matrices of the Jacobian
-modular       exact ranks modulo a prime
-spectrum      smallest singular values
-independence  Kruskal ranks and compound matrices of factors
-model_groups  stacked factors of one model
-walking       walks through models with the same tables
-searching     sets of tables that fulfil a wish
+layout               TableLayout: which variables and tables there are
+bounds               RankBound, and the lemmas of the paper as formulas
+theorems             the bounds that hold, over all groups of variables
+theorems_as_printed  the theorems of the paper as printed
+rank_report          report: every bound on the rank, which are proved, the best
+jacobian             jacobian: whether classes and joint are locally unique
+jacobian_rank        ranks and singular values of the Jacobian, from its Gram matrix
+certificate          certify: whether one model is the only one with its tables
+plan                 plan: few tables that suffice for a rank
+ambiguity            ambiguity: two models with the same tables and different answers
+from_pairs           from_1d, from_pairs: joints that follow under an assumption
+assessment           what a fit says about its own tables or records
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
-what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the same tables.
+the bounds of the theorems, the corrected lemmas (Kruskal, 2, 3) and counting for the same tables.
 
 >>> from rejoint.identifiability import report
 >>> settings = [
@@ -71,20 +61,22 @@ what the theorems, the corrected lemmas (Kruskal, 2, 3) and counting say of the 
 """
 
 from rejoint.identifiability.ambiguity import Ambiguity, ambiguity
-from rejoint.identifiability.bounds import Bound
-from rejoint.identifiability.bounds_report import Report, report
+from rejoint.identifiability.bounds import RankBound
 from rejoint.identifiability.certificate import Certificate, certify
 from rejoint.identifiability.from_pairs import from_1d, from_pairs
-from rejoint.identifiability.jacobian import Local, jacobian
+from rejoint.identifiability.jacobian import LocalIdentifiability, jacobian
+from rejoint.identifiability.layout import TableLayout
 from rejoint.identifiability.plan import Plan, plan
+from rejoint.identifiability.rank_report import Report, report
 
 __all__ = [
     "Ambiguity",
-    "Bound",
     "Certificate",
-    "Local",
+    "LocalIdentifiability",
     "Plan",
+    "RankBound",
     "Report",
+    "TableLayout",
     "ambiguity",
     "certify",
     "from_1d",

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import show
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import show
 
 Array = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ Array = NDArray[np.float64]
 def from_1d(
     marginals: Marginals | Mapping[str, Any], *, dependent: bool = False, tol: float = 1e-9
 ) -> LowRankPMF:
-    """The joint from the distributions of single variables, under one of two assumptions.
+    """Make the joint from the distributions of single variables, under one of two assumptions.
 
     If the variables are independent, the joint is the product. If each determines every other, it
     is recovered where every distribution is the same list of probabilities in another order, and
@@ -29,12 +29,12 @@ def from_1d(
     dependent : bool
         Whether each variable determines every other; by default they are independent.
     tol : float
-        Difference up to which two probabilities are the same one.
+        Difference up to which two probabilities are equal.
 
     Returns
     -------
     LowRankPMF
-        Of rank 1, or of as many classes as there are levels that occur.
+        Its rank is 1, or the number of levels that occur.
 
     Raises
     ------
@@ -54,26 +54,26 @@ def from_1d(
            [0. , 0. , 0.3],
            [0.5, 0. , 0. ]])
     """
-    tables = as_marginals(marginals)
+    tables = _as_marginals(marginals)
     names = tables.domain.names
     shares = [tables.marginal([name]) for name in names]
     if not dependent or len(names) == 1:
         return LowRankPMF([1.0], [share[:, None] for share in shares], tables.domain)
-    orders = [occurring(share) for share in shares]
+    orders = [_observed_levels(share) for share in shares]
     first = shares[0][orders[0]]
     for name, share, order in zip(names, shares, orders, strict=True):
-        check_permutation(names[0], first, name, share[order], tol)
+        _check_permutation(names[0], first, name, share[order], tol)
     factors = [np.eye(len(share))[:, order] for share, order in zip(shares, orders, strict=True)]
     return LowRankPMF(first / first.sum(), factors, tables.domain)
 
 
-def occurring(share: Array) -> NDArray[np.intp]:
-    """Levels that occur, the rarest first."""
+def _observed_levels(share: Array) -> NDArray[np.intp]:
+    """Levels of positive probability, the rarest first."""
     order = np.argsort(share, kind="stable")
     return order[share[order] > 0.0]
 
 
-def check_permutation(first: str, wanted: Array, name: str, found: Array, tol: float) -> None:
+def _check_permutation(first: str, wanted: Array, name: str, found: Array, tol: float) -> None:
     """Refuse distributions that are no unique permutation of each other."""
     if len(found) != len(wanted) or np.abs(found - wanted).max() > tol:
         raise ValueError(
@@ -91,7 +91,7 @@ def check_permutation(first: str, wanted: Array, name: str, found: Array, tol: f
 
 
 def from_pairs(marginals: Marginals | Mapping[Any, Any], given: str) -> LowRankPMF:
-    """The joint from tables of pairs with one variable, given which the others are independent.
+    """Make the joint from tables of pairs with a variable given which the others are independent.
 
     The paper's small Bayesian network: ``P(x1, x2, x3) = P(x1, x3) P(x2, x3) / P(x3)``, for any
     number of variables that are independent given ``x3``. The classes are the levels of ``x3``.
@@ -120,20 +120,20 @@ def from_pairs(marginals: Marginals | Mapping[Any, Any], given: str) -> LowRankP
     0.2
     """
     tables = marginals if isinstance(marginals, Marginals) else Marginals.from_tables(marginals)
-    centre = tables.domain.index(given)
+    center = tables.domain.index(given)
     weights = tables.marginal([given])
     alive = weights > 0.0
     factors = []
     for n, name in enumerate(tables.domain.names):
-        if n == centre:
+        if n == center:
             factors.append(np.eye(len(weights))[:, alive])
             continue
         pair = tables.marginal([name, given])[:, alive]
-        factors.append(columns_of(pair, name, given))
+        factors.append(_conditionals(pair, name, given))
     return LowRankPMF(weights[alive], factors, tables.domain)
 
 
-def columns_of(pair: Array, name: str, given: str) -> Array:
+def _conditionals(pair: Array, name: str, given: str) -> Array:
     """Conditional distributions from a table of a pair."""
     total = pair.sum(axis=0)
     if not total.all():
@@ -145,8 +145,8 @@ def columns_of(pair: Array, name: str, given: str) -> Array:
     return columns
 
 
-def as_marginals(marginals: Marginals | Mapping[str, Any]) -> Marginals:
-    """Tables, made from lists of counts or shares by name if need be."""
+def _as_marginals(marginals: Marginals | Mapping[str, Any]) -> Marginals:
+    """Tables, also from a mapping of names to counts or shares."""
     if isinstance(marginals, Marginals):
         return marginals
     if not isinstance(marginals, Mapping):

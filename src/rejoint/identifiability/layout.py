@@ -1,4 +1,4 @@
-"""Layout: which variables there are, and of which subsets of them there are tables."""
+"""Table layouts: the variables, and the subsets of them of which there are tables."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,63 +11,60 @@ from typing import Any
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset, check_order
-
-
-def whole_number(name: str, value: Any) -> int:
-    """A whole number of at least one, or an error in words.
-
-    Examples
-    --------
-    >>> whole_number("budget", 2.5)
-    Traceback (most recent call last):
-    ...
-    ValueError: budget must be a whole number of at least 1, got 2.5.
-    """
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
-    return int(value)
-
-
-def whole_rank(rank: Any) -> int:
-    """The number of classes."""
-    return whole_number("rank", rank)
-
+from rejoint.messages import Argument, Message
+from rejoint.text import plural, show
 
 Levels = Sequence[int] | Domain | Marginals
 Subsets = Sequence[Sequence[Any] | str]
+Groups = tuple[tuple[int, ...], ...]
 
-#: Parts of tables beyond which they are no longer listed one by one.
-LISTED = 2_000_000
+#: Smaller tables within the tables up to which they are listed one by one.
+MOST_LISTED_PARTS = 2_000_000
 
-#: Tables up to which cells are counted by inclusion and exclusion, however large the tables.
-FEW = 14
+#: Tables up to which cells are counted by inclusion and exclusion, however large the tables are.
+MOST_EXCLUDED_TABLES = 14
+
+#: Variables of a table up to which its smaller tables are listed to find those inside others.
+MOST_LISTED_VARIABLES = 8
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Variables and tables, without any numbers in them.
+class TableLayout:
+    """Variables and tables, without the numbers in the tables.
 
     Parameters
     ----------
     domain : Domain
         The variables.
     order : int or None
-        There is a table of every subset of so many variables; or None, and
+        If given, there is a table of every subset of this many variables.
     subsets : tuple of tuples of int
-        there are these tables, none inside another.
+        If ``order`` is None, the subsets that have a table, none inside another.
 
     Examples
     --------
-    >>> layout([3] * 10, order=3)
-    Layout(10 variables; all 120 tables of order 3)
+    >>> read_layout([3] * 10, order=3)
+    TableLayout(10 variables; all 120 tables of order 3)
     """
 
     domain: Domain
     order: int | None
     subsets: tuple[Subset, ...] = ()
+
+    @classmethod
+    def from_subsets(cls, domain: Domain, subsets: Collection[Subset]) -> "TableLayout":
+        """Layout of increasing positions; subsets inside others are left out."""
+        if not subsets:
+            raise ValueError("subsets is empty: name at least one table, for example [(0, 1, 2)].")
+        kept = {*subsets}
+        if len({len(s) for s in kept}) > 1:
+            kept = {*_outermost(kept)}
+        order = len(next(iter(kept)))
+        if len(kept) == comb(len(domain), order) and all(len(s) == order for s in kept):
+            return cls(domain, order)
+        return cls(domain, None, tuple(sorted(kept)))
 
     @cached_property
     def levels(self) -> tuple[int, ...]:
@@ -76,213 +73,242 @@ class Layout:
 
     @cached_property
     def free(self) -> tuple[int, ...]:
-        """Free probabilities of each variable: its levels less one."""
+        """Free probabilities of each variable: its levels minus one."""
         return tuple(size - 1 for size in self.levels)
 
     @cached_property
-    def rows(self) -> int:
-        """Parameters of one class: a weight, and the free probabilities of all variables."""
-        return 1 + sum(self.free)
+    def largest_first(self) -> tuple[int, ...]:
+        """Positions of the variables, in the order of decreasing numbers of levels."""
+        return tuple(sorted(range(len(self.levels)), key=lambda n: -self.levels[n]))
 
     @cached_property
-    def largest(self) -> int:
-        """Variables of the largest table."""
+    def class_size(self) -> int:
+        """Parameters of one class: a weight, and the free probabilities of all variables."""
+        return self.side(range(len(self.free)))
+
+    def columns(self, rank: int) -> int:
+        """Columns of the Jacobian: one more than parameters, as the weights add up to one."""
+        return rank * self.class_size
+
+    def parameters(self, rank: int) -> int:
+        """Free parameters of a model of this rank."""
+        return self.columns(rank) - 1
+
+    def side(self, group: Iterable[int]) -> int:
+        """Free rows of the stacked factors of a group: ``1 + sum (I_n - 1)``."""
+        return 1 + sum(self.free[n] for n in group)
+
+    def sides(self, groups: Iterable[Iterable[int]]) -> tuple[int, ...]:
+        """Free rows of the stacked factors of each group."""
+        return tuple(map(self.side, groups))
+
+    @cached_property
+    def largest_order(self) -> int:
+        """Number of variables of the largest table."""
         return self.order or max((len(s) for s in self.subsets), default=0)
 
     @property
-    def whole(self) -> bool:
+    def has_joint(self) -> bool:
         """Whether one table holds all variables, so that the joint is given."""
-        return self.largest == len(self.domain)
+        return self.largest_order == len(self.domain)
 
     @cached_property
-    def number(self) -> int:
+    def n_tables(self) -> int:
         """Number of tables."""
         return len(self.subsets) if self.order is None else comb(len(self.domain), self.order)
 
-    def tables(self) -> Iterator[Subset]:
-        """The subsets one by one."""
+    def iter_subsets(self) -> Iterator[Subset]:
+        """Iterate over the subsets of all tables."""
         if self.order is None:
             return iter(self.subsets)
         return combinations(range(len(self.domain)), self.order)
 
-    def parts(self, *sizes: int) -> set[Subset]:
-        """All subsets of the subsets, of some sizes: what the tables know of so many variables."""
-        if self.parts_of(sizes) > LISTED:
+    def list_parts(self, *sizes: int) -> set[Subset]:
+        """All subsets of these sizes that lie within a table."""
+        if self._count_parts(sizes) > MOST_LISTED_PARTS:
             raise ValueError(
-                f"{plural(self.number, 'table')} of up to {self.largest} variables hold too many "
-                "smaller ones to be listed: ask about fewer, or about all of an order (order=)."
+                Message(
+                    "{number} of up to {largest} variables hold too many smaller ones to be "
+                    "listed: ask about fewer, or about all of an order ({order}).",
+                    number=plural(self.n_tables, "table"),
+                    largest=self.largest_order,
+                    order=Argument("order"),
+                )
             )
         return {
             part
-            for subset in self.tables()
+            for subset in self.iter_subsets()
             for size in sizes
             for part in combinations(subset, size)
         }
 
-    def parts_of(self, sizes: Iterable[int]) -> int:
-        """How many subsets of so many variables the tables have, each counted by itself."""
+    def _count_parts(self, sizes: Iterable[int]) -> int:
+        """Number of subsets of these sizes within the tables, counted for each table."""
         if self.order is not None:
-            return self.number * sum(comb(self.order, size) for size in sizes)
+            return self.n_tables * sum(comb(self.order, size) for size in sizes)
         lengths = Counter(map(len, self.subsets))
         return sum(n * comb(length, size) for length, n in lengths.items() for size in sizes)
 
     @property
-    def countable(self) -> bool:
-        """Whether the numbers that the tables hold can be counted."""
-        if self.order is not None or self.number <= FEW:
+    def is_countable(self) -> bool:
+        """Whether the independent numbers in the tables can be counted."""
+        if self.order is not None or self.n_tables <= MOST_EXCLUDED_TABLES:
             return True
-        return self.parts_of(range(1, self.largest + 1)) <= LISTED
+        return self._count_parts(range(1, self.largest_order + 1)) <= MOST_LISTED_PARTS
 
     @cached_property
     def equations(self) -> int:
-        """Independent numbers that the tables hold, besides that they add up to one."""
-        if self.order is not None:
-            return sum(elementary(self.free, self.order)[1:])
-        if self.number <= FEW:
-            return cells_of_union([set(subset) for subset in self.subsets], self.levels) - 1
-        return self.moments_of(*range(1, self.largest + 1))
+        """Independent numbers in the tables, besides that they add up to one."""
+        if self.order is None and self.n_tables <= MOST_EXCLUDED_TABLES:
+            return _count_cells_of_union(self.subsets, self.levels) - 1
+        return self.count_moments(*range(1, self.largest_order + 1))
 
-    def moments_of(self, *sizes: int) -> int:
-        """Independent numbers that are on so many variables."""
+    def count_moments(self, *sizes: int) -> int:
+        """Independent numbers in the tables that are about so many variables."""
         if self.order is not None:
-            sums = elementary(self.free, self.order)
+            sums = elementary_symmetric(self.free, self.order)
             return sum(sums[size] for size in sizes if size <= self.order)
-        return sum(prod(self.free[n] for n in part) for part in self.parts(*sizes))
+        return sum(prod(self.free[n] for n in part) for part in self.list_parts(*sizes))
 
     @cached_property
     def uncovered(self) -> tuple[str, ...]:
         """Variables in no table."""
         if self.order is not None:
             return ()
-        there = {n for subset in self.subsets for n in subset}
-        return tuple(name for n, name in enumerate(self.domain.names) if n not in there)
+        covered = {n for subset in self.subsets for n in subset}
+        return self.names(n for n in range(len(self.domain)) if n not in covered)
 
     @cached_property
     def apart(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of variables that are in no table together."""
+        """Pairs of variables that no table holds together."""
         size = len(self.domain)
         if self.order is not None and self.order > 1:
             return ()
         together = np.zeros((size, size), dtype=bool)
-        for subset in self.tables():
+        for subset in self.iter_subsets():
             together[np.ix_(subset, subset)] = True
         names = self.domain.names
         return tuple((names[i], names[j]) for i, j in np.argwhere(~together) if i < j)
 
-    def names(self, group: Sequence[int]) -> tuple[str, ...]:
-        """Names of some variables."""
+    def names(self, group: Iterable[int]) -> tuple[str, ...]:
+        """Names of the variables of a group."""
         return tuple(self.domain.names[n] for n in group)
 
-    def columns(self, rank: int) -> int:
-        """Parameters of a model of this rank, one too many: the weights add up to one."""
-        return rank * self.rows
+    def group_names(self, groups: Iterable[Iterable[int]]) -> tuple[tuple[str, ...], ...]:
+        """Names of the variables of each group."""
+        return tuple(map(self.names, groups))
 
     def __repr__(self) -> str:
-        return f"Layout({plural(len(self.domain), 'variable')}; {self.words})"
+        return f"TableLayout({self.description})"
 
     @property
-    def words(self) -> str:
-        """The tables for people."""
+    def description(self) -> str:
+        """Number of variables, and the tables."""
+        return f"{plural(len(self.domain), 'variable')}; {self.tables_text}"
+
+    @property
+    def tables_text(self) -> str:
+        """Number and orders of the tables."""
         if self.order is not None:
-            many = f"all {plural(self.number, 'table')}" if self.number > 1 else "one table"
-            return f"{many} of order {self.order}"
+            count = f"all {plural(self.n_tables, 'table')}" if self.n_tables > 1 else "one table"
+            return f"{count} of order {self.order}"
         orders = sorted({len(s) for s in self.subsets})
-        listed = " and ".join(map(str, orders))
-        return f"{plural(self.number, 'table')} of order {listed}"
+        return f"{plural(self.n_tables, 'table')} of order {' and '.join(map(str, orders))}"
+
+    @property
+    def apart_text(self) -> str:
+        """Sentences on the variables that no table holds together; empty if there are none."""
+        return describe_pairs_apart("table", self.apart)
 
 
-def layout(
+def describe_pairs_apart(holder: str, pairs: Sequence[tuple[str, str]]) -> str:
+    """Name the first few pairs of variables that no table (or record) holds together.
+
+    Examples
+    --------
+    >>> describe_pairs_apart("table", [("a", "b")])
+    'No table holds together: a and b. How they depend on each other rests on the model alone.'
+    """
+    if not pairs:
+        return ""
+    first = "; ".join(" and ".join(pair) for pair in pairs[:3])
+    more = f", and {plural(len(pairs) - 3, 'more pair')}" if len(pairs) > 3 else ""
+    return (
+        f"No {holder} holds together: {first}{more}. How they depend on each other rests on the "
+        "model alone."
+    )
+
+
+def read_layout(
     levels: Levels | None = None,
     order: int | None = None,
     subsets: Subsets | None = None,
     domain: Domain | None = None,
-    default: int | None = 3,
-) -> Layout:
-    """Read what a caller says of variables and tables; errors are in words.
+) -> TableLayout:
+    """Make a layout from what a user says of variables and tables.
 
     Parameters
     ----------
     levels : sequence of int, Domain or Marginals
-        Marginals say the subsets, too.
+        Marginals give the subsets, too.
     order : int, optional
-        All subsets of so many variables.
+        There are tables of all subsets of this many variables; 3 by default.
     subsets : sequence of tuples, optional
-        These, by names or by positions.
+        There are tables of these subsets, by names or by positions.
     domain : Domain, optional
         In place of ``levels``.
-    default : int or None
-        The order where neither is said.
 
     Examples
     --------
-    >>> layout([2, 2, 3], subsets=[("x0", "x1"), (1, 2), (2,)]).subsets
+    >>> read_layout([2, 2, 3], subsets=[("x0", "x1"), (1, 2), (2,)]).subsets
     ((0, 1), (1, 2))
     """
     if (levels is None) == (domain is None):
         raise ValueError("Say the variables once: levels=[3, 3, 2], or domain=.")
-    said = domain if domain is not None else levels
-    if isinstance(said, Marginals):
+    given = domain if domain is not None else levels
+    if isinstance(given, Marginals):
         if subsets is None and order is None:
-            return of_positions(said.domain, filled(said))
-        said = said.domain
-    variables = said if isinstance(said, Domain) else Domain.of_shape(whole_levels(said))
+            return TableLayout.from_subsets(given.domain, informative_subsets(given))
+        given = given.domain
+    variables = given if isinstance(given, Domain) else Domain.of_shape(_check_levels(given))
     if not len(variables):
         raise ValueError("There are no variables: give the number of levels of each.")
     if subsets is not None and order is not None:
-        raise ValueError("Give subsets=[...] or order=, not both.")
-    if subsets is None:
-        if order is None and default is None:
-            raise ValueError("Say which tables there are: subsets=[...] or order=3.")
-        order = min(default or 3, len(variables)) if order is None else order
-        return Layout(variables, check_order(order, len(variables)))
-    return listed(variables, subsets)
-
-
-def listed(variables: Domain, subsets: Subsets) -> Layout:
-    """The layout of given subsets, by names or by positions."""
+        ways = {"subsets": Argument("subsets", [...]), "order": Argument("order")}
+        raise ValueError(Message("Give {subsets} or {order}, not both.", **ways))
     if isinstance(subsets, str):
         raise TypeError(f"subsets must be a list of tuples of names, got the text {subsets!r}.")
-    return of_positions(variables, {position_set(variables, subset) for subset in subsets})
+    if subsets is None:
+        order = min(3, len(variables)) if order is None else order
+        return TableLayout(variables, check_order(order, len(variables)))
+    return TableLayout.from_subsets(variables, {_positions(variables, s) for s in subsets})
 
 
-def filled(marginals: Marginals) -> set[Subset]:
-    """Subsets whose tables say something: they rest on records, and have weight."""
-    says = (np.asarray(marginals.totals) > 0) & (np.asarray(marginals.table_weight) > 0)
-    return {s for s, there in zip(marginals.index_subsets, says, strict=True) if there}
+def informative_subsets(marginals: Marginals) -> set[Subset]:
+    """Subsets whose tables rest on records and have a weight."""
+    known = (np.asarray(marginals.totals) > 0) & (np.asarray(marginals.table_weight) > 0)
+    return {s for s, is_known in zip(marginals.index_subsets, known, strict=True) if is_known}
 
 
-def of_positions(variables: Domain, found: Collection[Subset]) -> Layout:
-    """The layout of increasing positions: subsets inside others say nothing of their own."""
-    if not found:
-        raise ValueError("subsets is empty: name at least one table, for example [(0, 1, 2)].")
-    kept = {*found}
-    if len({len(s) for s in kept}) > 1:
-        kept = {*outermost(kept)}
-    size = min(map(len, kept))
-    if len(kept) == comb(len(variables), size) and all(len(s) == size for s in kept):
-        return Layout(variables, size)
-    return Layout(variables, None, tuple(sorted(kept)))
-
-
-def outermost(subsets: Collection[Subset]) -> list[Subset]:
-    """Those that are inside no other."""
+def _outermost(subsets: Collection[Subset]) -> list[Subset]:
+    """Subsets that are inside no other."""
     kept: list[Subset] = []
     parts: set[Subset] = set()
-    wide: list[set[int]] = []  # their parts are too many to be listed
+    wide: list[set[int]] = []  # too many parts to list
     for subset in sorted(subsets, key=len, reverse=True):
         if subset in parts or any(outer.issuperset(subset) for outer in wide):
             continue
         kept.append(subset)
-        if len(subset) > 8:
+        if len(subset) > MOST_LISTED_VARIABLES:
             wide.append({*subset})
         else:
             parts.update(c for k in range(1, len(subset)) for c in combinations(subset, k))
     return kept
 
 
-def position_set(variables: Domain, subset: Sequence[Any] | str) -> Subset:
+def _positions(variables: Domain, subset: Sequence[Any] | str) -> Subset:
     """Increasing positions of one subset, given by names or by positions."""
-    places = []
+    found = []
     for name in [subset] if isinstance(subset, str) else subset:
         if isinstance(name, int | np.integer) and name not in variables:
             if not 0 <= name < len(variables):
@@ -290,21 +316,21 @@ def position_set(variables: Domain, subset: Sequence[Any] | str) -> Subset:
                     f"The subset {subset!r} names variable {name}, but there are {len(variables)}: "
                     f"positions are 0..{len(variables) - 1}, names are {show(variables.names)}."
                 )
-            places.append(int(name))
+            found.append(int(name))
         else:
-            places.append(variables.index(name))
-    if not places or len(set(places)) < len(places):
+            found.append(variables.index(name))
+    if not found or len(set(found)) < len(found):
         raise ValueError(f"The subset {subset!r} must name at least one variable, each once.")
-    return tuple(sorted(places))
+    return tuple(sorted(found))
 
 
-def whole_levels(levels: Any) -> list[int]:
-    """Numbers of levels, checked."""
+def _check_levels(levels: Any) -> list[int]:
     if isinstance(levels, str | bytes) or not isinstance(levels, Sequence | np.ndarray):
-        has = " Give its .domain." if isinstance(getattr(levels, "domain", None), Domain) else ""
-        got = f"a {type(levels).__name__}.{has}" if has else f"{levels!r}."
+        has_domain = isinstance(getattr(levels, "domain", None), Domain)
+        got = f"a {type(levels).__name__}. Give its .domain" if has_domain else repr(levels)
         raise TypeError(
-            f"levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got {got}"
+            "levels must be a list of numbers of levels, such as [3, 3, 2], or a Domain; got "
+            f"{got}."
         )
     for n, size in enumerate(levels):
         if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1:
@@ -315,28 +341,27 @@ def whole_levels(levels: Any) -> list[int]:
     return [int(size) for size in levels]
 
 
-def cells_of_union(subsets: Sequence[set[int]], levels: Sequence[int]) -> int:
-    """Cells of some tables without those that follow from others, by inclusion and exclusion.
+def _count_cells_of_union(subsets: Sequence[Subset], levels: Sequence[int]) -> int:
+    """Count the cells of tables without those that follow from others, by inclusion and exclusion.
 
     Examples
     --------
-    >>> cells_of_union([{0, 1}, {1, 2}], [2, 2, 3])  # 4 + 6, less the 2 of what they share
+    >>> _count_cells_of_union([(0, 1), (1, 2)], [2, 2, 3])  # 4 + 6, minus the 2 that they share
     8
     """
     total = 0
     for count in range(1, len(subsets) + 1):
-        for some in combinations(subsets, count):
-            shared = set.intersection(*some)
-            total -= (-1) ** count * prod(levels[n] for n in shared)
+        for chosen in combinations(map(set, subsets), count):
+            total -= (-1) ** count * prod(levels[n] for n in set.intersection(*chosen))
     return total
 
 
-def elementary(values: Sequence[int], order: int) -> list[int]:
-    """Elementary symmetric polynomials ``e_0 .. e_order``, exactly.
+def elementary_symmetric(values: Sequence[int], order: int) -> list[int]:
+    """Elementary symmetric polynomials ``e_0 .. e_order`` of integers, exactly.
 
     Examples
     --------
-    >>> elementary([2, 2, 2], 3)
+    >>> elementary_symmetric([2, 2, 2], 3)
     [1, 6, 12, 8]
     """
     sums = [1] + [0] * order

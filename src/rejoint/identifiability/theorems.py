@@ -1,4 +1,4 @@
-"""Given subsets: groups of variables between which every table is there.
+"""Bounds on the rank that hold, by partitions of the variables into groups.
 
 The bounds depend on a partition only through the *sides* of the groups: sums of levels and, for a
 group that is taken in pairs, the sum of squares, too. So the sums that can be reached are
@@ -10,33 +10,77 @@ A group ``S`` of variables that enter one at a time has a stacked factor of rank
 probabilities) it is a generic matrix of ``d`` rows: the lemmas apply with ``d`` as the side. Taken
 ``r`` at a time, the rank is ``D = sum_{q <= r} e_q(I_n - 1)``, with structure in the rows: such a
 group may be the third of Lemmas 2 and 4, where only full column rank matters, and any of Kruskal's.
+If not all tables of an order are there, groups are used between which every table is there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, combinations, product
+from itertools import accumulate, chain, combinations, product
 from math import gcd, prod
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.identifiability.bounds import (
-    Bound,
-    Origin,
+    IntOrArray,
+    RankBound,
     below_expected,
-    carried,
     compound,
     full_column_rank,
     kruskal,
     powers_of_two,
+    solvable_rank,
 )
-from rejoint.identifiability.layout import Layout, elementary
-from rejoint.identifiability.theorems_as_printed import named
+from rejoint.identifiability.layout import Groups, TableLayout, elementary_symmetric
+from rejoint.identifiability.theorems_as_printed import printed_bound
+from rejoint.marginals.subsets import Subset
 
-#: Entries of the tabulation; beyond, only balanced partitions are tried.
-LARGEST = 30_000_000
+#: Entries of the tabulated sums; beyond, only balanced partitions are tried.
+MOST_SPLIT_ENTRIES = 30_000_000
+
+#: Larger sides are replaced by this one: no smaller side is near, and it fits machine integers.
+HUGE_SIDE = 2**60
+
+#: Variables that are cut into runs, for tables of five variables and more.
+MOST_RUN_VARIABLES = 40
+
+#: Variables of a group to which the result on expected ranks is applied.
+MOST_EXPECTED_VARIABLES = 120
+
+#: Variables of one table up to which all its partitions are tried.
+MOST_PARTITIONED_VARIABLES = 9
+
+#: Subsets from which groups are grown.
+MOST_SEEDS = 200
+
+GENERIC = "factors drawn from a continuous distribution"
+EXPECTED = "Chiantini-Ottaviani-Vannieuwenhoven 2014"
+
+
+class Lemma(NamedTuple):
+    """A lemma of the paper, and whether its third side may be a group taken several at a time."""
+
+    name: str
+    rule: Callable[[Any, Any, Any], Any]
+    structured: bool
+    needs: str
+
+
+LEMMAS = (
+    Lemma("Lemma 1 (Kruskal)", kruskal, True, "Kruskal ranks of the three groups"),
+    Lemma(
+        "Lemma 2", full_column_rank, True, "two sides of 3 or more, the third of full column rank"
+    ),
+    Lemma("Lemma 3", powers_of_two, False, "three stacked groups without further structure"),
+    Lemma(
+        "Lemma 4 (compound)",
+        compound,
+        True,
+        "generic rank of the compound matrices; the third of full column rank",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -78,7 +122,7 @@ class Splits:
     def fits(self) -> bool:
         """Whether the tabulation is small enough."""
         size = 1 + sum(self.small)
-        return size**2 * (1 if self.equal else 1 + len(self.values)) <= LARGEST
+        return size**2 * (1 if self.equal else 1 + len(self.values)) <= MOST_SPLIT_ENTRIES
 
     @cached_property
     def steps(self) -> NDArray[np.int64]:
@@ -139,13 +183,18 @@ class Splits:
                 s2 -= value
         return tuple(tuple(reversed(group)) for group in groups)
 
+    def most_even(self, ranks: IntOrArray) -> int:
+        """Place of the largest rank; of several, that whose smallest group is the largest."""
+        least = np.minimum(np.minimum(self.sums[0], self.sums[1]), self.sums[2])
+        return int(np.argmax(np.where(ranks == ranks.max(), least, -1)))
 
-def balanced(values: Sequence[int], groups: int) -> tuple[tuple[int, ...], ...]:
-    """Groups of nearly equal sums: the largest number first, into the smallest group.
+
+def split_evenly(values: Sequence[int], groups: int) -> Groups:
+    """Split into groups of nearly equal sums: the largest number first, into the smallest group.
 
     Examples
     --------
-    >>> balanced([3, 1, 2, 2], 2)
+    >>> split_evenly([3, 1, 2, 2], 2)
     ((0, 1), (2, 3))
     """
     found: list[list[int]] = [[] for _ in range(groups)]
@@ -157,87 +206,76 @@ def balanced(values: Sequence[int], groups: int) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(sorted(group)) for group in found)
 
 
-EXPECTED = "Chiantini-Ottaviani-Vannieuwenhoven 2014"
-#: Sides beyond this are taken for this: no smaller side is near, and machine numbers end.
-HUGE = 2**60
-
-#: Variables that are cut into runs, for tables of five variables and more.
-RUNS = 40
-
-GENERIC = "factors drawn from a continuous distribution"
-Rule = Callable[[Any, Any, Any], Any]
-
-#: The lemmas, and whether their third side may be a group taken several at a time.
-LEMMAS: tuple[tuple[str, Rule, bool, str], ...] = (
-    ("Lemma 1 (Kruskal)", kruskal, True, "Kruskal ranks of the three groups"),
-    ("Lemma 2", full_column_rank, True, "two sides of 3 or more, the third of full column rank"),
-    ("Lemma 3", powers_of_two, False, "three stacked groups without further structure"),
-    ("Lemma 4 (compound)", compound, True, "generic rank of the compound matrices; the third "
-     "of full column rank"),
-)  # fmt: skip
+def _proved_bound(
+    tables: TableLayout,
+    name: str,
+    origin: Literal["printed", "corrected", "literature"],
+    assumptions: str,
+    rank: int,
+    groups: Sequence[Sequence[int]],
+) -> RankBound:
+    """A bound on generic models that is proved."""
+    partition = tables.group_names(groups)
+    return RankBound(name, rank, True, origin, f"{GENERIC}; {assumptions}", partition, float(rank))
 
 
-def grouped_bounds(tables: Layout) -> list[Bound]:
-    """Lemmas 1-4 over all partitions into three groups; with the printed sides, too.
+def all_tables_bounds(tables: TableLayout) -> list[RankBound]:
+    """Lemmas 1-4 over all partitions into three groups, also with the printed sides.
 
     Examples
     --------
-    >>> from rejoint.identifiability.layout import layout
-    >>> [b.rank for b in grouped_bounds(layout([3] * 10, order=3)) if b.proved]
+    >>> from rejoint.identifiability.layout import read_layout
+    >>> [b.rank for b in all_tables_bounds(read_layout([3] * 10, order=3)) if b.proved]
     [10, 13, 8, 13]
     """
     order = tables.order or 0
     if order < 3 or sum(size > 1 for size in tables.levels) < 3:
         return []
-    right, wrong = Splits(tables.free), Splits(tables.levels)
+    corrected, printed = Splits(tables.free), Splits(tables.levels)
     found = []
-    for name, rule, structured, needs in LEMMAS:
-        extra = order - 2 if structured else 1
-        best = best_split(tables, right, name, rule, extra, needs)
-        if rule is kruskal and order > 4:
-            best = max(several_at_a_time(tables, needs), best, key=lambda bound: bound.rank)
+    for lemma in LEMMAS:
+        taken = order - 2 if lemma.structured else 1
+        best = _best_split(tables, corrected, lemma, taken)
+        if lemma.rule is kruskal and order > 4:
+            best = max(_kruskal_on_runs(tables, lemma), best, key=lambda bound: bound.rank)
         found.append(best)
-        if wrong.equal and wrong.fits:
-            found.append(as_printed(tables, wrong, name, rule, extra))
+        if printed.equal and printed.fits:
+            found.append(_best_printed_split(tables, printed, lemma, taken))
     return found
 
 
-def best_split(
-    tables: Layout, splits: Splits, name: str, rule: Rule, taken: int, needs: str
-) -> Bound:
+def _best_split(tables: TableLayout, splits: Splits, lemma: Lemma, taken: int) -> RankBound:
     """The partition of the largest bound; the third group is taken ``taken`` at a time."""
     if splits.fits:
         first, second, third, squares = splits.sums
         pairs = (third * third - squares) // 2 if taken > 1 else 0
-        ranks = rule(1 + first, 1 + second, 1 + third + pairs)
-        groups = splits.partition(most_even(ranks, splits))
+        ranks = lemma.rule(1 + first, 1 + second, 1 + third + pairs)
+        groups = splits.partition(splits.most_even(ranks))
     else:
-        groups = balanced(tables.free, 3)
-    sides = [1 + sum(tables.free[n] for n in group) for group in groups]
-    sides[2] = sum(elementary([tables.free[n] for n in groups[2]], taken))
-    rank = int(rule(*(min(side, HUGE) for side in sides)))
-    side = "d_k = 1 + sum (I_n - 1)" + (f", the third taken {taken} at a time" * (taken > 1))
-    return Bound(
-        name,
-        rank,
-        True,
+        groups = split_evenly(tables.free, 3)
+    free = [tables.free[n] for n in groups[2]]
+    sides = (*tables.sides(groups[:2]), sum(elementary_symmetric(free, taken)))
+    several = f", the third taken {taken} at a time" if taken > 1 else ""
+    return _proved_bound(
+        tables,
+        lemma.name,
         "corrected",
-        f"{GENERIC}; sides {side}: {' x '.join(map(str, sides))}; {needs}",
-        named(tables, groups),
-        float(rank),
+        f"sides d_k = 1 + sum (I_n - 1){several}: {_times(sides)}; {lemma.needs}",
+        int(lemma.rule(*(min(side, HUGE_SIDE) for side in sides))),
+        groups,
     )
 
 
-def several_at_a_time(tables: Layout, needs: str) -> Bound:
+def _kruskal_on_runs(tables: TableLayout, lemma: Lemma) -> RankBound:
     """Kruskal where each group is taken several at a time, as many as the order in all.
 
     Groups are runs of the variables, the largest first; not all partitions are tried.
     """
     order = tables.order or 0
-    down = sorted(range(len(tables.free)), key=lambda n: -tables.free[n])[:RUNS]
-    size = len(down)
+    chosen = tables.largest_first[:MOST_RUN_VARIABLES]
+    size = len(chosen)
     runs = {
-        (a, b): list(accumulate(elementary([tables.free[n] for n in down[a:b]], b - a)))
+        (a, b): list(accumulate(elementary_symmetric([tables.free[n] for n in chosen[a:b]], b - a)))
         for a, b in combinations(range(size + 1), 2)
     }
     best: tuple[int, tuple[int, ...], tuple[int, ...], tuple[int, ...]] = (0, (), (), ())
@@ -249,35 +287,24 @@ def several_at_a_time(tables: Layout, needs: str) -> Bound:
                 continue
             sides = tuple(runs[cut][k] for cut, k in zip(cuts, (i, j, last), strict=True))
             total = sum(sides)
-            rank = min(total - max(sides) - 2, (total - 2) // 2)  # kruskal, in whole numbers
+            rank = min(total - max(sides) - 2, (total - 2) // 2)  # kruskal, in Python integers
             if min(sides) >= 2 and rank > best[0]:
                 best = rank, (a, b), (i, j, last), sides
     rank, (a, b), take, sides = best
-    groups = [sorted(down[:a]), sorted(down[a:b]), sorted([*down[b:], *left_out(tables, down)])]
-    return Bound(
-        "Lemma 1 (Kruskal)",
-        rank,
-        True,
+    # The other variables join the last group: they only add to its side.
+    groups = [sorted(group) for group in (chosen[:a], chosen[a:b], tables.largest_first[b:])]
+    return _proved_bound(
+        tables,
+        lemma.name,
         "corrected",
-        f"{GENERIC}; groups taken {', '.join(map(str, take))} at a time, sides D_m = "
-        f"sum_(r <= k_m) e_r(I_n - 1): {' x '.join(map(str, sides))}; {needs}",
-        named(tables, groups),
-        float(rank),
+        f"groups taken {', '.join(map(str, take))} at a time, sides D_m = "
+        f"sum_(r <= k_m) e_r(I_n - 1): {_times(sides)}; {lemma.needs}",
+        rank,
+        groups,
     )
 
 
-def left_out(tables: Layout, some: Sequence[int]) -> set[int]:
-    """The other variables: more of them in a group only add to its side."""
-    return set(range(len(tables.domain))) - {*some}
-
-
-def most_even(ranks: Any, splits: Splits) -> int:
-    """Where the largest rank is attained; of several places, that of the largest least group."""
-    least = np.minimum(np.minimum(splits.sums[0], splits.sums[1]), splits.sums[2])
-    return int(np.argmax(np.where(ranks == ranks.max(), least, -1)))
-
-
-def as_printed(tables: Layout, splits: Splits, name: str, rule: Rule, taken: int) -> Bound:
+def _best_printed_split(tables: TableLayout, splits: Splits, lemma: Lemma, taken: int) -> RankBound:
     """The lemma with ``I |S_k|`` as sides, as the proofs take it, for equal levels.
 
     A group taken in pairs is two groups there, whose sides multiply.
@@ -287,248 +314,219 @@ def as_printed(tables: Layout, splits: Splits, name: str, rule: Rule, taken: int
     if taken > 1:
         count = third // levels
         third = levels**2 * (count // 2) * (count - count // 2)
-    ranks = rule(first, second, third)
-    where = most_even(ranks, splits)
-    groups = splits.partition(where)
-    return Bound(
-        f"{name}, sides I|S_k|",
-        int(ranks[where]),
-        False,
-        "printed",
+    ranks = lemma.rule(first, second, third)
+    where = splits.most_even(ranks)
+    return printed_bound(
+        tables,
+        f"{lemma.name}, sides I|S_k|",
+        ranks[where],
         f"equal levels; {GENERIC}; {size} variables counted with {levels} free rows each, of "
         f"which {levels - 1} are free",
-        named(tables, groups),
-        float(ranks[where]),
+        splits.partition(where),
     )
 
 
-def expected_rank(tables: Layout) -> list[Bound]:
+def expected_rank_bounds(tables: TableLayout) -> list[RankBound]:
     """Chiantini, Ottaviani, Vannieuwenhoven on the stacked groups, or on one table.
 
-    Their proof covers tensors of up to 15,000 cells, so that only some of the variables may be
-    grouped; the others must hang on these.
+    Their proof covers tensors of up to 15,000 cells, so that it may apply to a group of some of
+    the variables only; the others must be solvable from these.
     """
     order = tables.order or 0
     if order < 3:
         return []
-    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
-    for some in prefixes(tables.free):
+    best: tuple[int, Groups] = (0, ())
+    down = [n for n in tables.largest_first if tables.free[n]]
+    for chosen in (
+        ordered[:k]
+        for ordered in (down, down[::-1])
+        for k in range(3, min(len(down), MOST_EXPECTED_VARIABLES) + 1)
+    ):
         for count in {3, min(order, 6)}:
-            groups = tuple(
-                tuple(some[n] for n in group)
-                for group in balanced([tables.free[n] for n in some], count)
-            )
-            sides = tuple(1 + sum(tables.free[n] for n in group) for group in groups)
-            rank = below_expected(sides)
+            split = split_evenly([tables.free[n] for n in chosen], count)
+            groups = tuple(tuple(chosen[n] for n in group) for group in split)
+            rank = below_expected(tables.sides(groups))
             if rank > best[0]:
-                best = max(best, (carried(tables, some, rank), groups))
-    return [expected_bound(tables, *best)] if best[0] else []
+                best = max(best, (solvable_rank(tables, chosen, rank), groups))
+    return [_expected_rank_bound(tables, *best)] if best[0] else []
 
 
-def prefixes(free: Sequence[int]) -> list[list[int]]:
-    """Some of the variables: the largest ones, and the smallest ones, of every number."""
-    down = sorted(range(len(free)), key=lambda n: -free[n])
-    down = [n for n in down if free[n]]
-    both = [down, down[::-1]]
-    return [some[:k] for some in both for k in range(3, min(len(down), 120) + 1)]
-
-
-def expected_bound(tables: Layout, rank: int, groups: Sequence[Sequence[int]]) -> Bound:
-    """The same as a bound."""
-    sides = [1 + sum(tables.free[n] for n in group) for group in groups]
-    return Bound(
+def _expected_rank_bound(tables: TableLayout, rank: int, groups: Groups) -> RankBound:
+    return _proved_bound(
+        tables,
         EXPECTED,
-        rank,
-        True,
         "literature",
-        f"{GENERIC}; below the expected rank of a {' x '.join(map(str, sides))} tensor of at most "
+        f"below the expected rank of a {_times(tables.sides(groups))} tensor of at most "
         "15,000 cells, proved by computer case by case; other variables hang on these",
-        named(tables, groups),
-        float(rank),
+        rank,
+        groups,
     )
 
 
-def one_table(tables: Layout, subset: Sequence[int]) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """Kruskal on one table of three variables or more, grouped as well as can be.
+def single_table_bounds(tables: TableLayout) -> list[RankBound]:
+    """Kruskal on the best single table from which all other variables can be solved."""
+    subsets: Iterable[Sequence[int]] = tables.iter_subsets()
+    if tables.order is not None:
+        subsets = [sorted(tables.largest_first[: tables.order])]
+    best: tuple[int, Groups] = (0, ())
+    for subset in subsets:
+        rank, groups = _kruskal_of_table(tables, subset)
+        if rank > best[0]:
+            best = max(best, (solvable_rank(tables, subset, rank), groups))
+    if not best[0]:
+        return []
+    in_paper = tables.largest_order == 3
+    return [
+        _proved_bound(
+            tables,
+            "One table (Kruskal)" if in_paper else "Allman-Matias-Rhodes 2009, one table",
+            "printed" if in_paper else "literature",
+            "one table is unique by itself ((3I-2)/2 for three variables of I levels), and "
+            "every other variable hangs on it, or on those that do, by overlapping tables",
+            *best,
+        )
+    ]
+
+
+def _kruskal_of_table(tables: TableLayout, subset: Iterable[int]) -> tuple[int, Groups]:
+    """Kruskal's bound on one table of three variables or more, and the groups that attain it.
 
     The rows of a group are products over its variables (Allman, Matias, Rhodes 2009).
 
     Examples
     --------
-    >>> from rejoint.identifiability.layout import layout
-    >>> one_table(layout([2] * 5, order=5), range(5))
+    >>> from rejoint.identifiability.layout import read_layout
+    >>> _kruskal_of_table(read_layout([2] * 5, order=5), range(5))
     (4, ((0, 1), (2, 3), (4,)))
-    >>> one_table(layout([2] * 21, order=21), range(21))[0]  # 2, 2^10 and 2^10
+    >>> _kruskal_of_table(read_layout([2] * 21, order=21), range(21))[0]  # 2, 2^10 and 2^10
     1024
     """
     subset = [n for n in subset if tables.levels[n] > 1]
+    best: tuple[int, Groups] = (0, ())
     if len(subset) < 3:
-        return 0, ()
-    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
-    if len(subset) > 9:
-        down = sorted(range(len(subset)), key=lambda i: -tables.levels[subset[i]])
-        choices: Any = [
-            grouped_evenly(tables, subset, alone) for alone in (None, down[0], down[-1])
-        ]
-    else:
-        choices = product(range(3), repeat=len(subset))
-    for choice in choices:
-        groups = tuple(
-            tuple(n for n, k in zip(subset, choice, strict=True) if k == group)
-            for group in range(3)
-        )
+        return best
+    for groups in _groups_of_table(tables, subset):
         if all(groups):
             sides = [prod(tables.levels[n] for n in group) for group in groups]
-            rank = int(kruskal(*(min(side, HUGE) for side in sides)))
+            rank = int(kruskal(*(min(side, HUGE_SIDE) for side in sides)))
             if rank > best[0]:
                 best = rank, groups
     return best
 
 
-def grouped_evenly(tables: Layout, subset: Sequence[int], alone: int | None = None) -> list[int]:
-    """Group of each variable, so that the products are nearly equal; one may be by itself."""
-    logs = [round(1000 * float(np.log(tables.levels[n]))) for n in subset]
-    if alone is None:
-        groups = balanced(logs, 3)
-    else:
-        others = [i for i in range(len(subset)) if i != alone]
-        halves = balanced([logs[i] for i in others], 2)
-        groups = ((alone,), *(tuple(others[i] for i in half) for half in halves))
-    return [next(k for k in range(3) if i in groups[k]) for i in range(len(subset))]
+def _groups_of_table(tables: TableLayout, subset: list[int]) -> Iterator[Groups]:
+    """All partitions of a small table into three groups; a few even ones of a large table."""
+    if len(subset) <= MOST_PARTITIONED_VARIABLES:
+        for choice in product(range(3), repeat=len(subset)):
+            yield tuple(
+                tuple(n for n, k in zip(subset, choice, strict=True) if k == group)
+                for group in range(3)
+            )
+        return
+    # Groups of nearly equal products of levels; the largest or smallest variable may be alone.
+    logs = {n: round(1000 * float(np.log(tables.levels[n]))) for n in subset}
+    down = sorted(subset, key=lambda n: -tables.levels[n])
+    for alone in ([], [down[0]], [down[-1]]):
+        others = [n for n in subset if n not in alone]
+        split = split_evenly([logs[n] for n in others], 3 - len(alone))
+        rest = tuple(tuple(others[i] for i in group) for group in split)
+        yield ((*alone,), *rest) if alone else rest
 
 
-def single_table(tables: Layout) -> Bound | None:
-    """The best single table, on which all other variables hang."""
-    listed: Any = tables.tables()
-    if tables.order is not None:
-        down = sorted(range(len(tables.domain)), key=lambda n: -tables.levels[n])
-        listed = [tuple(sorted(down[: tables.order]))]
-    best: tuple[int, tuple[tuple[int, ...], ...]] = (0, ())
-    for subset in listed:
-        if len(subset) >= 3:
-            rank, groups = one_table(tables, subset)
-            if rank > best[0]:
-                best = max(best, (carried(tables, subset, rank), groups))
-    if not best[0]:
-        return None
-    rank, groups = best
-    origin: Origin = "printed" if tables.largest == 3 else "literature"
-    name = "One table (Kruskal)" if origin == "printed" else "Allman-Matias-Rhodes 2009, one table"
-    return Bound(
-        name,
-        rank,
-        True,
-        origin,
-        f"{GENERIC}; one table is unique by itself ((3I-2)/2 for three variables of I levels), and "
-        "every other variable hangs on it, or on those that do, by overlapping tables",
-        named(tables, groups),
-        float(rank),
-    )
-
-
-Groups = tuple[tuple[int, ...], ...]
-
-#: Seeds from which groups are grown, at the most.
-SEEDS = 200
-
-
-def listed_bounds(tables: Layout) -> list[Bound]:
-    """The lemmas on every grouping that is found, with the variables that hang on it.
+def listed_tables_bounds(tables: TableLayout) -> list[RankBound]:
+    """The lemmas on every grouping that is found, with the variables solvable from it.
 
     Examples
     --------
-    >>> from rejoint.identifiability.layout import layout
-    >>> cyclic = layout([3] * 10, subsets=[(i, (i + 1) % 10, (i + 2) % 10) for i in range(10)])
-    >>> max(bound.rank for bound in listed_bounds(cyclic))
+    >>> from rejoint.identifiability.layout import read_layout
+    >>> subsets = [(i, (i + 1) % 10, (i + 2) % 10) for i in range(10)]
+    >>> max(bound.rank for bound in listed_tables_bounds(read_layout([3] * 10, subsets=subsets)))
     4
     """
+    if tables.order is not None:
+        return []
     found: dict[str, tuple[int, Groups]] = {}
-    said = [(ranks_of(tables, groups), groups) for groups in groupings(tables)]
-    # The most promising first: those that cannot do better need no look at what hangs on them.
-    for ranks, groups in sorted(said, key=lambda pair: -max(rank for _, rank in pair[0])):
-        better = [(name, rank) for name, rank in ranks if rank > found.get(name, (0, ()))[0]]
+    ranked = [(_ranks_of_grouping(tables, groups), groups) for groups in find_groupings(tables)]
+    # The best come first: those that cannot do better need no test of what they can solve for.
+    for ranks, groups in sorted(ranked, key=lambda pair: -max(pair[0].values())):
+        better = {name: rank for name, rank in ranks.items() if rank > found.get(name, (0,))[0]}
         if not better:
             continue
-        most = max(rank for _, rank in better)
-        limit = carried(tables, [n for group in groups for n in group], most)
-        for name, rank in better:
-            if min(rank, limit) > found.get(name, (0, ()))[0]:
+        limit = solvable_rank(tables, chain.from_iterable(groups), max(better.values()))
+        for name, rank in better.items():
+            if min(rank, limit) > found.get(name, (0,))[0]:
                 found[name] = min(rank, limit), groups
-    names = [*(name for name, *_ in LEMMAS), EXPECTED]
-    return [as_bound(tables, name, *found[name]) for name in names if name in found]
+    bounds = [
+        _proved_bound(
+            tables,
+            lemma.name,
+            "corrected",
+            _grouping_text(tables, lemma, found[lemma.name][1]),
+            *found[lemma.name],
+        )
+        for lemma in LEMMAS
+        if lemma.name in found
+    ]
+    if EXPECTED in found:
+        bounds.append(_expected_rank_bound(tables, *found[EXPECTED]))
+    return bounds
 
 
-def ranks_of(tables: Layout, groups: Groups) -> list[tuple[str, int]]:
-    """What each result says of one grouping, into three groups or four."""
-    sides = sorted(1 + sum(tables.free[n] for n in group) for group in groups)
-    said = [(EXPECTED, below_expected(tuple(sides)))]
+def _grouping_text(tables: TableLayout, lemma: Lemma, groups: Groups) -> str:
+    merged = ", two of them multiplied into the third" if len(groups) == 4 else ""
+    return (
+        f"groups between which all tables are there, sides {_times(tables.sides(groups))}{merged}; "
+        f"{lemma.needs}; other variables hang on these"
+    )
+
+
+def _ranks_of_grouping(tables: TableLayout, groups: Groups) -> dict[str, int]:
+    """The bound of each result on one grouping, into three groups or four."""
+    sides = sorted(tables.sides(groups))
+    ranks = {EXPECTED: below_expected(tuple(sides))}
     if len(sides) == 3:
-        # All three may be the third side of Lemmas 2 and 4.
-        turns = [(sides[0], sides[1], sides[2]), (sides[0], sides[2], sides[1])]
-        said += [(name, max(int(rule(*turn)) for turn in turns)) for name, rule, _, _ in LEMMAS]
+        # Any of the two larger ones may be the third side of Lemmas 2 and 4.
+        a, b, c = sides
+        turns = [(a, b, c), (a, c, b)]
+        lemmas = [*LEMMAS]
     else:
         a, b, c, d = sides
-        for name, rule in (("Lemma 2", full_column_rank), ("Lemma 4 (compound)", compound)):
-            turns = [(a, b, c * d), (a, c, b * d), (b, c, a * d), (c, d, a * b), (b, d, a * c)]
-            said.append((name, max(int(rule(*turn)) for turn in turns)))
-    return said
+        turns = [(a, b, c * d), (a, c, b * d), (b, c, a * d), (c, d, a * b), (b, d, a * c)]
+        lemmas = [LEMMAS[1], LEMMAS[3]]  # the third side may have structure
+    return ranks | {lemma.name: max(int(lemma.rule(*turn)) for turn in turns) for lemma in lemmas}
 
 
-def groupings(tables: Layout) -> list[Groups]:
-    """Groups grown from tables: a variable joins where all tables across are there."""
+def find_groupings(tables: TableLayout) -> list[Groups]:
+    """Groups grown from tables: a variable joins where all tables across groups are there."""
     free = tables.free
-    closure = {s for s in tables.parts(3, 4) if all(free[n] for n in s)}
+    closure = {s for s in tables.list_parts(3, 4) if all(free[n] for n in s)}
     rng = np.random.default_rng(0)
-    down = sorted(range(len(free)), key=lambda n: -free[n])
     found: dict[Groups, None] = {}
     for size in (3, 4):
         seeds = sorted(s for s in closure if len(s) == size)
-        if len(seeds) > SEEDS:
-            seeds = [seeds[k] for k in sorted(rng.choice(len(seeds), SEEDS, replace=False))]
+        if len(seeds) > MOST_SEEDS:
+            seeds = [seeds[k] for k in sorted(rng.choice(len(seeds), MOST_SEEDS, replace=False))]
         for seed in seeds:
             found[tuple((n,) for n in seed)] = None
             for even in (True, False):
-                found[grown(seed, down, closure, free, even=even)] = None
+                found[_grow_groups(tables, seed, closure, even=even)] = None
     return list(found)
 
 
-def grown(
-    seed: Sequence[int],
-    order: Sequence[int],
-    closure: set[tuple[int, ...]],
-    free: Sequence[int],
-    *,
-    even: bool,
-) -> Groups:
-    """One grouping: each variable into the smallest group that takes it, or into the largest."""
+def _grow_groups(tables: TableLayout, seed: Subset, closure: set[Subset], *, even: bool) -> Groups:
+    """Put each variable into the smallest group that takes it, or into the largest."""
     groups = [[n] for n in seed]
     sign = 1 if even else -1
-    for m in order:
-        if m in seed or not free[m]:
+    for m in tables.largest_first:
+        if m in seed or not tables.free[m]:
             continue
-        ranked = sorted(range(len(groups)), key=lambda k: sign * sum(free[n] for n in groups[k]))
-        for k in ranked:
+        for k in sorted(range(len(groups)), key=lambda k: sign * tables.side(groups[k])):
             others = [group for i, group in enumerate(groups) if i != k]
-            if all(tuple(sorted((m, *cells))) in closure for cells in product(*others)):
+            if all(tuple(sorted((m, *cell))) in closure for cell in product(*others)):
                 groups[k].append(m)
                 break
     return tuple(sorted(tuple(sorted(group)) for group in groups))
 
 
-def as_bound(tables: Layout, name: str, rank: int, groups: Groups) -> Bound:
-    """The result in words."""
-    if name == EXPECTED:
-        return expected_bound(tables, rank, groups)
-    sides = [1 + sum(tables.free[n] for n in group) for group in groups]
-    merged = ", two of them multiplied into the third" if len(groups) == 4 else ""
-    needs = next(needs for known, _, _, needs in LEMMAS if known == name)
-    return Bound(
-        name,
-        rank,
-        True,
-        "corrected",
-        f"{GENERIC}; groups between which all tables are there, sides "
-        f"{' x '.join(map(str, sides))}{merged}; {needs}; other variables hang on these",
-        named(tables, groups),
-        float(rank),
-    )
+def _times(sides: Sequence[int]) -> str:
+    return " x ".join(map(str, sides))

@@ -1,85 +1,78 @@
 """The paper's theorems as they are printed, for equal levels and all tables of an order.
 
 Their proofs give the stacked factor of a group ``S_k`` of variables ``I |S_k|`` free rows. Each
-variable's block of rows adds up to one, so that only ``|S_k| (I - 1) + 1`` are free: unproved as
-printed, though not refuted. :mod:`rejoint.identifiability.theorems` has what holds.
+variable's block of rows adds up to one, so that only ``|S_k| (I - 1) + 1`` are free: the theorems
+are unproved as printed, though not refuted. :mod:`rejoint.identifiability.theorems` has the
+corrected ones.
 """
 
 from collections.abc import Sequence
 from math import isqrt
 
-from rejoint.identifiability.bounds import Bound, compound, floor_log2
-from rejoint.identifiability.layout import Layout
+from rejoint.identifiability.bounds import RankBound, compound, floor_log2
+from rejoint.identifiability.layout import TableLayout
 
-_EQUAL = "equal levels; factors drawn from a continuous distribution; all tables of the order"
-_GAP = f"{_EQUAL}; the proof counts I|S_k| free rows in a group, of which |S_k|(I-1)+1 are free"
+_GAP = (
+    "equal levels; factors drawn from a continuous distribution; all tables of the order; the "
+    "proof counts I|S_k| free rows in a group, of which |S_k|(I-1)+1 are free"
+)
 
 
-def printed_bounds(tables: Layout) -> list[Bound]:
+def printed_bounds(tables: TableLayout) -> list[RankBound]:
     """Theorems 1-3 and the formula behind Tables II and III, where they apply.
 
     Examples
     --------
-    >>> from rejoint.identifiability.layout import layout
-    >>> [(b.name, b.rank) for b in printed_bounds(layout([3] * 10, order=3))]
+    >>> from rejoint.identifiability.layout import read_layout
+    >>> [(b.name, b.rank) for b in printed_bounds(read_layout([3] * 10, order=3))]
     [('Theorem 1', 4), ('Theorem 2', 16), ('Theorem 2, closed form', 6), ('Table II/III', 7)]
     """
-    size, levels = len(tables.domain), tables.levels
-    if len(set(levels)) > 1 or tables.order not in (3, 4) or size < tables.order:
+    if len(set(tables.levels)) > 1 or tables.order not in (3, 4):
         return []
-    if tables.order == 4:
-        return [fourth(tables, levels[0])]
-    return triples(tables, levels[0])
+    return [_theorem_3(tables)] if tables.order == 4 else _theorems_1_and_2(tables)
 
 
-def triples(tables: Layout, levels: int) -> list[Bound]:
-    """Theorems 1 and 2, and the tables' own formula."""
-    size = len(tables.domain)
-    one = theorem_1(size, levels)
+def printed_bound(
+    tables: TableLayout, name: str, value: float, assumptions: str, groups: Sequence[Sequence[int]]
+) -> RankBound:
+    """A bound that the paper prints without a valid proof."""
+    partition = tables.group_names(groups)
+    return RankBound(name, int(value), False, "printed", assumptions, partition, float(value))
+
+
+def _theorems_1_and_2(tables: TableLayout) -> list[RankBound]:
+    """Theorems 1 and 2, and the formula behind the paper's tables."""
+    size, levels = len(tables.domain), tables.levels[0]
+    first = _theorem_1(size, levels)
+    side = round((first**0.5 + 1) / levels) if size > levels else 1
     third = size // 3 * levels
     closed = (third + 1) ** 2 / 16
-    shown = max(one, (size * levels / 3 + 1) ** 2 / 16)
-    groups = thirds(size, size // 3)
-    side = round((one**0.5 + 1) / levels) if size > levels else 1
-    first = thirds(size, side)
+    shown = max(first, (size * levels / 3 + 1) ** 2 / 16)
+    thirds = _split_in_a_row(size // 3, size // 3, size - 2 * (size // 3))
     return [
-        Bound("Theorem 1", one, False, "printed", _GAP, named(tables, first), float(one)),
-        Bound(
-            "Theorem 2",
-            4 ** max(int(floor_log2(third)) - 1, 0),
-            False,
-            "printed",
-            _GAP,
-            named(tables, groups),
-            4.0 ** (int(floor_log2(third)) - 1),
+        printed_bound(
+            tables, "Theorem 1", first, _GAP, _split_in_a_row(side, side, size - 2 * side)
         ),
-        Bound(
-            "Theorem 2, closed form",
-            int(closed),
-            False,
-            "printed",
-            f"{_GAP}; implied by Theorem 2",
-            named(tables, groups),
-            closed,
+        printed_bound(tables, "Theorem 2", 4 ** max(int(floor_log2(third)) - 1, 0), _GAP, thirds),
+        printed_bound(
+            tables, "Theorem 2, closed form", closed, f"{_GAP}; implied by Theorem 2", thirds
         ),
-        Bound(
+        printed_bound(
+            tables,
             "Table II/III",
-            int(shown),
-            False,
-            "printed",
+            shown,
             f"{_GAP}; the larger of Theorem 1 and the closed form without the floor of N/3",
             (),
-            shown,
         ),
     ]
 
 
-def theorem_1(size: int, levels: int) -> int:
+def _theorem_1(size: int, levels: int) -> int:
     """``I (N - 2)`` for ``N <= I``, else ``(floor(sqrt(N I - 1)/I) I - 1)^2``.
 
     Examples
     --------
-    >>> theorem_1(6, 6), theorem_1(20, 3)
+    >>> _theorem_1(6, 6), _theorem_1(20, 3)
     (24, 25)
     """
     if size <= levels:
@@ -87,38 +80,23 @@ def theorem_1(size: int, levels: int) -> int:
     return (isqrt(size * levels - 1) // levels * levels - 1) ** 2
 
 
-def fourth(tables: Layout, levels: int) -> Bound:
+def _theorem_3(tables: TableLayout) -> RankBound:
     """Theorem 3 over all partitions; for equal levels, balanced pairs of groups are the best."""
-    size = len(tables.domain)
+    size, levels = len(tables.domain), tables.levels[0]
 
-    def attained(inner: int) -> int:
-        a, b = (levels * half for half in halves(inner))
-        c, d = (levels * half for half in halves(size - inner))
+    def group_sizes(inner: int) -> list[int]:
+        return [(number + k) // 2 for number in (inner, size - inner) for k in (0, 1)]
+
+    def bound(inner: int) -> int:
+        a, b, c, d = (levels * count for count in group_sizes(inner))
         return int(compound(a, b, c * d))
 
-    best = max(range(2, size - 1), key=attained)
-    groups = in_a_row([*halves(best), *halves(size - best)])
-    return Bound(
-        "Theorem 3", attained(best), False, "printed", _GAP, named(tables, groups), attained(best)
-    )
+    best = max(range(2, size - 1), key=bound)
+    groups = _split_in_a_row(*group_sizes(best))
+    return printed_bound(tables, "Theorem 3", bound(best), _GAP, groups)
 
 
-def halves(number: int) -> tuple[int, int]:
-    """Two whole halves, nearly equal."""
-    return number // 2, number - number // 2
-
-
-def thirds(size: int, side: int) -> list[range]:
-    """Two groups of ``side`` variables, and the rest."""
-    return in_a_row([side, side, size - 2 * side])
-
-
-def in_a_row(sizes: Sequence[int]) -> list[range]:
+def _split_in_a_row(*sizes: int) -> list[range]:
     """Groups of these sizes, one after another."""
     starts = [sum(sizes[:k]) for k in range(len(sizes))]
     return [range(a, a + n) for a, n in zip(starts, sizes, strict=True)]
-
-
-def named(tables: Layout, groups: Sequence[Sequence[int]]) -> tuple[tuple[str, ...], ...]:
-    """Groups of positions as groups of names."""
-    return tuple(tables.names(group) for group in groups)

@@ -1,17 +1,16 @@
-"""Saved models, safe to load from strangers: nothing in them is ever executed.
+"""Model files, safe to load from strangers: no code in them is executed.
 
-notes    what a model file says of the fit behind it
-places   files written whole or not at all
-archive  ``.rejoint``: a NumPy archive of plain arrays and a JSON member
-plain    ``.json``: the same as text that anybody can read
+atomic      files and folders that are written whole or not at all
+archive     zip files of plain arrays and a JSON member
+model_file  models as archives (``.rejoint``) and as text (``.json``)
+fit_notes   notes about a fit that a model file keeps
 """
 
-from rejoint.io.atomic import whole_file
+from rejoint.io.atomic import atomic_file
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import (
     SCHEMA,
     SavedModel,
-    read_model,
     read_open,
     read_saved,
     write_model,
@@ -21,11 +20,10 @@ from rejoint.io.model_file import (
 __all__ = [
     "SCHEMA",
     "SavedModel",
+    "atomic_file",
     "fit_notes",
-    "read_model",
     "read_open",
     "read_saved",
-    "whole_file",
     "write_model",
     "write_open",
 ]

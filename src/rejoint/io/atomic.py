@@ -1,7 +1,8 @@
-"""Files that are written whole or not at all."""
+"""Files and folders that are written whole or not at all."""
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -10,29 +11,29 @@ from typing import IO
 
 
 @contextmanager
-def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
-    """A file to write to, beside its place; it is moved there once all is on the disk.
+def atomic_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file beside `path` for writing; move it there once all of it is on the disk.
 
-    Whatever goes wrong before, a full disk or a kill, leaves what was there before, if anything.
+    If anything fails before (a full disk, a kill), an existing file stays as it was.
 
     Examples
     --------
-    >>> import pathlib, tempfile
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with whole_file(pathlib.Path(folder, "a.txt")) as file:
+    ...     with atomic_file(Path(folder, "a.txt")) as file:
     ...         _ = file.write(b"all of it")
-    ...     pathlib.Path(folder, "a.txt").read_text()
+    ...     Path(folder, "a.txt").read_text()
     'all of it'
     """
-    target = place_of(path)
+    target = resolve_target(path)
     if target.exists() and not target.is_file():
-        # A device or a pipe (/dev/stdout, say) is written to: moving a file there would end it.
+        # Devices and pipes (such as /dev/stdout) are written to; a move would replace them.
         with open(target, "wb") as file:
             yield file
         return
-    aside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.tmp")
+    aside = _beside(target, "tmp")
     try:
-        # Not tempfile: the file shall have the permissions of any other new file.
+        # Not tempfile: the file gets the permissions of any other new file.
         with open(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666), "wb") as file:
             yield file
             file.flush()
@@ -43,12 +44,56 @@ def whole_file(path: str | PathLike[str]) -> Iterator[IO[bytes]]:
         raise
 
 
-def place_of(path: str | PathLike[str]) -> Path:
-    """Where a file is to be, links followed; an error in words where none can be.
+@contextmanager
+def atomic_folder(path: str | PathLike[str]) -> Iterator[Path]:
+    """Make a folder beside `path` to write to; move it there at the end, in place of an old one.
+
+    If anything fails before, an existing folder stays as it was.
 
     Examples
     --------
-    >>> place_of("no such folder/model.rejoint")
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_folder(Path(folder, "new")) as made:
+    ...         _ = (made / "a.txt").write_text("all of it")
+    ...     os.listdir(Path(folder, "new"))
+    ['a.txt']
+    """
+    target = Path(os.path.realpath(path))
+    aside = _beside(target, "tmp")
+    try:
+        aside.mkdir()
+        yield aside
+        _replace_folder(aside, target)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+
+
+def _replace_folder(aside: Path, target: Path) -> None:
+    if not target.exists():
+        os.rename(aside, target)
+        return
+    old = _beside(target, "old")
+    os.rename(target, old)
+    try:
+        os.rename(aside, target)
+    except BaseException:
+        os.rename(old, target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _beside(target: Path, ending: str) -> Path:
+    return target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.{ending}")
+
+
+def resolve_target(path: str | PathLike[str]) -> Path:
+    """Return where a file will be, links followed; raise an error if it cannot be written.
+
+    Examples
+    --------
+    >>> resolve_target("no such folder/model.rejoint")
     Traceback (most recent call last):
     ...
     FileNotFoundError: Cannot save to 'no such folder/model.rejoint': there is no folder '...'.

@@ -1,6 +1,6 @@
-"""What a model file says of the fit behind it: one schema, whoever writes it.
+"""Notes about a fit, as every model file keeps them.
 
-All are optional, and plain JSON:
+All keys are optional, and their values are plain JSON:
 
 ``records``         number of records behind the model (the sum of their weights)
 ``missing``         by variable, the share of empty cells among the records
@@ -27,37 +27,37 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rejoint.marginals.marginals import Marginals
-from rejoint.records.records import Records
-
 if TYPE_CHECKING:
-    from rejoint.solver.result import FitResult  # for its name alone: it stands below
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.records.records import Records
+    from rejoint.solver.result import FitResult
 
 
 def fit_notes(
     result: "FitResult | None" = None,
     *,
-    records: Records | None = None,
-    tables: Marginals | None = None,
+    records: "Records | None" = None,
+    tables: "Marginals | None" = None,
     source: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
-    """Notes about a fit, as :func:`write_model` keeps them; see the schema of this module.
+    """Return notes about a fit, as :func:`write_model` takes them; the module lists the keys.
 
     Parameters
     ----------
     result : FitResult, optional
-        What the fit returned.
+        Result of the fit.
     records, tables : Records, Marginals, optional
-        What it was given.
+        Data of the fit.
     source : str, optional
-        The file that they came from.
+        File of the data.
     **more
         Further notes; None is left out.
 
     Examples
     --------
-    >>> fit_notes(records=Records.of({"a": ["x", None]}), source="data/a.csv", seed=None)
+    >>> import rejoint as rj
+    >>> fit_notes(records=rj.Records.of({"a": ["x", None]}), source="data/a.csv", seed=None)
     {'source': 'a.csv', 'records': 2.0, 'missing': {'a': 0.5}}
     """
     notes: dict[str, Any] = {"source": None if source is None else PurePath(source).name}
@@ -75,12 +75,11 @@ def fit_notes(
             for names, total in zip(tables.subsets, totals, strict=True)
         ]
     if result is not None:
-        ended = any(run.reason == "interrupted" for run in result.starts)
         value = result.log_likelihood
         notes |= {
             "choice": result.choice or None,
             "stop": result.stop,
-            "interrupted": ended or None,
+            "interrupted": result.interrupted or None,
             "log_likelihood": value if isfinite(value) else None,
             "rank_curve": _curve(result),
         }
@@ -88,7 +87,7 @@ def fit_notes(
 
 
 def _curve(result: "FitResult") -> dict[str, Any] | None:
-    """The ranks that were tried, where one was chosen."""
+    """Return the scores of the ranks that were tried, if the rank was selected."""
     found = result.selection
     if found is None or not np.isfinite(found.scores).all():
         return None

@@ -1,290 +1,127 @@
-"""Models written and read: the name says the form on the way out, the bytes on the way in.
+"""Model files, as an archive or as text; safe to load from strangers.
 
-The file is a zip of ``weights.npy`` (F,), ``factors.npy`` (the rows of all factors, one variable
-after the other), ``meta.json`` (format, schema version, domain, notes) and perhaps ``draws.npy``
-(posterior draws in single precision: of each the weights, then the factors). ``numpy.load`` reads
-it. Members that a reader does not know are left alone: later versions may add some.
+The name of a file decides its form when it is written, its first bytes when it is read.
 
-Nothing is unpacked: members are stored as they are, so that a file takes no more memory than it
-has bytes. Sizes are checked before memory is taken for them.
+The archive (see :mod:`rejoint.io.archive`) has ``weights`` (F,), ``factors`` (the rows of all
+factors, one variable after the other), ``meta.json`` (format, schema version, domain, notes) and
+perhaps ``draws`` (posterior draws in single precision: for each the weights, then the factors).
 
-An object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (1), ``domain`` (the variables, each
-with name, kind and levels), ``weights`` (one number a class), ``factors`` (for each variable a list
-of rows, one a level, with one number a class) and, if there are any, ``notes`` and ``draws``
-(posterior draws, each with weights and factors of its own, in single precision). Numbers are
-written so that they come back bit by bit. The probability of a cell is the sum over classes of the
-weight times the number of each of its levels.
+The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (1), ``domain`` (the
+variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
+each variable a list of rows, one per level, with one number per class) and, if there are any,
+``notes`` and ``draws`` (posterior draws, each with its own weights and factors, in single
+precision). Numbers are written so that they are read back bit by bit. The probability of a cell is
+the sum over classes of the weight times the number of each of its levels.
 """
 
 import json
-import re
-import struct
-import zipfile
-import zlib
 from collections.abc import Mapping, Sequence
-from math import prod
 from os import PathLike
 from typing import IO, Any, NamedTuple, NoReturn
 
 import numpy as np
-from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.atomic import whole_file
+from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
+from rejoint.io.atomic import atomic_file
+from rejoint.messages import Message, PythonName
 
 SCHEMA = 1
 """Version of the file format; readers accept this one and earlier ones."""
 
-FORMAT = "rejoint.LowRankPMF"
-
 MOST_FACTORS = 400_000
 """Draws times variables that a file may have: each becomes an object of some hundred bytes."""
 
-Path = str | PathLike[str]
-Notes = dict[str, Any]
-
-
-def write_head(domain: Domain, notes: Mapping[str, Any]) -> dict[str, Any]:
-    """What every file says first; notes are left out where there are none."""
-    head: dict[str, Any] = {"format": FORMAT, "schema": SCHEMA, "domain": domain.to_json()}
-    return {**head, "notes": dict(notes)} if notes else head
-
-
-def read_head(path: Path, head: Any) -> tuple[Domain, Notes]:
-    """Domain and notes; of another format, a later version or a spoilt domain, an error."""
-    if not isinstance(head, dict) or "format" not in head:
-        raise no_model(path)
-    if head["format"] != FORMAT:
-        raise ValueError(f"'{path}' holds {str(head['format'])[:80]!r}, not a {FORMAT}.")
-    schema = head.get("schema")
-    if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
-        raise spoilt(path, f"its schema version is {str(schema)[:20]!r}")
-    if schema > SCHEMA:
-        raise ValueError(
-            f"'{path}' has schema version {schema}; this rejoint reads versions up to {SCHEMA}: "
-            "update rejoint to read it."
-        )
-    notes = head.get("notes", {})
-    if not isinstance(notes, dict):
-        raise spoilt(path, "its notes are no object")
-    try:
-        return Domain.from_json(head["domain"]), notes
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise spoilt(path, f"its domain cannot be read: {str(error)[:200]}") from error
-
-
-def check_draws(draws: NDArray[np.float32], domain: Domain, path: Path) -> None:
-    """An error for posterior draws of another shape, or more than models are written with."""
-    if draws.ndim != 3 or draws.shape[1] != 1 + sum(domain.shape):
-        raise spoilt(path, f"{sum(domain.shape)} levels but draws of shape {draws.shape}")
-    check_number(len(draws), domain, path)
-
-
-def check_number(draws: int, domain: Domain, path: Path) -> None:
-    """An error for more draws than can be held beside so many variables."""
-    if draws * len(domain) > MOST_FACTORS:
-        raise spoilt(path, f"{draws:,} draws of {len(domain):,} variables are too many")
-
-
-def spoilt(path: Path, detail: str) -> ValueError:
-    """The error for a file that was a model once."""
-    return ValueError(
-        f"'{path}' is truncated or corrupt ({detail.rstrip('.')}): copy or save it again."
-    )
-
-
-def no_model(path: Path) -> ValueError:
-    """The error for a file of another kind."""
-    return ValueError(
-        f"'{path}' is not a rejoint model: it does not start like one. Models are written by "
-        "LowRankPMF.save."
-    )
-
-
 FloatArray = NDArray[np.float64]
-ArchiveParts = tuple[FloatArray, list[FloatArray], Domain, Notes, NDArray[np.float32] | None]
+Block = NDArray[np.float32]
+Path = str | PathLike[str]
 
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # no clock in the file: equal models are equal bytes
-_START = b"PK\x03\x04"
-_LONGEST = 1000  # bytes of a header; ours have 118
-_HEADER = re.compile(
-    r"\{'descr': '(?P<type>[^']*)', 'fortran_order': (?P<fortran>True|False), "
-    r"'shape': \((?P<shape>[0-9, ]{0,100})\), \} *\n?"
-)
-_MEMBERS = ("meta.json", "weights.npy", "factors.npy", "draws.npy")
+_FORMAT = "rejoint.LowRankPMF"
 
 
-def write_archive(
-    file: IO[bytes],
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any],
-    draws: NDArray[np.float32] | None = None,
-) -> None:
-    """Write a model as an archive.
+class SavedModel(NamedTuple):
+    """Contents of a model file: the parameters, notes, and posterior draws if it has any.
+
+    ``notes`` is a plain dict. ``class_names`` in it names the classes; other keys are up to the
+    writer. ``draws`` is a float32 array of shape (draws, 1 + levels of all variables, classes):
+    for each draw the weights, then the factors one below the other.
+    """
+
+    weights: FloatArray
+    factors: Sequence[FloatArray]
+    domain: Domain
+    notes: dict[str, Any]
+    draws: Block | None = None
+
+
+def write_model(path: Path, model: SavedModel) -> None:
+    """Write a model to a file, whole or not at all.
+
+    A name that ends in ``.json`` is written as text, any other as an archive.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> model = SavedModel(np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]), {})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "coin.rejoint")
+    ...     write_model(path, model)
+    ...     sorted(np.load(path).files)
+    ['factors', 'meta.json', 'weights']
+    """
+    _check_notes(model)
+    with atomic_file(path) as file:
+        write_open(file, model, plain=str(path).lower().endswith(".json"))
+
+
+def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> None:
+    """Write a model to an open file: as text if ``plain``, else as an archive.
 
     Examples
     --------
     >>> import io
     >>> file = io.BytesIO()
-    >>> write_archive(file, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]), {})
+    >>> write_open(file, SavedModel(np.ones(1), [np.ones((1, 1))], Domain.of_shape([1]), {}))
     >>> _ = file.seek(0)
-    >>> sorted(np.load(file).files)
-    ['factors', 'meta.json', 'weights']
+    >>> read_open(file, "memory").weights
+    array([1.])
     """
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        text = json.dumps(write_head(domain, notes), ensure_ascii=False, allow_nan=False)
-        archive.writestr(_member("meta.json"), text.encode())
-        arrays: dict[str, NDArray[Any]] = {"weights": weights, "factors": np.vstack(factors)}
-        if draws is not None and len(draws):
-            arrays["draws"] = draws
-        for name, array in arrays.items():
-            with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
-                npy.write_array(member, array, allow_pickle=False)
+    _check_notes(model)
+    head = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
+    if model.notes:
+        head["notes"] = model.notes
+    draws = model.draws if model.draws is not None and len(model.draws) else None
+    if plain:
+        head["weights"] = model.weights.tolist()
+        head["factors"] = [factor.tolist() for factor in model.factors]
+        if draws is not None:
+            head["draws"] = [_draw_to_plain(draw, model.domain) for draw in draws]
+        file.write(_to_text(head))
+        return
+    arrays = {"weights": model.weights, "factors": np.vstack(model.factors)}
+    write_archive(file, head, arrays if draws is None else {**arrays, "draws": draws})
 
 
-def _member(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, _EPOCH)
-    info.external_attr = 0o644 << 16
-    return info
-
-
-def read_archive(file: IO[bytes], path: Path) -> ArchiveParts:
-    """Read an archive; one that is no model, or spoilt, is an error in words.
-
-    Examples
-    --------
-    >>> import io
-    >>> read_archive(io.BytesIO(b"hello"), "notes.txt")
-    Traceback (most recent call last):
-    ...
-    ValueError: 'notes.txt' is not a rejoint model: it does not start like one. ...
-    """
-    start = file.read(len(_START))
-    file.seek(0)
-    if start != _START:
-        raise no_model(path)
+def _check_notes(model: SavedModel) -> None:
+    names = model.notes.get("class_names")
+    if names is not None and len(names) != len(model.weights):
+        raise ValueError(f"{len(names)} class names for a model of {len(model.weights)} classes.")
     try:
-        with zipfile.ZipFile(file) as archive:
-            return _read(archive, path)
-    except (
-        *(zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, KeyError),
-        *(NotImplementedError, RuntimeError, IndexError, OverflowError, MemoryError),
-    ) as error:
-        raise spoilt(path, str(error)[:200]) from error
+        _dump(model.notes)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
 
-def _read(archive: zipfile.ZipFile, path: Path) -> ArchiveParts:
-    _check_members(archive, path)
-    try:
-        head: Any = json.loads(archive.read("meta.json"))
-    except (KeyError, ValueError, RecursionError) as error:
-        raise ValueError(
-            f"'{path}' is an archive but not a rejoint model: it has no readable meta.json."
-        ) from error
-    domain, notes = read_head(path, head)
-    weights = _read_array(archive, "weights", path, "<f8").astype(np.float64, copy=False)
-    rows = _read_array(archive, "factors", path, "<f8").astype(np.float64, copy=False)
-    if weights.ndim != 1 or rows.shape != (sum(domain.shape), len(weights)):
-        raise spoilt(path, f"{sum(domain.shape)} levels but factors of shape {rows.shape}")
-    cuts = np.cumsum(domain.shape)[:-1]
-    draws = None
-    if "draws.npy" in archive.namelist():
-        draws = _read_array(archive, "draws", path, "<f4").astype(np.float32, copy=False)
-        check_draws(draws, domain, path)
-    return weights, list(np.split(rows, cuts)), domain, notes, draws
-
-
-def _check_members(archive: zipfile.ZipFile, path: Path) -> None:
-    """Each member once and stored as it is: what is packed could unpack to any size."""
-    names = archive.namelist()
-    for info in archive.infolist():
-        if info.filename not in _MEMBERS:
-            continue
-        if names.count(info.filename) > 1:
-            raise spoilt(path, f"it has two members {info.filename!r}")
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size != info.compress_size:
-            raise spoilt(
-                path, f"its member {info.filename!r} is compressed, which models never are"
-            )
-
-
-def _read_array(archive: zipfile.ZipFile, name: str, path: Path, kind: str) -> NDArray[Any]:
-    try:
-        info = archive.getinfo(f"{name}.npy")
-    except KeyError:
-        raise spoilt(path, f"it has no array {name!r}") from None
-    with archive.open(info) as member:
-        try:
-            shape = _read_shape(member, name, kind)
-        except ValueError as error:
-            raise spoilt(path, str(error)) from error
-        # The header is checked against the size before memory is taken for the array.
-        size = int(kind[-1]) * prod(shape)
-        if min(shape, default=1) < 1 or size != info.file_size - member.tell():
-            raise spoilt(path, f"array {name!r} does not have the size that it claims")
-        data = member.read()
-    return np.frombuffer(data, dtype=kind).reshape(shape)
-
-
-def _read_shape(member: IO[bytes], name: str, kind: str) -> tuple[int, ...]:
-    """Shape in the header of a ``.npy``, read by a pattern: NumPy's reader evaluates the text."""
-    start = member.read(8)
-    width = {b"\x01": 2, b"\x02": 4, b"\x03": 4}.get(start[6:7], 0)
-    size = int.from_bytes(member.read(width), "little")
-    if start[:6] != b"\x93NUMPY" or not 0 < size <= _LONGEST:
-        raise ValueError(f"array {name!r} does not start as one")
-    found = _HEADER.fullmatch(member.read(size).decode("latin-1"))
-    if found is None:
-        raise ValueError(f"array {name!r} has a header that cannot be read")
-    if found["type"] != kind or found["fortran"] == "True":
-        raise ValueError(f"array {name!r} is {found['type']!r}, not {kind!r} in C order")
-    return tuple(int(length) for length in found["shape"].replace(",", " ").split())
-
-
-Block = NDArray[np.float32]
-PlainParts = tuple[FloatArray, list[FloatArray], Domain, Notes, Block | None]
-
-
-def as_plain(
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any],
-    draws: Block | None = None,
-) -> dict[str, Any]:
-    """A model as plain lists and dicts that JSON can hold.
-
-    Examples
-    --------
-    >>> plain = as_plain(np.ones(1), [np.array([[0.25], [0.75]])], Domain.of_shape([2]), {})
-    >>> plain["weights"], plain["factors"]
-    ([1.0], [[[0.25], [0.75]]])
-    """
-    plain = {
-        **write_head(domain, notes),
-        "weights": weights.tolist(),
-        "factors": [factor.tolist() for factor in factors],
-    }
-    if draws is not None and len(draws):
-        plain["draws"] = [_plain_draw(draw, domain) for draw in draws]
-    return plain
-
-
-def _plain_draw(draw: Block, domain: Domain) -> dict[str, Any]:
-    """Weights and factors of a draw, with as many digits as single precision has."""
-    texts = draw.astype(str).astype(np.float64)[:, draw[0] > 0.0]
-    weights, *factors = np.split(texts, 1 + np.cumsum((0, *domain.shape[:-1])))
+def _draw_to_plain(draw: Block, domain: Domain) -> dict[str, Any]:
+    """Return weights and factors of a draw, with the digits of single precision."""
+    numbers = draw.astype(str).astype(np.float64)[:, draw[0] > 0.0]
+    weights, *factors = np.split(numbers, 1 + np.cumsum((0, *domain.shape[:-1])))
     return {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
 
 
-def write_text(plain: Mapping[str, Any]) -> bytes:
-    """The JSON text of a model, one line a variable."""
+def _to_text(plain: Mapping[str, Any]) -> bytes:
+    """Return the JSON text of a model, with one line per variable and per draw."""
     parts = []
     for key, value in plain.items():
         if key in ("factors", "draws"):
@@ -303,199 +140,8 @@ def _dump(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def read_text(data: bytes, path: Path) -> PlainParts:
-    """Read the JSON text of a model; anything else is an error in words.
-
-    Examples
-    --------
-    >>> read_text(b'{"format": "other"}', "a.json")
-    Traceback (most recent call last):
-    ...
-    ValueError: 'a.json' holds 'other', not a rejoint.LowRankPMF.
-    """
-    try:
-        plain = json.loads(data, parse_constant=_no_number)
-    except (ValueError, RecursionError) as error:
-        raise spoilt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
-    return of_plain(plain, path)
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
-def of_plain(plain: Any, path: Path) -> PlainParts:
-    """Read what :func:`as_plain` made.
-
-    Examples
-    --------
-    >>> plain = as_plain(np.ones(1), [np.array([[0.25], [0.75]])], Domain.of_shape([2]), {})
-    >>> of_plain(plain, "here")[0]
-    array([1.])
-    """
-    if not isinstance(plain, dict):
-        raise no_model(path)
-    domain, notes = read_head(path, plain)
-    weights, factors = _read_parts(plain, domain, path)
-    return weights, factors, domain, notes, _read_draws(plain.get("draws", []), domain, path)
-
-
-def _read_parts(
-    plain: Mapping[str, Any], domain: Domain, path: Path
-) -> tuple[FloatArray, list[FloatArray]]:
-    for key in ("weights", "factors"):
-        if not isinstance(plain.get(key), list):
-            raise spoilt(path, f"it has no list {key!r}")
-    weights = _numbers(plain["weights"], 1, "weights", path)
-    if len(plain["factors"]) != len(domain):
-        raise spoilt(path, f"{len(domain)} variables but {len(plain['factors'])} factors")
-    factors = []
-    for variable, rows in zip(domain, plain["factors"], strict=True):
-        what = f"factor of {variable.name!r}"
-        factors.append(_numbers(rows, 2, what, path))
-        if factors[-1].shape != (len(variable), len(weights)):
-            raise spoilt(path, f"{what} has shape {factors[-1].shape}")
-    return weights, factors
-
-
-def _read_draws(plain: Any, domain: Domain, path: Path) -> Block | None:
-    if not isinstance(plain, list) or not all(isinstance(draw, dict) for draw in plain):
-        raise spoilt(path, "its draws are no list of objects")
-    if not plain:
-        return None
-    check_number(len(plain), domain, path)
-    parts = [_read_parts(draw, domain, path) for draw in plain]
-    rank = max(len(weights) for weights, _ in parts)
-    if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
-        raise spoilt(path, "its draws have very different numbers of classes")
-    block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=np.float32)
-    for target, (weights, factors) in zip(block, parts, strict=True):
-        with np.errstate(over="ignore"):  # what is too large becomes inf, which is refused later
-            target[:, : len(weights)] = np.vstack([weights, *factors])
-    return block
-
-
-def _numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
-    try:
-        array = np.array(values)
-    except (ValueError, OverflowError) as error:
-        raise spoilt(path, f"{what}: {str(error)[:100]}") from error
-    if array.ndim != axes or array.dtype.kind not in "iuf":
-        raise spoilt(path, f"{what} is not {'a list' if axes == 1 else 'rows'} of numbers")
-    return array.astype(np.float64)
-
-
-class SavedModel(NamedTuple):
-    """What a file holds: the model's parts, notes about it, and perhaps posterior draws.
-
-    ``notes`` is a plain dict. ``class_names`` in it names the classes; what else there is, is the
-    writer's own. ``draws`` is a float32 array of shape (draws, 1 + levels of all variables,
-    classes): of each draw the weights, then the factors one below the other.
-    """
-
-    weights: FloatArray
-    factors: list[FloatArray]
-    domain: Domain
-    notes: dict[str, Any]
-    draws: Block | None = None
-
-
-def write_model(
-    path: str | PathLike[str],
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any] | None = None,
-    draws: Block | None = None,
-) -> None:
-    """Write a model beside its place, then move it there: a crash leaves no half file.
-
-    Parameters
-    ----------
-    path : path
-        A name that ends in ``.json`` is written as text, any other as an archive.
-    weights, factors, domain
-        The model.
-    notes : dict, optional
-        What else is to be kept, as JSON can hold it; ``class_names``, a name for each class.
-    draws : ndarray of float32, optional
-        Posterior draws, as :class:`SavedModel` has them.
-
-    Examples
-    --------
-    >>> import numpy as np, pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "coin.rejoint")
-    ...     write_model(path, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]))
-    ...     sorted(np.load(path).files)
-    ['factors', 'meta.json', 'weights']
-    """
-    plain = str(path).lower().endswith(".json")
-    notes = _checked(dict(notes or {}), len(weights))
-    with whole_file(path) as file:
-        write_open(file, weights, factors, domain, notes, draws, plain=plain)
-
-
-def write_open(
-    file: IO[bytes],
-    weights: FloatArray,
-    factors: Sequence[FloatArray],
-    domain: Domain,
-    notes: Mapping[str, Any] | None = None,
-    draws: Block | None = None,
-    *,
-    plain: bool = False,
-) -> None:
-    """Write a model to a file that is open: as text if ``plain``, else as an archive.
-
-    Examples
-    --------
-    >>> import io, numpy as np
-    >>> file = io.BytesIO()
-    >>> write_open(file, np.ones(1), [np.array([[0.5], [0.5]])], Domain.of_shape([2]))
-    >>> _ = file.seek(0)
-    >>> read_open(file, "memory").weights
-    array([1.])
-    """
-    notes = _checked(dict(notes or {}), len(weights))
-    if plain:
-        file.write(write_text(as_plain(weights, factors, domain, notes, draws)))
-    else:
-        write_archive(file, weights, factors, domain, notes, draws)
-
-
-def _checked(notes: dict[str, Any], rank: int) -> dict[str, Any]:
-    names = notes.get("class_names")
-    if names is not None:
-        notes["class_names"] = names = [str(name) for name in names]
-        if len(names) != rank:
-            raise ValueError(f"{len(names)} class names for a model of {rank} classes.")
-    try:
-        json.dumps(notes, allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
-    return notes
-
-
-def read_model(path: str | PathLike[str]) -> tuple[FloatArray, list[FloatArray], Domain]:
-    """Read weights, factors and domain; a file that is no model, or spoilt, is an error in words.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = pathlib.Path(folder, "notes.txt")
-    ...     _ = path.write_text("hello")
-    ...     read_model(path)
-    Traceback (most recent call last):
-    ...
-    ValueError: '...notes.txt' is not a rejoint model...
-    """
-    return read_saved(path)[:3]
-
-
-def read_saved(path: str | PathLike[str]) -> SavedModel:
-    """Read all that a file holds: the model's parts and the notes.
+def read_saved(path: Path) -> SavedModel:
+    """Read a model file.
 
     Examples
     --------
@@ -517,8 +163,8 @@ def read_saved(path: str | PathLike[str]) -> SavedModel:
         return read_open(file, path)
 
 
-def read_open(file: IO[bytes], path: str | PathLike[str]) -> SavedModel:
-    """Read a model from a file that is open and can seek; ``path`` is what errors call it.
+def read_open(file: IO[bytes], path: Path) -> SavedModel:
+    """Read a model from an open file that can seek; errors name it by ``path``.
 
     Examples
     --------
@@ -531,5 +177,140 @@ def read_open(file: IO[bytes], path: str | PathLike[str]) -> SavedModel:
     start = file.read(64)
     file.seek(0)
     if start.lstrip().startswith(b"{"):
-        return SavedModel(*read_text(file.read(), path))
-    return SavedModel(*read_archive(file, path))
+        return _read_text(file.read(), path)
+    if not start.startswith(START):
+        raise _not_a_model(path)
+    try:
+        return _read_archive(file, path)
+    except ArchiveError as error:
+        raise _corrupt(path, str(error)) from error
+
+
+def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
+    archive = read_archive(file)
+    if archive.meta is None:
+        raise ValueError(
+            f"'{path}' is an archive but not a rejoint model: it has no readable meta.json."
+        )
+    domain, notes = _read_head(path, archive.meta)
+    weights, rows = archive.array("weights", "<f8"), archive.array("factors", "<f8")
+    levels = sum(domain.shape)
+    if weights.ndim != 1 or rows.shape != (levels, len(weights)):
+        raise _corrupt(path, f"{levels} levels but factors of shape {rows.shape}")
+    factors = np.split(rows, np.cumsum(domain.shape)[:-1])
+    draws = None
+    if "draws" in archive:
+        draws = archive.array("draws", "<f4")
+        if draws.ndim != 3 or draws.shape[1] != 1 + levels:
+            raise _corrupt(path, f"{levels} levels but draws of shape {draws.shape}")
+        _check_number(len(draws), domain, path)
+    return SavedModel(weights, factors, domain, notes, draws)
+
+
+def _read_text(data: bytes, path: Path) -> SavedModel:
+    try:
+        plain = json.loads(data, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise _corrupt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
+    domain, notes = _read_head(path, plain)
+    weights, factors = _read_parts(plain, domain, path)
+    draws = _read_draws(plain.get("draws", []), domain, path)
+    return SavedModel(weights, factors, domain, notes, draws)
+
+
+def _refuse_constant(text: str) -> NoReturn:
+    raise ValueError(f"{text} is no number")
+
+
+def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
+    """Return domain and notes; raise an error for another format or a later version."""
+    if not isinstance(head, dict) or "format" not in head:
+        raise _not_a_model(path)
+    if head["format"] != _FORMAT:
+        raise ValueError(f"'{path}' holds {str(head['format'])[:80]!r}, not a {_FORMAT}.")
+    schema = head.get("schema")
+    if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
+        raise _corrupt(path, f"its schema version is {str(schema)[:20]!r}")
+    if schema > SCHEMA:
+        raise ValueError(
+            f"'{path}' has schema version {schema}; this rejoint reads versions up to {SCHEMA}: "
+            "update rejoint to read it."
+        )
+    notes = head.get("notes", {})
+    if not isinstance(notes, dict):
+        raise _corrupt(path, "its notes are no object")
+    try:
+        return Domain.from_json(head["domain"]), notes
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+        *(OverflowError, RecursionError),
+    ) as error:
+        raise _corrupt(path, f"its domain cannot be read: {str(error)[:200]}") from error
+
+
+def _read_parts(
+    plain: Mapping[str, Any], domain: Domain, path: Path
+) -> tuple[FloatArray, list[FloatArray]]:
+    for key in ("weights", "factors"):
+        if not isinstance(plain.get(key), list):
+            raise _corrupt(path, f"it has no list {key!r}")
+    weights = _read_numbers(plain["weights"], 1, "weights", path)
+    if len(plain["factors"]) != len(domain):
+        raise _corrupt(path, f"{len(domain)} variables but {len(plain['factors'])} factors")
+    factors = []
+    for variable, rows in zip(domain, plain["factors"], strict=True):
+        what = f"factor of {variable.name!r}"
+        factors.append(_read_numbers(rows, 2, what, path))
+        if factors[-1].shape != (len(variable), len(weights)):
+            raise _corrupt(path, f"{what} has shape {factors[-1].shape}")
+    return weights, factors
+
+
+def _read_draws(plain: Any, domain: Domain, path: Path) -> Block | None:
+    if not isinstance(plain, list) or not all(isinstance(draw, dict) for draw in plain):
+        raise _corrupt(path, "its draws are no list of objects")
+    if not plain:
+        return None
+    _check_number(len(plain), domain, path)
+    parts = [_read_parts(draw, domain, path) for draw in plain]
+    rank = max(len(weights) for weights, _ in parts)
+    if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
+        raise _corrupt(path, "its draws have very different numbers of classes")
+    block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=np.float32)
+    for target, (weights, factors) in zip(block, parts, strict=True):
+        with np.errstate(over="ignore"):  # too large a number becomes inf, which is refused later
+            target[:, : len(weights)] = np.vstack([weights, *factors])
+    return block
+
+
+def _read_numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
+    try:
+        array = np.array(values)
+    except (ValueError, OverflowError) as error:
+        raise _corrupt(path, f"{what}: {str(error)[:100]}") from error
+    if array.ndim != axes or array.dtype.kind not in "iuf":
+        raise _corrupt(path, f"{what} is not {'a list' if axes == 1 else 'rows'} of numbers")
+    return array.astype(np.float64)
+
+
+def _check_number(draws: int, domain: Domain, path: Path) -> None:
+    """Raise an error for more draws than can be held beside so many variables."""
+    if draws * len(domain) > MOST_FACTORS:
+        raise _corrupt(path, f"{draws:,} draws of {len(domain):,} variables are too many")
+
+
+def _corrupt(path: Path, detail: str) -> ValueError:
+    return ValueError(
+        f"'{path}' is truncated or corrupt ({detail.rstrip('.')}): copy or save it again."
+    )
+
+
+def _not_a_model(path: Path) -> ValueError:
+    return ValueError(
+        Message(
+            "'{path}' is not a rejoint model: it does not start like one. Models are written by "
+            "{save}.",
+            path=path,
+            save=PythonName("LowRankPMF.save"),
+        )
+    )

@@ -1,13 +1,12 @@
-"""The query language: a question as text, for Python, the command line and the explorer alike.
+"""The query language: questions as text, for Python, the command line and the explorer.
 
-errors    QueryError: what is wrong, and a caret under the place
-tokens    words, quoted texts and signs
-query     a question as an object: frozen, with one canonical text, and as JSON
-grammar   tokens into a question
-binding   a question in the terms of a domain: positions, likelihoods
-levels    labels and comparisons into levels of a variable
+tokens        words, quoted texts and signs; QueryError, with a caret under the place
+query         Query, a question as an object: frozen, with one canonical text, and as JSON
+grammar       parse: from tokens to a question
+bind          BoundQuery, a question with the positions of variables and likelihoods of levels
+match_levels  labels and comparisons as levels of a variable
 
-Nothing here knows of models: `LowRankPMF.ask` answers.
+Nothing here depends on models; `LowRankPMF.ask` answers.
 """
 
 from rejoint.language.bind import BoundQuery, bind

@@ -1,15 +1,14 @@
-"""A question in the terms of a domain: positions of variables, likelihoods of levels."""
+"""Binding of a question to a domain: positions of variables and likelihoods of levels."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
-from typing import Self
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.language.grammar import parse
-from rejoint.language.match_levels import Levels, known, suggest
+from rejoint.language.match_levels import LevelMatcher, list_known, suggest
 from rejoint.language.query import Item, Name, Query
 from rejoint.language.tokens import QueryError, quote
 
@@ -18,21 +17,21 @@ FloatArray = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class BoundQuery:
-    """A question whose names and labels were found.
+    """A question with the positions of its variables and the likelihoods of its levels.
 
     Attributes
     ----------
     query : Query
     text : str
-        What the positions in the question count in.
+        The text that positions in the question refer to.
     asked, against, by : tuple of int
         Variables asked for, after the semicolon, and named without a value right of the bar.
     events, evidence : dict of int to ndarray
         By variable, a number for each level: conditions left and right of the bar.
-    words : dict of int to str
-        The evidence as it was written, by variable.
+    evidence_text : dict of int to str
+        The evidence as it is written, by variable.
     notes : tuple of str
-        How labels were understood where that is not plain.
+        How labels were read, where that is not obvious.
 
     Examples
     --------
@@ -48,30 +47,12 @@ class BoundQuery:
     by: tuple[int, ...]
     events: dict[int, FloatArray]
     evidence: dict[int, FloatArray]
-    words: dict[int, str]
+    evidence_text: dict[int, str]
     notes: tuple[str, ...]
 
     def error(self, reason: str, at: int | None = None) -> QueryError:
         """Return an error at a place of the question; at its verb or count by default."""
         return QueryError(reason, self.text, self.query.at if at is None else at)
-
-    def moved(self, places: Mapping[int, int]) -> Self:
-        """The same question to a domain in which variables stand at other places.
-
-        Examples
-        --------
-        >>> bind("P(b)", Domain.of({"a": 2, "b": 2})).moved({1: 0}).asked
-        (0,)
-        """
-        return replace(
-            self,
-            asked=tuple(places[n] for n in self.asked),
-            against=tuple(places[n] for n in self.against),
-            by=tuple(places[n] for n in self.by),
-            events={places[n]: meets for n, meets in self.events.items()},
-            evidence={places[n]: likelihood for n, likelihood in self.evidence.items()},
-            words={places[n]: words for n, words in self.words.items()},
-        )
 
 
 def bind(query: Query | str, domain: Domain) -> BoundQuery:
@@ -80,7 +61,7 @@ def bind(query: Query | str, domain: Domain) -> BoundQuery:
     Parameters
     ----------
     query : Query or str
-        A text is parsed; of a question, the canonical text is what errors point into.
+        A text is parsed. For a Query, errors point into its canonical text.
     domain : Domain
 
     Returns
@@ -90,8 +71,8 @@ def bind(query: Query | str, domain: Domain) -> BoundQuery:
     Raises
     ------
     QueryError
-        For a name or level that is not there (with the nearest one), a variable named twice, a
-        comparison of what has no order, a number that would cut a bin.
+        For an unknown name or level (with the nearest one), a variable named twice, a comparison
+        of levels without order, a number that would cut a bin.
 
     Examples
     --------
@@ -110,7 +91,7 @@ Did you mean "yes"?
 class _Binder:
     def __init__(self, query: Query, text: str, domain: Domain) -> None:
         self.query, self.text, self.domain = query, text, domain
-        self.levels: dict[int, Levels] = {}
+        self.levels: dict[int, LevelMatcher] = {}
 
     def bound(self) -> BoundQuery:
         query = self.query
@@ -118,16 +99,16 @@ class _Binder:
         against, _ = self._split(query.against)
         by, evidence = self._split(query.given)
         self._refuse_twice([*query.asked, *query.against, *query.given])
-        words: dict[int, str] = {}
+        texts: dict[int, str] = {}
         for item in query.given:
             if not isinstance(item, Name):
                 n = self._index(item.name)
-                words[n] = f"{words[n]}, {item}" if n in words else str(item)
+                texts[n] = f"{texts[n]}, {item}" if n in texts else str(item)
         notes = tuple(levels.note for levels in self.levels.values() if levels.note)
-        return BoundQuery(query, self.text, asked, against, by, events, evidence, words, notes)
+        return BoundQuery(query, self.text, asked, against, by, events, evidence, texts, notes)
 
     def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
-        """Variables without a value, and the conditions; several on one variable all hold."""
+        """Return variables without a value, and likelihoods of conditions; all conditions hold."""
         names: list[int] = []
         likelihoods: dict[int, FloatArray] = {}
         for item in items:
@@ -135,7 +116,7 @@ class _Binder:
                 names.append(self._index(item))
                 continue
             n = self._index(item.name)
-            levels = self.levels.setdefault(n, Levels(self.domain.variables[n], self.text))
+            levels = self.levels.setdefault(n, LevelMatcher(self.domain.variables[n], self.text))
             likelihoods[n] = likelihoods.get(n, 1.0) * levels.likelihood(item)
         # Products of soft evidence may be tiny; only ratios matter.
         scaled = {
@@ -148,11 +129,11 @@ class _Binder:
             return self.domain.index(name.text)
         names = self.domain.names
         near = suggest(name.text, names) or self._as_level(name.text)
-        near = near or f" The variables are {known(names)}."
+        near = near or f" The variables are {list_known(names)}."
         raise QueryError(f"No variable is called {quote(name.text)}.{near}", self.text, name.at)
 
     def _as_level(self, text: str) -> str:
-        """Advice where a label stands alone."""
+        """Return advice for a label without its variable."""
         owners = [v.name for v in self.domain if text in v.levels]
         if not owners:
             return ""

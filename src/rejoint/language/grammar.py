@@ -1,4 +1,4 @@
-"""From tokens to a question, by recursive descent without recursion: nothing in it nests.
+"""Parser of questions, by recursive descent without recursion: nothing in the grammar nests.
 
 ::
 
@@ -16,7 +16,7 @@
     order      = "<" | "<=" | ">" | ">="
     name, label = word | quoted
 
-What a verb asks for are names, except that P takes conditions, too.
+A verb asks for names; P takes conditions, too.
 """
 
 from typing import NoReturn, cast
@@ -26,18 +26,16 @@ from rejoint.language.query import (
     VERBS,
     Among,
     Between,
-    Bound,
     Condition,
     Item,
     Label,
     Name,
     Query,
+    RangeEnd,
     Soft,
     Verb,
 )
 from rejoint.language.tokens import QueryError, Token, quote, reads_as_number, tokenize
-
-__all__ = ["MAX_SAMPLE", "parse"]
 
 _ORDER = ("<", "<=", ">", ">=")
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -45,7 +43,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 _MAX_DIGITS = 9
 
 MAX_SAMPLE = 100_000
-"""Most records that a question draws: an answer is read or sent whole."""
+"""Largest number of records that a question draws."""
 
 
 def parse(text: str) -> Query:
@@ -63,7 +61,7 @@ def parse(text: str) -> Query:
     Raises
     ------
     QueryError
-        For anything that is no question; it says where and what was expected.
+        For any other text; it says where and what was expected.
 
     Examples
     --------
@@ -277,7 +275,7 @@ class _Parser:
             left, sign, right = right, _MIRRORED[sign], left
         if negation is not None:
             sign = _OPPOSITE[sign]
-        bound = Bound(_label(right), sign in ("<=", ">="))
+        bound = RangeEnd(_label(right), sign in ("<=", ">="))
         low, high = (bound, None) if sign in (">", ">=") else (None, bound)
         return Between(self.name(left), low, high)
 
@@ -287,7 +285,10 @@ class _Parser:
         right = self.operand("a label")
         if sign[0] != second[0]:
             self.fail(f'Expected "{sign[0]}" or "{sign[0]}=": both must point the same way.', at)
-        ends = [Bound(_label(left), sign.endswith("=")), Bound(_label(right), second.endswith("="))]
+        ends = [
+            RangeEnd(_label(left), sign.endswith("=")),
+            RangeEnd(_label(right), second.endswith("=")),
+        ]
         low, high = ends if sign[0] == "<" else reversed(ends)
         return Between(self.name(middle), low, high, negated)
 

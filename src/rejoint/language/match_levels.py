@@ -1,4 +1,4 @@
-"""Labels and comparisons of a question into levels of a variable."""
+"""Labels and comparisons of a question as levels of a variable."""
 
 import difflib
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
-from rejoint.language.query import Among, Between, Bound, Condition, Label, Soft
+from rejoint.language.query import Among, Between, Condition, Label, RangeEnd, Soft
 from rejoint.language.tokens import QueryError, quote
 
 FloatArray = NDArray[np.float64]
@@ -20,7 +20,7 @@ _LONG = 100  # texts beyond this length get no suggestion: comparing them would 
 
 
 def suggest(text: str, known: Sequence[str]) -> str:
-    """Return " Did you mean ...?" for the nearest of what is known, or nothing.
+    """Return " Did you mean ...?" with the nearest known text, or nothing.
 
     Examples
     --------
@@ -35,27 +35,27 @@ def suggest(text: str, known: Sequence[str]) -> str:
     return f" Did you mean {quote(near[0])}?" if near else ""
 
 
-def known(texts: Sequence[str], most: int = 6) -> str:
-    """Write the first few of what is known.
+def list_known(texts: Sequence[str], most: int = 6) -> str:
+    """Return the first few known texts in quotes.
 
     Examples
     --------
-    >>> known(["a", "b"]), known(["x"] * 9, most=2)
+    >>> list_known(["a", "b"]), list_known(["x"] * 9, most=2)
     ('"a", "b"', '"x", "x", ... (9 in all)')
     """
     shown = ", ".join(quote(text) for text in texts[:most])
     return shown if len(texts) <= most else f"{shown}, ... ({len(texts)} in all)"
 
 
-class Levels:
-    """The levels of one variable as questions name them.
+class LevelMatcher:
+    """Finds the levels of one variable that a question names.
 
     Examples
     --------
     >>> from rejoint.language import parse
     >>> age = Variable("age", (Bin(0, 18), Bin(18, 65), Bin(65, 99, True)))
     >>> text = "P(age >= 18)"
-    >>> Levels(age, text).likelihood(parse(text).asked[0])
+    >>> LevelMatcher(age, text).likelihood(parse(text).asked[0])
     array([0., 1., 1.])
     """
 
@@ -70,7 +70,7 @@ class Levels:
 
     @cached_property
     def _by_text(self) -> dict[str, int]:
-        """Text of any level; where two are written alike, the one that is text itself."""
+        """Levels by text; where two have the same text, the level that is a str."""
         found = {text: i for i, text in reversed(list(enumerate(self.texts)))}
         found |= {x: i for i, x in enumerate(self.variable.levels) if isinstance(x, str)}
         for i, level in enumerate(self.variable.levels):
@@ -84,14 +84,14 @@ class Levels:
         return {x: i for i, x in levels if isinstance(x, (int, float)) and not isinstance(x, bool)}
 
     def likelihood(self, condition: Condition) -> FloatArray:
-        """One number for each level: whether it meets the condition, or how likely it makes it."""
+        """Return a number for each level: 1 or 0 for a condition, else its likelihood."""
         if isinstance(condition, Soft):
             return self._soft(condition)
         meets = self._among(condition) if isinstance(condition, Among) else self._between(condition)
         return np.where(meets != condition.negated, 1.0, 0.0)
 
     def code(self, label: Label) -> int:
-        """Position of the level that a label names; a number names the bin around it."""
+        """Return the position of the level that a label names; a number names the bin around it."""
         if label.number:
             number = _number(label.text)
             code = self._by_number.get(number, self._by_text.get(label.text, -1))
@@ -105,7 +105,7 @@ class Levels:
         if code < 0:
             self._fail(
                 f"{quote(self.variable.name)} has no level {quote(label.text)}; its levels are "
-                f"{known(self.texts)}.{suggest(label.text, self.texts)}",
+                f"{list_known(self.texts)}.{suggest(label.text, self.texts)}",
                 label,
             )
         return code
@@ -163,8 +163,8 @@ class Levels:
                 condition.name.at,
             )
 
-    def _below(self, bound: Bound, inclusive: bool) -> BoolArray:
-        """Which levels lie below a bound, or at it if that is inclusive."""
+    def _below(self, bound: RangeEnd, inclusive: bool) -> BoolArray:
+        """Return which levels lie below a bound, or at it if inclusive."""
         number = _number(bound.label.text) if bound.label.number else None
         if number is not None and self.variable.kind == "binned":
             return self._bins_below(bound, number, inclusive)
@@ -176,7 +176,7 @@ class Levels:
         code = self.code(bound.label)
         return places <= code if inclusive else places < code
 
-    def _bins_below(self, bound: Bound, number: float, inclusive: bool) -> BoolArray:
+    def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
         bins = [level for level in self.variable.levels if isinstance(level, Bin)]
         below = np.array([_is_below(b, number, inclusive) for b in bins])
         above = np.array([_is_above(b, number, inclusive) for b in bins])
@@ -218,6 +218,6 @@ def _holds(level: object, number: float) -> bool:
 
 
 def _number(text: str) -> float:
-    """The number that a word reads as; whole numbers exactly, where they are not absurd."""
+    """Return the number that a word stands for; integers of up to 300 digits exactly."""
     digits = text.lstrip("+-")
     return int(text) if len(digits) <= 300 and digits.isdecimal() else float(text)

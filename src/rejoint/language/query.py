@@ -1,22 +1,9 @@
-"""A question as an object: what is asked, what is given; as text and as JSON."""
+"""Query, a question as an object, with its text and JSON."""
 
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from rejoint.language.tokens import is_word, quote, reads_as_number
-
-__all__ = [
-    "Among",
-    "Between",
-    "Bound",
-    "Condition",
-    "Item",
-    "Label",
-    "Name",
-    "Query",
-    "Soft",
-    "Verb",
-]
 
 Verb = Literal["P", "E", "H", "MI", "argmax", "sample"]
 VERBS: tuple[str, ...] = get_args(Verb)
@@ -96,12 +83,12 @@ class Among:
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RangeEnd:
     """One end of a range of levels, and whether it belongs to the range.
 
     Examples
     --------
-    >>> Bound(Label("40", True), included=True).to_json()
+    >>> RangeEnd(Label("40", True), included=True).to_json()
     {'label': {'number': '40'}, 'included': True}
     """
 
@@ -119,14 +106,14 @@ class Between:
 
     Examples
     --------
-    >>> low, high = Bound(Label("18", True), True), Bound(Label("30", True), False)
+    >>> low, high = RangeEnd(Label("18", True), True), RangeEnd(Label("30", True), False)
     >>> print(Between(Name("age"), low, high), Between(Name("age"), low, None), sep="; ")
     18 <= age < 30; age >= 18
     """
 
     name: Name
-    low: Bound | None
-    high: Bound | None
+    low: RangeEnd | None
+    high: RangeEnd | None
     negated: bool = False
 
     def __str__(self) -> str:
@@ -177,10 +164,10 @@ Item = Name | Condition
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A question: the verb, what is asked, and what is given right of the bar.
+    """A question: the verb, the variables asked for, and the evidence right of the bar.
 
-    ``str()`` writes it in one way only, and that text reads back as an equal question (unless it
-    is longer than a question may be: spaces and escapes are added).
+    ``str()`` returns its canonical text, which is parsed to an equal question (unless added spaces
+    and escapes make it longer than a question may be).
 
     Attributes
     ----------
@@ -189,9 +176,9 @@ class Query:
         Conditions only after P.
     given : tuple of Name or condition
     against : tuple of Name
-        What stands after the semicolon of MI.
+        Variables after the semicolon of MI.
     count : int or None
-        How many records to sample.
+        Number of records to sample.
 
     Examples
     --------
@@ -208,7 +195,7 @@ class Query:
     given: tuple[Item, ...] = ()
     against: tuple[Name, ...] = ()
     count: int | None = None
-    at: int = field(default=0, compare=False, repr=False)  # of the count, else of the verb
+    at: int = field(default=0, compare=False, repr=False)  # place of the count, else of the verb
 
     def __str__(self) -> str:
         asked = ", ".join(map(str, self.asked))

@@ -1,4 +1,4 @@
-"""From text to tokens: words, quoted texts and signs, each with its place, in one pass."""
+"""Tokens of a question: words, quoted texts and signs with their places; QueryError."""
 
 import unicodedata
 from typing import Any, Literal, NamedTuple
@@ -8,16 +8,16 @@ _INDENT = "    "
 
 
 class QueryError(ValueError):
-    """A question that cannot be read, or that names what the model does not have.
+    """Error raised for a text that is not a question, or for unknown names and levels.
 
     Attributes
     ----------
     reason : str
-        What is wrong, what was expected, what may have been meant.
+        What is wrong, what was expected, and a suggestion.
     text : str
         The question.
     position : int
-        Where in the text, counted in characters (Unicode code points) from zero.
+        Place in the text, counted in characters (Unicode code points) from zero.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class QueryError(ValueError):
 
 
 def pointed(text: str, position: int) -> str:
-    """Write a text on one line, cut around a place, with a caret below that place.
+    """Return a text on one line, cut around a place, with a caret below that place.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def pointed(text: str, position: int) -> str:
 
 
 def _shown(char: str) -> str:
-    """A character as it can stand in one line of any terminal."""
+    """Return a character that any terminal can show in one line."""
     category = unicodedata.category(char)
     if category[0] == "Z" or char in "\t\n\v\f\r":
         return " "
@@ -68,14 +68,14 @@ def _shown(char: str) -> str:
 
 
 def _width(char: str) -> int:
-    """Columns that a terminal gives a character, so that the caret stands below its place."""
+    """Return the number of terminal columns of a character."""
     if unicodedata.category(char) in ("Mn", "Me"):
         return 0
     return 2 if unicodedata.east_asian_width(char) in "WF" else 1
 
 
 MAX_LENGTH = 10_000
-"""Longest question that is read, in characters."""
+"""Length of the longest question, in characters."""
 
 # Longest first, so that <= is not read as < and =.
 _SIGNS = ("<=", ">=", "!=", "==", "<>", "≤", "≥", "≠", *"(){},;|:~=<>")
@@ -85,7 +85,7 @@ _HEX = "0123456789abcdefABCDEF"
 
 
 class Token(NamedTuple):
-    """A piece of a question and where it begins.
+    """A piece of a question and the place where it begins.
 
     Examples
     --------
@@ -99,7 +99,7 @@ class Token(NamedTuple):
 
 
 def tokenize(text: str) -> list[Token]:
-    """Cut a question into tokens; the last one marks the end.
+    """Split a question into tokens; the last one marks the end.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def tokenize(text: str) -> list[Token]:
 
 
 def _next(text: str, at: int) -> tuple[Token, int]:
-    """The token that begins here, and where the text goes on."""
+    """Return the token that begins at a place, and the place after it."""
     char = text[at]
     if char in "\"'":
         return _quoted(text, at)
@@ -187,7 +187,7 @@ def _is_word_char(char: str) -> bool:
 
 
 def is_word(text: str) -> bool:
-    """Say whether a name or label can stand without quotes.
+    """Return whether a name or label needs no quotes.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def is_word(text: str) -> bool:
 
 
 def reads_as_number(text: str) -> bool:
-    """Say whether a bare word is a number: digits, at most one point, an exponent, a sign.
+    """Return whether a bare word is a number: digits, at most one point, an exponent, a sign.
 
     Examples
     --------
@@ -229,7 +229,7 @@ def _after_digits(text: str, at: int) -> int:
 
 
 def quote(text: str) -> str:
-    r"""Write a text in double quotes so that it reads back the same.
+    r"""Return a text in double quotes that is parsed to the same text.
 
     Examples
     --------

@@ -1,25 +1,15 @@
 """Marginals: small tables of many subsets of variables, counted or given.
 
-marginals     Marginals: count, from_tables, from_pmf, +
-store         the tables themselves: where each lies, its counts, shares, total; adding them up
-covers        which tables to count, and what they cost
-random_cover  a random choice of tables that covers every pair it can
-counting      records counted into tables, chunk by chunk
-forms         the forms in which a table may be given, read into labels and a dense array
-reading       given tables over one domain, as counts or shares
-kinds         whether numbers are counts, shares or percentages
-faults        what no reading can mend, in words
-weights       how much each given table counts
-unknown       cells that were held back, and how a model fills them
-exchange      Marginals read from files and written to a folder
-files         tables read from files
-folders       tables written to a folder, and read back exactly
-layouts       long and wide forms of a file
-margins       totals printed with a table
-cells         numbers as people write them, and marks for what was held back
-moments       means, covariances and so on of numeric levels
-agreement     where tables disagree on what they share
-comparison    how well a model meets tables
+marginals       Marginals: count, from_tables, from_pmf, read, write, +
+subsets         which tables to count, and what they cost
+count           records counted into tables, chunk by chunk; tables added up
+labelled_table  the forms in which a table may be given, read into labels and a dense array
+align           given tables over one domain, as counts or shares, with their weights
+suppression     cells that are not known, and how a model fills them
+publication     tables read from files as they are published
+folder          tables written to a folder, and read back exactly
+moments         means, covariances and so on of numeric levels
+compare         where tables disagree with each other, and how well a model meets them
 """
 
 from rejoint.marginals.compare import Disagreement

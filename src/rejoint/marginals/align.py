@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import show
 from rejoint.marginals.labelled_table import (
     COUNT_NAMES,
     SHARE_NAMES,
@@ -18,6 +17,7 @@ from rejoint.marginals.labelled_table import (
     read_table,
 )
 from rejoint.marginals.suppression import UnknownCells, start_fill
+from rejoint.text import show
 
 
 def check_cells(table: LabelledTable) -> None:

@@ -1,20 +1,21 @@
-"""How well a model meets tables: each table's distance, what chance allows, its worst cell."""
+"""Compare tables with each other and with a model: distances, what chance allows, worst cells."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from itertools import combinations
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
-from rejoint.marginals.store import TableStore
-from rejoint.messages import remark
+from rejoint.messages import Message, PythonName, remark
+from rejoint.model import FloatArray
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+
 Subset = tuple[int, ...]
 
 #: Tables from elsewhere that differ by more than this share of the mass are remarked upon. Sums
@@ -37,14 +38,14 @@ class Disagreement(NamedTuple):
     distance: float
 
 
-def disagreements(store: TableStore) -> list[Disagreement]:
+def disagreements(store: "Marginals") -> list[Disagreement]:
     """List where tables with records differ on what they share, worst first.
 
     Examples
     --------
-    >>> from rejoint.domain import Domain
+    >>> from rejoint import Domain, Marginals
     >>> domain = Domain.of({"a": 2, "b": 2})
-    >>> disagreements(TableStore(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
+    >>> disagreements(Marginals(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
     [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
     """
     # Guesses in cells that are not known would make agreement or strife where there is none.
@@ -60,26 +61,30 @@ def disagreements(store: TableStore) -> list[Disagreement]:
     ]
 
 
-def remark_on_disagreements(store: TableStore) -> None:
+def remark_on_disagreements(store: "Marginals") -> None:
     """Name the worst disagreement of tables, and moments that tables contradict.
 
     Examples
     --------
-    >>> from rejoint.domain import Domain
-    >>> remark_on_disagreements(TableStore(Domain.of({"a": 2}), ((0,),), [3, 1]))
+    >>> from rejoint import Domain, Marginals
+    >>> remark_on_disagreements(Marginals(Domain.of({"a": 2}), ((0,),), [3, 1]))
     """
     for worst in disagreements(store)[:1]:
         if worst.distance > THRESHOLD:
             remark(
-                f"Tables {worst.first} and {worst.second} disagree on {worst.shared}: "
-                f"{worst.distance:.1%} of the mass would have to move. That is the worst of "
-                "them; m.disagreements() lists all. A fit finds a compromise."
+                Message(
+                    "Tables {first} and {second} disagree on {shared}: {distance:.1%} of the mass "
+                    "would have to move. That is the worst of them; {disagreements} lists all. A "
+                    "fit finds a compromise.",
+                    disagreements=PythonName("m.disagreements()"),
+                    **worst._asdict(),
+                )
             )
     for moment in store.moments:
         _remark_on_moment(store, moment)
 
 
-def _remark_on_moment(store: TableStore, moment: Moment) -> None:
+def _remark_on_moment(store: "Marginals", moment: Moment) -> None:
     if not any(set(moment.variables) <= set(s) for s in store.index_subsets):
         return
     names = [store.domain.names[n] for n in moment.variables]
@@ -93,7 +98,7 @@ def _remark_on_moment(store: TableStore, moment: Moment) -> None:
 
 
 def furthest_apart(
-    subsets: Sequence[Subset], tables: Sequence[Array]
+    subsets: Sequence[Subset], tables: Sequence[FloatArray]
 ) -> list[tuple[int, int, Subset, float]]:
     """Compare share tables on what they share; worst first.
 
@@ -125,7 +130,7 @@ def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
 
 
 def _worst(
-    shared: Subset, members: list[int], subsets: Sequence[Subset], tables: Sequence[Array]
+    shared: Subset, members: list[int], subsets: Sequence[Subset], tables: Sequence[FloatArray]
 ) -> tuple[int, int, Subset, float] | None:
     from scipy.spatial.distance import cdist  # loaded when needed: it is slow to import
 
@@ -142,10 +147,10 @@ def _worst(
     return members[first], members[second], shared, float(distance[first, second])
 
 
-def _down(subset: Subset, table: Array, shared: Subset) -> Array:
+def _down(subset: Subset, table: FloatArray, shared: Subset) -> FloatArray:
     """Sum a table down to some of its variables, flattened."""
     rest = tuple(axis for axis, n in enumerate(subset) if n not in shared)
-    flat: Array = table.sum(axis=rest).ravel()
+    flat: FloatArray = table.sum(axis=rest).ravel()
     return flat
 
 
@@ -195,14 +200,14 @@ def _line(fit: TableFit) -> tuple[str, ...]:
     return (", ".join(fit.names), f"{fit.distance:.4f}", chance, cell, *numbers)
 
 
-def compare(store: TableStore, model: Any) -> Fits:
+def compare(store: "Marginals", model: Any) -> Fits:
     """Set each table beside that of a model, worst first; unknown cells are left out of it.
 
     Examples
     --------
-    >>> from rejoint.domain import Domain
+    >>> from rejoint import Domain, Marginals
     >>> domain = Domain.of({"a": ["x", "y"]})
-    >>> table, even = (TableStore(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
+    >>> table, even = (Marginals(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
     >>> compare(table, even)
     table  distance  by chance  worst cell  given   model
     a      0.2500    0.0631     a=x         0.7500  0.5000
@@ -211,7 +216,7 @@ def compare(store: TableStore, model: Any) -> Fits:
     return Fits(sorted(found, key=lambda fit: -fit.distance))
 
 
-def _fit(store: TableStore, i: int, model: Any) -> TableFit:
+def _fit(store: "Marginals", i: int, model: Any) -> TableFit:
     names = store.subsets[i]
     given, found = store.shares(i), aligned(model, store.domain.project(names))
     gap = np.abs(given - found)
@@ -228,12 +233,13 @@ def _fit(store: TableStore, i: int, model: Any) -> TableFit:
     return TableFit(names, half, chance, labels, float(given[at]), float(found[at]))
 
 
-def aligned(model: Any, domain: Domain) -> Array:
+def aligned(model: Any, domain: Domain) -> FloatArray:
     """A model's table with the levels of a domain, in its order; zero where it lacks one.
 
     Examples
     --------
-    >>> other = TableStore(Domain.of({"a": ["y", "x"]}), ((0,),), [1, 3])
+    >>> from rejoint import Marginals
+    >>> other = Marginals(Domain.of({"a": ["y", "x"]}), ((0,),), [1, 3])
     >>> aligned(other, Domain.of({"a": ["x", "y", "z"]}))
     array([0.75, 0.25, 0.  ])
     """
@@ -249,7 +255,7 @@ def aligned(model: Any, domain: Domain) -> Array:
     return found
 
 
-def expected_distance(shares: Array, records: float) -> float:
+def expected_distance(shares: FloatArray, records: float) -> float:
     """Average total variation between shares and a sample of so many records.
 
     A count is nearly normal where many are expected, ``E|k - m| = sqrt(2 v / pi)``; where few

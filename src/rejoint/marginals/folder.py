@@ -9,25 +9,26 @@ import csv
 import json
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.io.atomic import atomic_folder
 from rejoint.marginals.moments import Moment
-from rejoint.marginals.store import TableStore
 from rejoint.marginals.suppression import UnknownCells
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
 
 FORMAT, SCHEMA, MANIFEST = "rejoint.tables", 1, "tables.json"
 UNKNOWN = "*"
 
 
-def write_tables(store: TableStore, folder: str | os.PathLike[str]) -> None:
+def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     """Write tables to a folder; ``Marginals.read(folder)`` gives them back exactly.
 
     Parameters
@@ -58,33 +59,11 @@ def write_tables(store: TableStore, folder: str | os.PathLike[str]) -> None:
             raise ValueError(
                 f"Variable {variable.name!r} has levels that look the same as text: rename them."
             )
-    mark = secrets.token_hex(4)
-    aside = target.with_name(f".{target.name}.{mark}.tmp")
-    try:
-        aside.mkdir()
+    with atomic_folder(target) as aside:
         _write(store, aside)
-        _put(aside, target, mark)
-    except BaseException:
-        shutil.rmtree(aside, ignore_errors=True)
-        raise
 
 
-def _put(aside: Path, target: Path, mark: str) -> None:
-    """Move a folder into place; what was there before comes back if that fails."""
-    if not target.exists():
-        os.rename(aside, target)
-        return
-    old = target.with_name(f".{target.name}.{mark}.old")
-    os.rename(target, old)
-    try:
-        os.rename(aside, target)
-    except BaseException:
-        os.rename(old, target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
-def _write(store: TableStore, folder: Path) -> None:
+def _write(store: "Marginals", folder: Path) -> None:
     entries, digits = [], len(str(max(len(store) - 1, 0)))
     for i, names in enumerate(store.subsets):
         plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
@@ -118,7 +97,7 @@ def _sync(file: Any) -> None:
     os.fsync(file.fileno())
 
 
-def _cells(store: TableStore, i: int) -> Iterator[list[str]]:
+def _cells(store: "Marginals", i: int) -> Iterator[list[str]]:
     """Rows of one table: labels, and the number as short as it can be without loss."""
     table = store.counts_of(i)
     cells = store.unknown_of(i)
@@ -135,7 +114,7 @@ def _text(value: float) -> str:
     return str(int(value)) if value.is_integer() and abs(value) < 2**53 else repr(value)
 
 
-def _unknown_to_json(store: TableStore) -> dict[str, Any]:
+def _unknown_to_json(store: "Marginals") -> dict[str, Any]:
     cells = store.unknown
     assert cells is not None
     return {

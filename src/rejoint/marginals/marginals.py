@@ -1,15 +1,17 @@
 """Marginals: small tables of many subsets of variables, which add up over records."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import chain
 from os import PathLike
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.kernels import table_sizes
 from rejoint.marginals.align import (
     ReadTables,
     check_covered,
@@ -24,117 +26,16 @@ from rejoint.marginals.compare import (
     disagreements,
     remark_on_disagreements,
 )
-from rejoint.marginals.count import as_chunks, count_all, count_scan
+from rejoint.marginals.count import add_tables, as_chunks, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
-from rejoint.marginals.moments import read_moments
+from rejoint.marginals.labelled_table import Names, names_of
+from rejoint.marginals.moments import Moment, read_moments
 from rejoint.marginals.publication import read_files
-from rejoint.marginals.store import TableStore, add, fill_unknown
-from rejoint.marginals.subsets import choose_subsets
-from rejoint.marginals.suppression import UnknownCells
+from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
+from rejoint.marginals.suppression import UnknownCells, fill_unknown
+from rejoint.model import FloatArray
 from rejoint.records.scan import Scan
-
-
-class TableExchange(TableStore):
-    """Tables that can be read and written; see :class:`rejoint.Marginals`."""
-
-    @classmethod
-    def read(
-        cls,
-        paths: Any,
-        *,
-        domain: Domain | None = None,
-        kind: Literal["auto", "counts", "shares"] = "auto",
-        table_weight: Mapping[Any, float] | float | None = None,
-        noisy: bool = False,
-        **options: Any,
-    ) -> Self:
-        r"""Read tables from a folder of CSV files, some files, or one that holds several.
-
-        A folder that :meth:`write` made comes back as it was. Else each file is in long form (a
-        column for each variable, one with the numbers) or a cross-tabulation; see the page on
-        tables in the documentation. Totals are recognised and checked. Marks (``*``, ``.``,
-        ``c``, ``<5``, nothing) are cells that are not known, which is not zero.
-
-        Parameters
-        ----------
-        paths : path, or sequence of paths
-            A folder, or files; ``-`` is standard input. gzip is unpacked.
-        domain, kind, table_weight, noisy
-            As for :meth:`from_tables`.
-        **options
-            ``suppressed``: further marks of cells that are not known, or a mapping from marks
-            to bounds, ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
-            ``delimiter``, ``encoding``, ``decimal``: guessed where not given.
-
-        Examples
-        --------
-        >>> import pathlib, rejoint as rj, tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = pathlib.Path(folder, "smoke by age.csv")
-        ...     text = "smoke \\ age,young,old,Total\nyes,30,<5,33\nno,20,40,60\n"
-        ...     _ = path.write_text(text)
-        ...     m = rj.Marginals.read(folder)
-        >>> m
-        Marginals(1 table of order 2 over 2 variables, about 93 records each, 1 cell not known)
-        >>> m["smoke", "age"]
-        array([[30.,  3.],
-               [20., 40.]])
-        """
-        written = find_folder(paths)
-        if written is not None:
-            return cls(**read_folder(written))
-        found = read_files(paths, domain=domain, noisy=noisy, **options)
-        if table_weight is None or isinstance(table_weight, Mapping):
-            table_weight = {**found.weights, **(table_weight or {})}
-        made = cls._of_read(gather(found.tables, domain, kind), table_weight)
-        check_covered(made.domain, made.index_subsets)
-        remark_on_disagreements(made)
-        return made
-
-    def write(self, folder: str | PathLike[str]) -> None:
-        """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
-
-        It is written whole or not at all. A folder with other files in it is left alone.
-
-        Parameters
-        ----------
-        folder : path
-            A new or empty one, or one that was written before, which is replaced.
-
-        Examples
-        --------
-        >>> import rejoint as rj, tempfile
-        >>> m = rj.Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     m.write(folder)
-        ...     rj.Marginals.read(folder)["a", "b"]
-        array([[1., 2.],
-               [3., 4.]])
-        """
-        write_tables(self, folder)
-
-    @classmethod
-    def _of_read(cls, read: ReadTables, table_weight: Any) -> Self:
-        """Tables over one domain, one after another."""
-        flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
-        starts = np.cumsum([0, *(table.size for table in read.tables)])
-        unknown = [
-            cells.shifted(int(start))
-            for cells, start in zip(read.unknown, starts[:-1], strict=True)
-            if cells is not None
-        ]
-        return cls(
-            read.domain,
-            read.subsets,
-            flat,
-            weights_of_tables(table_weight, read),
-            counted=np.array(read.counted, dtype=bool),
-            unknown=UnknownCells.together(unknown),
-        )
-
-
-Array = NDArray[np.float64]
-Subset = tuple[int, ...]
+from rejoint.text import plural
 
 
 class Projectable(Protocol):
@@ -145,13 +46,13 @@ class Projectable(Protocol):
         """The variables."""
         ...
 
-    def marginal(self, names: Any) -> Array:
+    def marginal(self, names: Any) -> FloatArray:
         """Share table of some variables, axes in the order asked."""
         ...
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Marginals(TableExchange):
+class Marginals:
     """Tables of counts (or shares) over subsets of the variables of a domain.
 
     Make them by :meth:`count`, :meth:`from_tables` or :meth:`from_pmf`.
@@ -182,6 +83,185 @@ class Marginals(TableExchange):
     >>> m["smoke"], m.total("cough")
     (array([1., 1.]), 1.0)
     """
+
+    domain: Domain
+    index_subsets: tuple[Subset, ...]
+    flat: FloatArray
+    table_weight: FloatArray = None  # type: ignore[assignment]  # filled in below
+    moments: tuple[Moment, ...] = ()
+    counted: NDArray[np.bool_] = None  # type: ignore[assignment]
+    unknown: UnknownCells | None = None
+
+    def __post_init__(self) -> None:
+        number = len(self.index_subsets)
+        ones = np.ones(number) if self.table_weight is None else self.table_weight
+        counted = np.ones(number, dtype=bool) if self.counted is None else self.counted
+        self._freeze("flat", np.asarray(self.flat, dtype=np.float64))
+        self._freeze("table_weight", np.asarray(ones, dtype=np.float64))
+        self._freeze("counted", np.asarray(counted, dtype=bool))
+        cells = int(self.starts[-1])
+        if self.flat.shape != (cells,):
+            raise ValueError(
+                f"The {number} tables have {cells} cells together, but flat has shape "
+                f"{self.flat.shape}."
+            )
+
+    def _freeze(self, field: str, array: NDArray[Any]) -> None:
+        array = array.view()
+        array.flags.writeable = False
+        object.__setattr__(self, field, array)
+
+    @cached_property
+    def starts(self) -> NDArray[np.int64]:
+        """Where each table starts in ``flat``, and the end."""
+        sizes = table_sizes(self.domain.shape, self.index_subsets)
+        return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(sizes)])
+
+    @cached_property
+    def positions(self) -> dict[Subset, int]:
+        """Which table each subset of indices is."""
+        return {subset: i for i, subset in enumerate(self.index_subsets)}
+
+    @cached_property
+    def subsets(self) -> tuple[Names, ...]:
+        """The names of the variables of each table.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"b": 2, "a": 2}), ((0, 1), (0,)), [1, 2, 3, 4, 3, 7]).subsets
+        (('b', 'a'), ('b',))
+        """
+        names = self.domain.names
+        return tuple(tuple(names[n] for n in s) for s in self.index_subsets)
+
+    @cached_property
+    def totals(self) -> FloatArray:
+        """The number of records (or their weight) behind each table; 1 for shares.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2, "b": 2}), ((0,), (1,)), [3, 7, 0.5, 0.5]).totals
+        array([10.,  1.])
+        """
+        totals = np.add.reduceat(self.flat, self.starts[:-1]) if len(self) else np.empty(0)
+        totals.flags.writeable = False
+        return totals
+
+    def __len__(self) -> int:
+        """Return the number of tables."""
+        return len(self.index_subsets)
+
+    def __iter__(self) -> Iterator[Names]:
+        """Iterate over the subsets, as tuples of names."""
+        return iter(self.subsets)
+
+    def __contains__(self, names: Any) -> bool:
+        """Say whether there is a table of exactly these variables, in any order."""
+        known = all(n in self.domain for n in names_of(names))
+        return known and tuple(sorted(self.domain.indices(names_of(names)))) in self.positions
+
+    def __getitem__(self, names: str | Names) -> FloatArray:
+        """Return the counts of one table, axes in the order asked."""
+        asked = names_of(names)
+        table = self.counts_of(self._find(asked))
+        return _in_order(table, self.domain.indices(asked))
+
+    def __repr__(self) -> str:
+        orders = sorted({len(s) for s in self.index_subsets})
+        words = plural(len(self), "table")
+        words += f" of order {', '.join(map(str, orders))}" if orders else ""
+        more = f", {plural(len(self.moments), 'moment')}" if self.moments else ""
+        if len(self) and self.counted.any():
+            about, form = ("about ", ",.0f") if self.unknown is not None else ("", ",.10g")
+            low, high = (format(f(self.totals[self.counted]), form) for f in (np.min, np.max))
+            more += f", {about}{low if low == high else f'{low} to {high}'} records each"
+        if self.unknown is not None:
+            more += f", {plural(len(self.unknown), 'cell')} not known"
+        return f"{type(self).__name__}({words} over {plural(len(self.domain), 'variable')}{more})"
+
+    def counts_of(self, i: int) -> FloatArray:
+        """Return the i-th table as it is, axes in index order.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).counts_of(0)
+        array([[1., 2.],
+               [3., 4.]])
+        """
+        shape = [self.domain.shape[n] for n in self.index_subsets[i]]
+        return self.flat[self.starts[i] : self.starts[i + 1]].reshape(shape)
+
+    def unknown_of(self, i: int) -> UnknownCells | None:
+        """Return the cells of the i-th table that are not known, None if all are.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2}), ((0,),), [1, 2]).unknown_of(0) is None
+        True
+        """
+        if self.unknown is None:
+            return None
+        return self.unknown.between(int(self.starts[i]), int(self.starts[i + 1]))
+
+    def _find(self, asked: Names) -> int:
+        subset = indices_of(self.domain, asked)
+        if subset not in self.positions:
+            larger = [s for s in self.subsets if set(asked) < set(s)]
+            way = (
+                f"marginal({list(asked)}) sums {larger[0]} down to it."
+                if larger
+                else "count or give it, or fit a model, which has every table."
+            )
+            raise KeyError(f"There is no table of {asked} among the {len(self)}: {way}")
+        return self.positions[subset]
+
+    def total(self, *names: str) -> float:
+        """Return the number of records (or their weight) behind a table; 1 for shares.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).total("a", "b")
+        10.0
+        """
+        return float(self.totals[self._find(names_of(names))])
+
+    def shares(self, i: int) -> FloatArray:
+        """Return the i-th table scaled to add up to one, axes in index order.
+
+        A table without records has no shares: all zeros.
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2}), ((0,),), [1, 3]).shares(0)
+        array([0.25, 0.75])
+        """
+        total = self.totals[i]
+        return self.counts_of(i) / (total if total > 0 else 1.0)
+
+    def marginal(self, names: str | Sequence[str]) -> FloatArray:
+        """Return the share table of some variables, axes in the order asked.
+
+        It is summed down from the table with the most records among those that hold all of
+        these variables (shares, whose records are unknown, come last).
+
+        Examples
+        --------
+        >>> Marginals(Domain.of({"a": 2, "b": 2}), ((0, 1),), [1, 2, 3, 4]).marginal(["b"])
+        array([0.4, 0.6])
+        """
+        asked = names_of(names)
+        subset = indices_of(self.domain, asked)
+        holders = [i for i, s in enumerate(self.index_subsets) if set(subset) <= set(s)]
+        best = max(holders, key=lambda i: (self.counted[i], self.totals[i]), default=None)
+        if best is None or self.totals[best] == 0:
+            raise ValueError(
+                f"No table with records holds {asked} together: count or give one, or fit a "
+                "model, which has every table."
+            )
+        gone = tuple(axis for axis, n in enumerate(self.index_subsets[best]) if n not in subset)
+        # Counts are summed before the division: whole numbers, so nothing is lost.
+        share = self.counts_of(best).sum(axis=gone) / self.totals[best]
+        return _in_order(share, self.domain.indices(asked))
 
     @classmethod
     def count(
@@ -346,11 +426,87 @@ class Marginals(TableExchange):
         shares = np.zeros(len(chosen), dtype=bool)
         return cls(domain, chosen, np.concatenate(tables), counted=shares)
 
+    @classmethod
+    def read(
+        cls,
+        paths: Any,
+        *,
+        domain: Domain | None = None,
+        kind: Literal["auto", "counts", "shares"] = "auto",
+        table_weight: Mapping[Any, float] | float | None = None,
+        noisy: bool = False,
+        **options: Any,
+    ) -> "Marginals":
+        r"""Read tables from a folder of CSV files, some files, or one that holds several.
+
+        A folder that :meth:`write` made comes back as it was. Else each file is in long form (a
+        column for each variable, one with the numbers) or a cross-tabulation; see the page on
+        tables in the documentation. Totals are recognized and checked. Marks (``*``, ``.``,
+        ``c``, ``<5``, nothing) are cells that are not known, which is not zero.
+
+        Parameters
+        ----------
+        paths : path, or sequence of paths
+            A folder, or files; ``-`` is standard input. gzip is unpacked.
+        domain, kind, table_weight, noisy
+            As for :meth:`from_tables`.
+        **options
+            ``suppressed``: further marks of cells that are not known, or a mapping from marks
+            to bounds, ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
+            ``delimiter``, ``encoding``, ``decimal``: guessed where not given.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "smoke by age.csv")
+        ...     text = "smoke \\ age,young,old,Total\nyes,30,<5,33\nno,20,40,60\n"
+        ...     _ = path.write_text(text)
+        ...     m = rj.Marginals.read(folder)
+        >>> m
+        Marginals(1 table of order 2 over 2 variables, about 93 records each, 1 cell not known)
+        >>> m["smoke", "age"]
+        array([[30.,  3.],
+               [20., 40.]])
+        """
+        written = find_folder(paths)
+        if written is not None:
+            return cls(**read_folder(written))
+        found = read_files(paths, domain=domain, noisy=noisy, **options)
+        if table_weight is None or isinstance(table_weight, Mapping):
+            table_weight = {**found.weights, **(table_weight or {})}
+        made = cls._of_read(gather(found.tables, domain, kind), table_weight)
+        check_covered(made.domain, made.index_subsets)
+        remark_on_disagreements(made)
+        return made
+
+    def write(self, folder: str | PathLike[str]) -> None:
+        """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
+
+        It is written whole or not at all. A folder with other files in it is left alone.
+
+        Parameters
+        ----------
+        folder : path
+            A new or empty one, or one that was written before, which is replaced.
+
+        Examples
+        --------
+        >>> import rejoint as rj, tempfile
+        >>> m = rj.Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     m.write(folder)
+        ...     rj.Marginals.read(folder)["a", "b"]
+        array([[1., 2.],
+               [3., 4.]])
+        """
+        write_tables(self, folder)
+
     def __add__(self, other: object) -> "Marginals":
         """Add the counts of tables that both have, and keep those that only one has."""
         if not isinstance(other, Marginals):
             return NotImplemented
-        return add(self, other)
+        return add_tables(self, other)
 
     def filled(self, model: Projectable) -> "Marginals":
         """Fill the cells that are not known by what a model expects, within their bounds.
@@ -411,3 +567,27 @@ class Marginals(TableExchange):
         if not any(n in s for s in self.index_subsets):
             return None
         return float(self.marginal([name]) @ self.domain[n].numeric)
+
+    @classmethod
+    def _of_read(cls, read: ReadTables, table_weight: Any) -> "Marginals":
+        """Tables over one domain, one after another."""
+        flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
+        starts = np.cumsum([0, *(table.size for table in read.tables)])
+        unknown = [
+            cells.shifted(int(start))
+            for cells, start in zip(read.unknown, starts[:-1], strict=True)
+            if cells is not None
+        ]
+        return cls(
+            read.domain,
+            read.subsets,
+            flat,
+            weights_of_tables(table_weight, read),
+            counted=np.array(read.counted, dtype=bool),
+            unknown=UnknownCells.together(unknown),
+        )
+
+
+def _in_order(table: FloatArray, asked: Sequence[int]) -> FloatArray:
+    """Turn a table with axes in index order to the order asked."""
+    return table.transpose(np.argsort(np.argsort(asked)))

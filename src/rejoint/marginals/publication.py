@@ -28,9 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level, natural_order, nearest, show
+from rejoint.domain.labels import Level, natural_order
 from rejoint.marginals.labelled_table import TOTALS, VALUE_NAMES, LabelledTable, split_totals
-from rejoint.records.delimited import Dialect, Source, find_dialect, read_rows
+from rejoint.messages import Argument, Message
+from rejoint.records.delimited import Dialect, find_dialect, read_rows
+from rejoint.records.files import Source
+from rejoint.text import nearest, show
 
 #: What offices write in place of a number that they keep to themselves.
 SUPPRESSED = frozenset(
@@ -205,8 +208,16 @@ def read_layout(rows: Iterable[Row], where: str, stem: str, how: Options) -> lis
     for at, row in body:
         if len(row) != len(header):
             raise ValueError(
-                f"{where}, line {at}: {len(row)} cells, but the header (line {line}) has "
-                f"{len(header)}. Quote cells that hold the delimiter, or say delimiter=."
+                Message(
+                    "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. "
+                    "Quote cells that hold the delimiter, or say {delimiter}.",
+                    where=where,
+                    at=at,
+                    cells=len(row),
+                    line=line,
+                    wide=len(header),
+                    delimiter=Argument("delimiter"),
+                )
             )
     if not body:
         raise ValueError(f"{where} has a header but no rows.")

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
+from rejoint.messages import Argument, Message
+from rejoint.text import plural
 
 Subset = tuple[int, ...]
 
@@ -142,13 +143,22 @@ def choose_subsets(
     """
     if subsets is not None:
         if order is not None or sample is not None:
-            raise ValueError("Give subsets=, or order= (with or without sample=), not both.")
+            ways = {name: Argument(name) for name in ("subsets", "order", "sample")}
+            raise ValueError(
+                Message("Give {subsets}, or {order} (with or without {sample}), not both.", **ways)
+            )
         return subsets_by_name(domain, subsets, limit)
     order = min(3, len(domain)) if order is None else order
     if sample is None:
         return subsets_of_order(domain, order, limit)
     if not isinstance(order, int | np.integer):
-        raise ValueError(f"sample= draws subsets of one order, got order={order!r}.")
+        raise ValueError(
+            Message(
+                "{sample} draws subsets of one order, got {order}.",
+                sample=Argument("sample"),
+                order=Argument("order", order),
+            )
+        )
     check_order(order, len(domain))
     if isinstance(sample, bool) or not isinstance(sample, int | np.integer):
         raise TypeError(f"sample must be a whole number of tables, got {sample!r}.")

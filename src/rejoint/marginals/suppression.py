@@ -2,17 +2,22 @@
 
 A fit that takes a held-back cell for zero is drawn towards zero there. Here such a cell is an
 unknown: it is filled by what the model expects, within what is known of it, and the model is
-fitted again (see ``factorization.filling``). For counts that is EM: the expectation of a Poisson
+fitted again (see ``factorization.intervals``). For counts that is EM: the expectation of a Poisson
 count given its bounds, then scaled so that published totals are met.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
+from rejoint.model import FloatArray
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+
 Places = NDArray[np.intp]
 
 #: Wider bounds than this hardly bend the expectation: cutting off is as good, and quicker.
@@ -43,8 +48,8 @@ class UnknownCells:
     """
 
     places: Places
-    low: Array
-    high: Array
+    low: FloatArray
+    high: FloatArray
     sums: tuple[tuple[Places, float], ...] = ()
 
     def __len__(self) -> int:
@@ -88,7 +93,9 @@ class UnknownCells:
         )
 
 
-def fill_table(table: Array, cells: UnknownCells, shares: Array, *, counted: bool) -> Array:
+def fill_table(
+    table: FloatArray, cells: UnknownCells, shares: FloatArray, *, counted: bool
+) -> FloatArray:
     """The table with its unknown cells filled by what a model expects.
 
     Parameters
@@ -128,7 +135,7 @@ def _known_rest(cells: UnknownCells) -> float | None:
     return values[0] if values else None
 
 
-def expected(mean: Array, low: Array, high: Array, *, counted: bool) -> Array:
+def expected(mean: FloatArray, low: FloatArray, high: FloatArray, *, counted: bool) -> FloatArray:
     """Expectation of each cell within its bounds; of a Poisson count where it is a count.
 
     Examples
@@ -141,7 +148,7 @@ def expected(mean: Array, low: Array, high: Array, *, counted: bool) -> Array:
     """
     from scipy.special import gammaln  # loaded when needed: it is slow to import
 
-    found: Array = np.clip(mean, low, high)
+    found: FloatArray = np.clip(mean, low, high)
     narrow = np.flatnonzero(high - low <= WIDE) if counted else np.empty(0, dtype=np.intp)
     if len(narrow):
         bottom, top = np.ceil(low[narrow])[:, None], np.floor(high[narrow])[:, None]
@@ -153,7 +160,7 @@ def expected(mean: Array, low: Array, high: Array, *, counted: bool) -> Array:
     return found
 
 
-def meet_sums(values: Array, cells: UnknownCells) -> Array:
+def meet_sums(values: FloatArray, cells: UnknownCells) -> FloatArray:
     """Scale cells until known sums are met, each within its bounds.
 
     Examples
@@ -184,7 +191,9 @@ def meet_sums(values: Array, cells: UnknownCells) -> Array:
     return values
 
 
-def start_fill(table: Array, shape: Sequence[int], cells: UnknownCells, *, counted: bool) -> Array:
+def start_fill(
+    table: FloatArray, shape: Sequence[int], cells: UnknownCells, *, counted: bool
+) -> FloatArray:
     """A first fill from the table alone, as if its variables were independent.
 
     Examples
@@ -209,12 +218,36 @@ def start_fill(table: Array, shape: Sequence[int], cells: UnknownCells, *, count
     return filled
 
 
-def _independent(table: Array, shape: Sequence[int]) -> Array:
+def _independent(table: FloatArray, shape: Sequence[int]) -> FloatArray:
     """Product of the shares of each variable alone, flat."""
     dense = table.reshape(tuple(shape)) / table.sum()
     product = np.ones(())
     for axis in range(dense.ndim):
         one = dense.sum(axis=tuple(a for a in range(dense.ndim) if a != axis))
         product = np.multiply.outer(product, np.maximum(one, 0.0))
-    flat: Array = product.ravel()
+    flat: FloatArray = product.ravel()
     return flat
+
+
+def fill_unknown(store: "Marginals", model: Any) -> "Marginals":
+    """Tables with cells that are not known filled by what a model expects, within their bounds.
+
+    Examples
+    --------
+    >>> from rejoint import Domain, Marginals
+    >>> cells = UnknownCells(np.array([1]), np.zeros(1), np.full(1, np.inf))
+    >>> store = Marginals(Domain.of({"a": 2}), ((0,),), [3.0, 0.0], unknown=cells)
+    >>> even = Marginals(store.domain, ((0,),), [1, 1])
+    >>> fill_unknown(store, even)["a"]
+    array([3., 3.])
+    """
+    if store.unknown is None:
+        return store
+    flat = store.flat.copy()
+    for i, names in enumerate(store.subsets):
+        cells = store.unknown_of(i)
+        if cells is not None:
+            part = flat[int(store.starts[i]) : int(store.starts[i + 1])]
+            shares = np.asarray(model.marginal(list(names))).ravel()
+            part[:] = fill_table(part, cells, shares, counted=bool(store.counted[i]))
+    return replace(store, flat=flat)

@@ -1,25 +1,17 @@
-"""LowRankPMF: the joint of many discrete variables as one small immutable object.
+"""LowRankPMF, the joint distribution of many discrete variables.
 
-pmf             LowRankPMF: from and to dense, parts of it, save, load
-mixture         its state: weights, factors, domain; validated once
-draws           posterior draws that a model carries, compact
-credible        bounds over draws
-evidence        names and levels into classes and factors
-answers         questions by name and level: marginal, prob, expect, mode, table
-record_answers  questions about whole records: log_prob, classes, sample
-asking          questions in the query language
-replies         Answer: what such a question came to
-rendering       answers as text and HTML
-information     entropies and mutual information
-labelled        answers with labels: Mode, frames
-dense           any dense joint as an exact mixture; exact joining of classes
-reduction       a smaller model for the same joint
+pmf         LowRankPMF, load
+draws       Draws, Posterior, Interval: posterior draws and credible intervals
+ask         answers to questions in the query language
+answer      Answer, and its text and HTML
+to_frame    Mode; tables as frames
+entropy     entropies and mutual information
+from_dense  an exact model of any dense joint; exact joins of classes
 """
 
 from rejoint.pmf.answer import Answer
-from rejoint.pmf.draws import Draws
+from rejoint.pmf.draws import Draws, Interval, Posterior
 from rejoint.pmf.pmf import LowRankPMF, load
-from rejoint.pmf.reduce import Reduction
 from rejoint.pmf.to_frame import Mode
 
-__all__ = ["Answer", "Draws", "LowRankPMF", "Mode", "Reduction", "load"]
+__all__ = ["Answer", "Draws", "Interval", "LowRankPMF", "Mode", "Posterior", "load"]

@@ -1,4 +1,4 @@
-"""Answer: what a question in the query language came to, with its labels."""
+"""Answer, the answer to a question in the query language, and its text and HTML."""
 
 from dataclasses import dataclass
 from html import escape
@@ -12,26 +12,26 @@ from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
 from rejoint.language.query import Query
 from rejoint.pmf.draws import Interval
-from rejoint.pmf.to_frame import Mode, labelled
+from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 
 FloatArray = NDArray[np.float64]
 
-_ROWS = 40  # shown of a table or of records
-_ACROSS = 8  # levels of the last variable that stand side by side
+_ROWS = 40  # of a table or of records that are shown
+_ACROSS = 8  # levels of the last variable that are columns
 _NAMES = 12  # variables of records that are shown
 
 
-class _Cells(NamedTuple):
+class _Grid(NamedTuple):
     header: list[str]
     rows: list[list[str]]
-    labels: int  # the first so many columns are labels, the others numbers
-    more: str  # what was left out, or else there is to say
+    labels: int  # number of columns with labels; the others have numbers
+    more: str  # line below the rows
 
 
 def one_line(answer: "Answer") -> str:
-    """Write a question and its answer, or what that is, in one line.
+    """Return a question and its answer, or the kind of answer, in one line.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def one_line(answer: "Answer") -> str:
 
 
 def text(answer: "Answer") -> str:
-    """Write an answer for a terminal.
+    """Return an answer as text for a terminal.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def text(answer: "Answer") -> str:
     yes   0.01
     no    0.99
     """
-    cells = _cells(answer)
+    cells = _grid(answer)
     if cells is None:
         return "\n".join([one_line(answer), *_remarks(answer)])
     columns = list(zip(cells.header, *cells.rows, strict=True))
@@ -80,7 +80,7 @@ def text(answer: "Answer") -> str:
 
 
 def html(answer: "Answer") -> str:
-    """Write an answer as HTML; names and labels are escaped.
+    """Return an answer as HTML; names and labels are escaped.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def html(answer: "Answer") -> str:
     >>> html(rj.datasets.asia().ask("P(asia = yes)"))
     '<p><code>P(asia = yes) = 0.01</code></p>'
     """
-    cells = _cells(answer)
+    cells = _grid(answer)
     tail = "".join(f"<p>{escape(remark)}</p>" for remark in _remarks(answer))
     if cells is None:
         return f"<p><code>{escape(one_line(answer))}</code></p>{tail}"
@@ -107,7 +107,7 @@ def _html_row(row: list[str], labels: int) -> str:
 def _remarks(answer: "Answer") -> list[str]:
     given = [f"What is given has probability {answer.evidence:.4g}."] * (answer.evidence < 1.0)
     found = answer.interval
-    bounds = [] if found is None else [f"In brackets: {found.words}."]
+    bounds = [] if found is None else [f"In brackets: {found.description}."]
     return [*bounds, *given, *answer.notes]
 
 
@@ -115,8 +115,8 @@ def _range(low: Any, high: Any) -> str:
     return f"{low:.3g} to {high:.3g}"
 
 
-def _cells(answer: "Answer") -> _Cells | None:
-    """What an answer looks like in rows and columns; None if it is a number."""
+def _grid(answer: "Answer") -> _Grid | None:
+    """Return an answer as rows and columns; None if it is a number."""
     value = answer.value
     if isinstance(value, Records):
         return _record_cells(value)
@@ -124,19 +124,19 @@ def _cells(answer: "Answer") -> _Cells | None:
         rows = [[name, str(level)] for name, level in islice(value.items(), _ROWS)]
         more = f"... {len(value) - _ROWS:,} more variables. " if len(value) > _ROWS else ""
         doubt = "" if value.exact else f"; another may have up to {value.bound:.4g}"
-        return _Cells(["variable", "level"], rows, 2, f"{more}Probability {value.prob:.4g}{doubt}.")
+        return _Grid(["variable", "level"], rows, 2, f"{more}Probability {value.prob:.4g}{doubt}.")
     return _table_cells(answer, value) if isinstance(value, np.ndarray) else None
 
 
-def _record_cells(records: Records) -> _Cells:
+def _record_cells(records: Records) -> _Grid:
     names = list(records.names)[:_NAMES]
     rows = [[str(row[name]) for name in names] for row in islice(records.rows(), _ROWS)]
     left = [f"{len(records) - _ROWS:,} more rows"] * (len(records) > _ROWS)
     left += [f"{len(records.names) - _NAMES:,} more variables"] * (len(records.names) > _NAMES)
-    return _Cells(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
+    return _Grid(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
 
 
-def _table_cells(answer: "Answer", value: FloatArray) -> _Cells:
+def _table_cells(answer: "Answer", value: FloatArray) -> _Grid:
     last = answer.axes[-1]
     wide = len(answer.axes) > 1 and len(last) <= _ACROSS
     down = answer.axes[:-1] if wide else answer.axes
@@ -153,7 +153,7 @@ def _table_cells(answer: "Answer", value: FloatArray) -> _Cells:
     ]
     hidden = value.size // len(across) - len(rows)
     more = f"... {hidden:,} more rows" if hidden else ""
-    return _Cells([axis.name for axis in down] + across, rows, len(down), more)
+    return _Grid([axis.name for axis in down] + across, rows, len(down), more)
 
 
 Kind = Literal["probability", "table", "expectation", "mode", "records", "entropy", "information"]
@@ -163,7 +163,7 @@ Kind = Literal["probability", "table", "expectation", "mode", "records", "entrop
 class Answer:
     """The answer to a question; immutable.
 
-    ``float()`` gives the number where it is one, ``str()`` and notebooks show all of it.
+    ``float()`` returns a single number, ``str()`` and notebooks show the whole answer.
 
     Attributes
     ----------
@@ -171,22 +171,22 @@ class Answer:
         The question; ``str(query)`` is its canonical text.
     kind : {"probability", "table", "expectation", "mode", "records", "entropy", "information"}
     value : float, ndarray, Mode or Records
-        A number or a table; the mode after argmax; the records after sample.
+        A number or a table; the mode for argmax; the records for sample.
     axes : tuple of Variable
-        What the axes of a table are: the variables asked for, then those named without a value
-        right of the bar.
+        Axes of a table: the variables asked for, then those named without a value right of the
+        bar.
     evidence : float
-        Probability of what is given by value; 1 where nothing is. Of soft evidence, it is the
-        mean of the likelihoods, the largest of each variable counted as 1.
+        Probability of the evidence; 1 without evidence. For soft evidence it is the mean of the
+        likelihoods, scaled so that the largest of each variable is 1.
     standard_error : float or None
-        Of what was estimated by drawing records; None where the value is exact.
+        Standard error of a value estimated from drawn records; None where the value is exact.
     unit : str
-        "nats" or "bits", of entropies and information.
+        "nats" or "bits" for entropies and information.
     notes : tuple of str
-        What there is to know about the value.
+        Notes on the value.
     interval : Interval or None
         Credible bounds ``low`` and ``high`` of the value, their ``level`` and number of ``draws``;
-        None where the model carries no posterior draws, or the value is no number.
+        None where the model carries no posterior draws, or the value is not numeric.
 
     Examples
     --------
@@ -232,7 +232,7 @@ class Answer:
         Returns
         -------
         frame
-            As `LowRankPMF.table` and `Records.to_frame` make them.
+            As `LowRankPMF.table` and `Records.to_frame` return it.
 
         Examples
         --------
@@ -248,11 +248,11 @@ class Answer:
         if not isinstance(self.value, np.ndarray):
             what = "a mode, a mapping" if isinstance(self.value, Mode) else "a single number"
             raise ValueError(f"The answer to {self.query} is {what}, no table: see .value.")
-        return labelled(self.value, self.axes, backend, self.column)
+        return label_table(self.value, self.axes, backend, self.column)
 
     @property
     def column(self) -> str:
-        """What the numbers of a table are called in frames: "prob" or "mean".
+        """Name of the numbers of a table in frames: "prob" or "mean".
 
         Examples
         --------

@@ -1,15 +1,19 @@
-"""Entropies of some variables of a mixture: exact by enumeration, or by drawing records."""
+"""Entropies of some variables of a mixture, by enumeration or estimated from drawn records."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import queries
+from rejoint.queries import tables
+from rejoint.queries.log_prob import record_log_prob
+from rejoint.queries.sampling import draw_codes
+from rejoint.queries.tables import joint_table
 
 FloatArray = NDArray[np.float64]
+Factors = Sequence[FloatArray] | Mapping[int, FloatArray]  # by position of the variable
 Places = tuple[int, ...]
 
 _BLOCK = 2**20  # cells whose logarithms are in memory at once
@@ -18,7 +22,7 @@ _DRAWS = (1_000, 200_000)  # at least, at most
 
 
 class Nats(NamedTuple):
-    """An amount of information; drawn ones have a standard error and their number of draws.
+    """An amount of information; an estimate has a standard error and a number of draws.
 
     Examples
     --------
@@ -33,14 +37,14 @@ class Nats(NamedTuple):
 
 def conditional_entropy(
     weights: FloatArray,
-    factors: Sequence[FloatArray],
+    factors: Factors,
     a: Places,
     given: Places = (),
     rng: np.random.Generator | None = None,
 ) -> Nats:
     """Entropy ``H(a | given) = H(a, given) - H(given)`` of variables of a mixture.
 
-    Exact where the table of all of them has at most `queries.MAX_CELLS` cells; beyond that the
+    Exact where the table of all of them has at most `MAX_CELLS` cells; otherwise the
     mean over records drawn from the model.
 
     Examples
@@ -57,13 +61,13 @@ def conditional_entropy(
 
 def mutual_information(
     weights: FloatArray,
-    factors: Sequence[FloatArray],
+    factors: Factors,
     a: Places,
     b: Places,
     given: Places = (),
     rng: np.random.Generator | None = None,
 ) -> Nats:
-    """Mutual information ``I(a; b | given)``, exact or drawn as in `conditional_entropy`.
+    """Mutual information ``I(a; b | given)``, exact or estimated as in `conditional_entropy`.
 
     Examples
     --------
@@ -78,22 +82,22 @@ def mutual_information(
 
 def _sum_of_entropies(
     weights: FloatArray,
-    factors: Sequence[FloatArray],
+    factors: Factors,
     terms: list[tuple[int, Places]],
     rng: np.random.Generator | None,
 ) -> Nats:
     every = tuple(sorted({n for _, places in terms for n in places}))
     used = [factors[n] for n in every]
     signed = [(sign, tuple(every.index(n) for n in places)) for sign, places in terms if places]
-    if prod(len(factor) for factor in used) <= queries.MAX_CELLS:
-        return Nats(_enumerated(weights, used, signed))
-    return _drawn(weights, used, signed, rng or np.random.default_rng())
+    if prod(len(factor) for factor in used) <= tables.MAX_CELLS:
+        return Nats(_enumerate(weights, used, signed))
+    return _estimate(weights, used, signed, rng or np.random.default_rng())
 
 
-def _enumerated(
+def _enumerate(
     weights: FloatArray, factors: list[FloatArray], terms: list[tuple[int, Places]]
 ) -> float:
-    table = queries.joint_table(weights, factors)
+    table = joint_table(weights, factors)
     total = 0.0
     for sign, places in terms:
         others = tuple(n for n in range(table.ndim) if n not in places)
@@ -111,7 +115,7 @@ def _entropy(table: FloatArray) -> float:
     return total
 
 
-def _drawn(
+def _estimate(
     weights: FloatArray,
     factors: list[FloatArray],
     terms: list[tuple[int, Places]],
@@ -120,10 +124,10 @@ def _drawn(
     """Mean of the signed logarithms of probabilities over drawn records, and its error."""
     draws = int(np.clip(_WORK // (len(factors) * len(weights)), *_DRAWS))
     wide = max(map(len, factors)) > np.iinfo(np.int16).max
-    codes = queries.draw_codes(weights, factors, draws, rng, np.int32 if wide else np.int16)
+    codes = draw_codes(weights, factors, draws, rng, np.int32 if wide else np.int16)
     surprise = np.zeros(draws)
     for sign, places in terms:
         part = np.ascontiguousarray(codes[:, list(places)])
-        surprise -= sign * queries.record_log_prob(weights, [factors[n] for n in places], part)
+        surprise -= sign * record_log_prob(weights, [factors[n] for n in places], part)
     error = float(surprise.std(ddof=1)) / draws**0.5
     return Nats(max(float(surprise.mean()), 0.0), error, draws)

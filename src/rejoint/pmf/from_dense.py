@@ -1,4 +1,4 @@
-"""From a dense joint to an exact mixture of products (Proposition 1); exact joining of classes."""
+"""Exact mixtures of products for dense joints (Proposition 1); exact joins of classes."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ _MAX_NUMBERS = 2**28  # numbers in all factors: 2 GiB
 
 
 def naive_bayes(table: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
-    """Weights and factors of any joint, exact, along the variable that gives the fewest classes.
+    """Return exact weights and factors of any joint, along the variable with the fewest classes.
 
     Examples
     --------
@@ -24,16 +24,16 @@ def naive_bayes(table: FloatArray) -> tuple[FloatArray, list[FloatArray]]:
     _check_table(table)
     table = table / table.max()  # so that the sum of huge counts is finite
     table = table / table.sum()
-    fibres = [int((table.sum(axis=k) > 0.0).sum()) for k in range(table.ndim)]
-    if min(fibres) * sum(table.shape) > _MAX_NUMBERS:
+    fibers = [int((table.sum(axis=k) > 0.0).sum()) for k in range(table.ndim)]
+    if min(fibers) * sum(table.shape) > _MAX_NUMBERS:
         raise ValueError(
-            f"The exact model of this {table.shape} table has {min(fibres):.3g} classes, "
-            f"{min(fibres) * sum(table.shape) * 8 / 2**30:.3g} GiB: too large. Fit one of lower "
+            f"The exact model of this {table.shape} table has {min(fibers):.3g} classes, "
+            f"{min(fibers) * sum(table.shape) * 8 / 2**30:.3g} GiB: too large. Fit one of lower "
             "rank: Marginals.from_tables, then factorize."
         )
     # Joining can overturn the order of the bare counts, so every axis is tried where it is cheap.
-    axes = range(table.ndim) if table.size * table.ndim <= 2**16 else [int(np.argmin(fibres))]
-    models = [join_classes(*_fibre_model(table, axis)) for axis in axes]
+    axes = range(table.ndim) if table.size * table.ndim <= 2**16 else [int(np.argmin(fibers))]
+    models = [join_classes(*_fiber_model(table, axis)) for axis in axes]
     return min(models, key=lambda model: len(model[0]))
 
 
@@ -49,17 +49,17 @@ def _check_table(table: FloatArray) -> None:
         where = tuple(int(i) for i in np.unravel_index(table.argmin(), table.shape))
         raise ValueError(f"Cell {where} of the joint is {table[where]:.6g}: cells must be >= 0.")
     if table.max() == 0.0:
-        raise ValueError("All cells of the joint are zero: there is nothing to normalise.")
+        raise ValueError("All cells of the joint are zero: there is nothing to normalize.")
 
 
-def _fibre_model(table: FloatArray, axis: int) -> tuple[FloatArray, list[FloatArray]]:
-    """Every nonempty fibre along an axis is a class; the other factors point at where it lies."""
-    fibres = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
-    weights = fibres.sum(axis=0)
+def _fiber_model(table: FloatArray, axis: int) -> tuple[FloatArray, list[FloatArray]]:
+    """Make every nonempty fiber along an axis a class; the other factors indicate its place."""
+    fibers = np.moveaxis(table, axis, 0).reshape(table.shape[axis], -1)
+    weights = fibers.sum(axis=0)
     (kept,) = np.nonzero(weights > 0.0)
     others = [n for n in range(table.ndim) if n != axis]
     places = np.unravel_index(kept, [table.shape[n] for n in others]) if others else ()
-    factors: dict[int, FloatArray] = {axis: fibres[:, kept] / weights[kept]}
+    factors: dict[int, FloatArray] = {axis: fibers[:, kept] / weights[kept]}
     for n, place in zip(others, places, strict=True):
         factors[n] = (np.arange(table.shape[n])[:, None] == place).astype(np.float64)
     return weights[kept], [factors[n] for n in range(table.ndim)]
@@ -85,7 +85,7 @@ def join_classes(
     """
     alive = weights > 0.0
     weights, factors = weights[alive], [factor[:, alive] for factor in factors]
-    names = [_column_names(factor) for factor in factors]
+    names = [_number_columns(factor) for factor in factors]
     while len(weights) > 1:
         n, groups = _best_grouping(names)
         count = int(groups.max()) + 1
@@ -99,11 +99,11 @@ def join_classes(
         joined = np.array(rows, dtype=np.float64)
         factors = [factor[:, first] for factor in factors]
         names = [name[first] for name in names]
-        factors[n], names[n], weights = joined, _column_names(joined), mass
+        factors[n], names[n], weights = joined, _number_columns(joined), mass
     return weights, factors
 
 
-def _column_names(factor: FloatArray) -> NDArray[np.intp]:
+def _number_columns(factor: FloatArray) -> NDArray[np.intp]:
     """Number the distinct columns; those that agree to rounding share a number."""
     rounded = np.ascontiguousarray(np.rint(factor.T / _SAME))
     rows = rounded.view([("", rounded.dtype)] * rounded.shape[1])[:, 0]
@@ -111,7 +111,7 @@ def _column_names(factor: FloatArray) -> NDArray[np.intp]:
 
 
 def _best_grouping(names: Sequence[NDArray[np.intp]]) -> tuple[int, NDArray[np.intp]]:
-    """The variable whose classes, told apart by all others only, form the fewest groups."""
+    """Return the variable without which the classes form the fewest groups, and the groups."""
     before, after = [np.zeros_like(names[0])], [np.zeros_like(names[0])]
     for name in names[:-1]:
         before.append(_pair(before[-1], name))

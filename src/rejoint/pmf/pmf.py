@@ -1,32 +1,51 @@
-"""LowRankPMF: the joint of many discrete variables as one small immutable object."""
+"""LowRankPMF, the joint distribution of many discrete variables."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from rejoint import io, queries
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.pmf.ask import Asking
-from rejoint.pmf.draws import Draws
+from rejoint.io.model_file import SavedModel, read_saved, write_model
+from rejoint.language.query import Query
+from rejoint.messages import remark
+from rejoint.pmf.answer import Answer
+from rejoint.pmf.ask import RandomState, ask
+from rejoint.pmf.draws import Draws, Interval, check_block
 from rejoint.pmf.from_dense import naive_bayes
-from rejoint.pmf.mixture import Given, likelihoods, posterior
-from rejoint.pmf.reduce import Reduction, smaller
+from rejoint.pmf.to_frame import Mode, label_table
+from rejoint.queries.distances import is_same_up_to_order
+from rejoint.queries.evidence import Given, apply_evidence, read_evidence
+from rejoint.queries.log_prob import posteriors, record_log_prob
+from rejoint.queries.modes import most_probable, single_modes
+from rejoint.queries.sampling import draw_codes
+from rejoint.queries.tables import joint_table
+from rejoint.records.frames import Backend
+from rejoint.records.records import Records
+from rejoint.records.sparse import as_records
+from rejoint.text import plural, show
 
 if TYPE_CHECKING:
+    from rejoint.factorization.reduce import Reduction
     from rejoint.identifiability.ambiguity import Ambiguity
 
-__all__ = ["LowRankPMF", "load"]
+FloatArray = NDArray[np.float64]
+
+_SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
+_KEEP_BITS = 1e-14  # nearer than this is left as it is, so that copies are equal bit by bit
 
 
-class LowRankPMF(Asking):
+class LowRankPMF:
     """Joint probability ``P(x_1..x_N) = sum_f weights[f] * prod_n factors[n][x_n, f]``.
 
-    A low-rank nonnegative tensor, a latent class model, a naive Bayes model with a hidden class:
-    three names of one thing. The object is immutable, its arrays are read-only copies.
+    A low-rank nonnegative tensor, a latent class model and a naive Bayes model with a hidden class
+    are three names of this model. The object is immutable; its arrays are read-only.
+
+    Every question takes evidence by ``given``, which maps a variable to a level, to a list of
+    levels (any of them), or to an array with the likelihood of each level (soft evidence: only
+    ratios matter). A variable may be both asked for and given.
 
     Parameters
     ----------
@@ -35,9 +54,9 @@ class LowRankPMF(Asking):
     factors : sequence of array_like (I_n, F)
         One per variable; column f holds the probabilities of its levels in class f.
     domain : Domain, optional
-        Names and levels; ``x0, x1, ...`` with levels ``0, 1, ...`` without it.
+        Names and levels; by default ``x0, x1, ...`` with levels ``0, 1, ...``.
     draws : sequence of LowRankPMF, optional
-        Posterior draws, for credible intervals; forty of them are kept, in single precision.
+        Posterior draws, for credible intervals.
 
     Attributes
     ----------
@@ -45,7 +64,8 @@ class LowRankPMF(Asking):
     factors : tuple of ndarray (I_n, F)
     domain : Domain
     draws : sequence of LowRankPMF
-        Empty where the model has none; fits by Bayes have them, and saved models keep them.
+        Empty where the model has none. Fits by Bayes have them; a saved model keeps at most 40, in
+        single precision.
 
     Examples
     --------
@@ -58,63 +78,585 @@ class LowRankPMF(Asking):
     0.725
     """
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "domain", "draws", "factors", "weights")
+    weights: FloatArray
+    factors: tuple[FloatArray, ...]
+    domain: Domain
+    draws: Draws
 
-    def to_dense(self) -> NDArray[np.float64]:
-        """The whole joint as one array, axes and levels as in ``domain``.
+    def __init__(
+        self,
+        weights: ArrayLike,
+        factors: Sequence[ArrayLike],
+        domain: Domain | None = None,
+        draws: Sequence[Any] = (),
+    ) -> None:
+        w = _check_numbers(weights, "weights", 1)
+        matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
+        if not matrices:
+            raise ValueError("factors is empty: a model has at least one variable.")
+        if domain is None:
+            domain = Domain.of_shape([len(matrix) for matrix in matrices])
+        _check_shapes(w, matrices, domain)
+        labels = [f"the factor of {name!r}" for name in domain.names]
+        self._fill(
+            _normalize(w[:, None], "weights")[:, 0],
+            map(_normalize, matrices, labels),
+            domain,
+            Draws.of(draws, domain, type(self)),
+        )
+
+    @classmethod
+    def _trusted(
+        cls,
+        weights: FloatArray,
+        factors: Iterable[FloatArray],
+        domain: Domain,
+        draws: Draws | None = None,
+    ) -> Self:
+        """Make a model of arrays that the package computed: they are neither checked nor copied."""
+        self = object.__new__(cls)
+        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls))
+        return self
+
+    def _fill(
+        self, weights: FloatArray, factors: Iterable[FloatArray], domain: Domain, draws: Draws
+    ) -> None:
+        put = object.__setattr__
+        put(self, "weights", np.ascontiguousarray(weights))
+        put(self, "factors", tuple(map(np.ascontiguousarray, factors)))
+        put(self, "domain", domain)
+        put(self, "draws", draws)
+        for array in (self.weights, *self.factors):
+            array.flags.writeable = False
+
+    @property
+    def rank(self) -> int:
+        """Number of hidden classes, F.
+
+        Examples
+        --------
+        >>> LowRankPMF([0.5, 0.5], [[[1.0, 0.2], [0.0, 0.8]]]).rank
+        2
+        """
+        return len(self.weights)
+
+    def _given(
+        self, given: Given, asked: Collection[int] | None = None
+    ) -> tuple[FloatArray, Sequence[FloatArray]]:
+        """Return weights and factors given evidence; factors of `asked` alone are updated."""
+        likelihoods = read_evidence(self.domain, given)
+        if not likelihoods:
+            return self.weights, self.factors
+
+        def describe(n: int) -> str:
+            pairs = (given or {}).items()
+            name, value = next(pair for pair in pairs if self.domain.index(pair[0]) == n)
+            return f"{name} = {show([value])}"
+
+        return apply_evidence(self.weights, self.factors, likelihoods, describe, asked)[:2]
+
+    # Questions by name and level
+
+    def marginal(self, names: str | Sequence[str], given: Given = None) -> FloatArray:
+        """Return the joint table of some variables, given evidence.
+
+        Parameters
+        ----------
+        names : str or sequence of str
+            The variables; they become the axes, in this order.
+        given : mapping, optional
+            Evidence by variable: a level, a list of levels, or an array of likelihoods.
+
+        Returns
+        -------
+        ndarray
+            Sums to one; axes and levels as in ``domain``.
 
         Raises
         ------
+        ZeroEvidenceError
+            If the evidence has probability zero.
         ValueError
-            Beyond 2**27 cells (1 GiB).
+            If the table would be too large, or a name or level is unknown.
 
         Examples
         --------
         >>> import rejoint as rj
-        >>> p = rj.LowRankPMF([0.5, 0.5], [[[1.0, 0.5], [0.0, 0.5]]] * 2)
-        >>> p.to_dense()
-        array([[0.625, 0.125],
-               [0.125, 0.125]])
+        >>> p = rj.datasets.asia()
+        >>> p.marginal(["smoke", "lung"]).round(4)
+        array([[0.05 , 0.45 ],
+               [0.005, 0.495]])
+        >>> p.marginal("dysp", given={"smoke": "yes", "xray": ["yes", "no"]}).round(4)
+        array([0.5528, 0.4472])
         """
-        return queries.joint_table(self.weights, self.factors)
+        asked = positions(self.domain, names)
+        shares, factors = self._given(given, asked)
+        return joint_table(shares, [factors[n] for n in asked])
 
-    @classmethod
-    def from_dense(cls, array: ArrayLike, domain: Domain | None = None) -> Self:
-        """Exact model of any joint: Proposition 1 of the paper.
-
-        The fibres along one variable are the classes; empty ones are dropped, and classes that
-        differ in one variable only are joined, so that the rank is often far below the bound
-        ``min_k prod_{n != k} I_n``. It is not always the least one possible.
+    def interval(
+        self, names: str | Sequence[str], given: Given = None, level: float = 0.9
+    ) -> Interval:
+        """Return equal-tailed credible bounds of a (conditional) table, cell by cell.
 
         Parameters
         ----------
-        array : array_like
-            Probabilities or counts, one axis a variable; divided by their sum.
-        domain : Domain, optional
-            Names and levels of the axes.
+        names, given
+            As in :meth:`marginal`.
+        level : float
+            Posterior probability between each pair of bounds.
 
         Returns
         -------
-        LowRankPMF
+        Interval
+            The pair ``low, high``, in the shape of the table; its ``draws`` says how many draws it
+            rests on. Draws under which the evidence has probability zero are left out.
+
+        Raises
+        ------
+        ValueError
+            If the model carries no posterior draws.
+        ZeroEvidenceError
+            If the evidence has probability zero under every draw.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> data = rj.datasets.asia().sample(500, random_state=0)
+        >>> p = rj.estimate(data, rank=2, solver="bayes", random_state=0).pmf
+        >>> low, high = p.interval("lung", given={"smoke": "yes"})
+        >>> bool((low < high).all())
+        True
+        """
+        return self.draws.interval(names, given, level)
+
+    def prob(self, event: Mapping[str, Any], given: Given = None) -> float:
+        """Return the probability that some variables take the levels named.
+
+        Parameters
+        ----------
+        event : mapping
+            Level, or list of levels (any of them), by variable.
+        given : mapping, optional
+            Evidence; a variable may be in both.
+
+        Returns
+        -------
+        float
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia()
+        >>> round(p.prob({"tub": "yes"}, given={"xray": "yes", "asia": "yes"}), 4)
+        0.3377
+        >>> round(p.prob({"smoke": "no", "lung": ["yes", "no"]}), 4)
+        0.5
+        """
+        for name, value in event.items():
+            if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                raise ValueError(
+                    f"prob: the event on {name!r} is an array of likelihoods, which is evidence: "
+                    "give it by given=, or name a level or a list of levels."
+                )
+        wanted = read_evidence(self.domain, event)
+        shares, factors = self._given(given, wanted)
+        terms = shares
+        for n, levels in wanted.items():
+            terms = terms * (levels @ factors[n])
+        return min(float(terms.sum()), 1.0)  # not above one by rounding
+
+    @overload
+    def expect(  # type: ignore[overload-overlap]  # a str is a sequence of str, too
+        self, names: str, given: Given = ..., *, function: Callable[[Any], float] | None = ...
+    ) -> float: ...
+    @overload
+    def expect(
+        self,
+        names: Sequence[str],
+        given: Given = ...,
+        *,
+        function: Callable[[Any], float] | None = ...,
+    ) -> dict[str, float]: ...
+    def expect(
+        self,
+        names: str | Sequence[str],
+        given: Given = None,
+        *,
+        function: Callable[[Any], float] | None = None,
+    ) -> float | dict[str, float]:
+        """Return the expectation of numeric variables, or of a function of their levels.
+
+        Parameters
+        ----------
+        names : str or sequence of str
+            One name gives a number, several a dict.
+        given : mapping, optional
+            Evidence.
+        function : callable, optional
+            From a level to a number; without it levels must be numbers (a bin stands for its
+            representative value).
+
+        Returns
+        -------
+        float or dict of str to float
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> domain = rj.Domain.of({"rating": [1, 2, 3], "seen": ["yes", "no"]})
+        >>> p = rj.LowRankPMF([1.0], [[[0.2], [0.3], [0.5]], [[0.5], [0.5]]], domain)
+        >>> round(p.expect("rating"), 12)
+        2.3
+        >>> p.expect(["seen"], function=lambda level: level == "yes")
+        {'seen': 0.5}
+        """
+        asked = positions(self.domain, names)
+        shares, factors = self._given(given, asked)
+        result = {}
+        for n in asked:
+            variable = self.domain[n]
+            if function is None:
+                values = variable.numeric
+            else:
+                values = np.array([float(function(level)) for level in variable.levels])
+            result[variable.name] = float(values @ (factors[n] @ shares))
+        return next(iter(result.values())) if isinstance(names, str) else result
+
+    def mode(
+        self,
+        names: str | Sequence[str] | None = None,
+        given: Given = None,
+        *,
+        each: bool = False,
+        max_nodes: int = 1_000_000,
+    ) -> Mode:
+        """Return the most probable combination of levels of some variables, given evidence.
+
+        It is not the most probable level of each variable by itself, which ``each=True`` gives:
+        the single modes together may be improbable, even impossible.
+
+        Branch and bound proves that the combination is the best. A search that ends at `max_nodes`
+        returns the best found, with a bound on the probability of any other and a remark.
+        Combinations within a relative 1e-12 of the best count as equally good.
+
+        Parameters
+        ----------
+        names : str or sequence of str, optional
+            The variables; by default all that are not given.
+        given : mapping, optional
+            Evidence.
+        each : bool
+            Take each variable by itself.
+        max_nodes : int
+            Number of nodes at which the search ends; a million takes a second or two.
+
+        Returns
+        -------
+        Mode
+            A mapping from names to levels, with ``prob``, ``log_prob``, ``exact``, ``bound``.
 
         Examples
         --------
         >>> import numpy as np, rejoint as rj
-        >>> table = np.array([[[2.0, 0.0], [1.0, 3.0]], [[0.0, 0.0], [4.0, 0.0]]])
-        >>> p = rj.LowRankPMF.from_dense(table)
-        >>> p.rank, bool(np.allclose(p.to_dense(), table / 10, atol=1e-15))
-        (3, True)
+        >>> table = np.array([[0.0, 0.3, 0.3], [0.4, 0.0, 0.0]])
+        >>> p = rj.LowRankPMF.from_dense(table, rj.Domain.of({"a": ["x", "y"], "b": [1, 2, 3]}))
+        >>> p.mode(["a", "b"])
+        Mode(a='y', b=1; probability 0.4)
+        >>> p.mode(["a", "b"], each=True)
+        Mode(a='x', b=1; probability 0; not the joint mode for certain: some may have up to 0.4)
         """
-        return cls(*naive_bayes(np.asarray(array, dtype=np.float64)), domain)
+        if names is None:
+            known = read_evidence(self.domain, given)
+            asked = tuple(n for n in range(len(self.domain)) if n not in known)
+        else:
+            asked = positions(self.domain, names)
+        if not asked:
+            raise ValueError("mode: no variable is asked for; name those that are.")
+        shares, factors = self._given(given, asked)
+        chosen = [factors[n] for n in asked]
+        found = (single_modes if each else most_probable)(shares, chosen, max_nodes)
+        mode = Mode.of([self.domain[n] for n in asked], found)
+        if not found.exact and not each:
+            remark(
+                f"mode: after {found.nodes:,} nodes the best combination of {len(asked)} variables "
+                f"has probability {mode.prob:.3g}, and some other may have up to {mode.bound:.3g}. "
+                "Ask for fewer variables or raise max_nodes to be certain."
+            )
+        return mode
+
+    def table(
+        self,
+        names: str | Sequence[str],
+        given: Given = None,
+        *,
+        backend: Backend | None = None,
+    ) -> Any:
+        """Return the joint table of some variables as a frame with labels.
+
+        Parameters
+        ----------
+        names, given
+            As in :meth:`marginal`.
+        backend : {"pandas", "polars", "pyarrow"}, optional
+            By default the first of them that is installed.
+
+        Returns
+        -------
+        frame
+            pandas: a Series for one variable; else a DataFrame with the last variable across
+            and the others down. polars, pyarrow: a column per variable and one called ``prob``,
+            a row per cell. Bins are written as text.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().table(["smoke", "lung"], backend="pandas").round(3)
+        lung     yes     no
+        smoke
+        yes    0.050  0.450
+        no     0.005  0.495
+        """
+        variables = [self.domain[n] for n in positions(self.domain, names)]
+        if not variables:
+            raise ValueError("table: no variable is asked for; name one at least.")
+        return label_table(self.marginal(names, given), variables, backend)
+
+    def ask(
+        self,
+        text: str | Query,
+        *,
+        bits: bool = False,
+        level: float | None = 0.9,
+        random_state: RandomState = None,
+    ) -> Answer:
+        """Answer a question written in the query language.
+
+        Parameters
+        ----------
+        text : str
+            ``P(a, b | c = x)``, ``P(a = x, b in {y, z} | ...)``, ``E(a | ...)``,
+            ``argmax a, b | ...``, ``sample 10 | ...``, ``H(a | b)``, ``MI(a; b | ...)``. A
+            variable without a value right of the bar gives one distribution for each of its
+            levels.
+        bits : bool
+            Return entropies and information in bits; in nats by default.
+        level : float or None
+            Level of the credible interval, which answers have where the model carries posterior
+            draws.
+        random_state : int, Generator or None
+            Seed, or source, of the randomness.
+
+        Returns
+        -------
+        Answer
+
+        Raises
+        ------
+        QueryError
+            If the text is not a question, or names what the model does not have; it shows where.
+        ZeroEvidenceError
+            If what is given has probability zero.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia()
+        >>> print(p.ask("P(lung = yes | smoke = yes, xray = yes)"))
+        P(lung = yes | smoke = yes, xray = yes) = 0.646
+        What is given has probability 0.07585.
+        >>> print(p.ask("argmax bronc, xray | dysp = yes"))
+        argmax bronc, xray | dysp = yes
+        variable  level
+        bronc     yes
+        xray      no
+        Probability 0.7234.
+        What is given has probability 0.436.
+        >>> print(p.ask("MI(smoke; bronc)", bits=True))
+        MI(smoke; bronc) = 0.06665 bits
+        """
+        return ask(self, text, bits, level, random_state)
+
+    def sample(
+        self,
+        n: int,
+        given: Given = None,
+        random_state: RandomState = None,
+    ) -> Records:
+        """Draw records from the model, given evidence.
+
+        Parameters
+        ----------
+        n : int
+            Number of records.
+        given : mapping, optional
+            Evidence. The records contain the given variables: at their level, or at a level
+            drawn from the list or from the soft evidence.
+        random_state : int, Generator or None
+            Seed, or source, of the randomness.
+
+        Returns
+        -------
+        Records
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> records = rj.datasets.asia().sample(1000, given={"lung": "yes"}, random_state=0)
+        >>> len(records), records.marginal(["lung"])
+        (1000, array([1., 0.]))
+        """
+        if n < 0:
+            raise ValueError(f"sample: the number of records must not be negative; got {n}.")
+        shares, factors = self._given(given)
+        wide = max(self.domain.shape) > np.iinfo(np.int16).max
+        rng = np.random.default_rng(random_state)
+        codes = draw_codes(shares, factors, n, rng, np.int32 if wide else np.int16)
+        codes.flags.writeable = False  # Records copies arrays that are writeable
+        return Records(self.domain, codes)
+
+    # Questions about records
+
+    def log_prob(self, data: Any) -> FloatArray:
+        """Return the log probability of each record; missing values are summed out.
+
+        Parameters
+        ----------
+        data : Records, SparseRecords, or anything that ``Records.of`` takes
+            Read with the model's domain; variables that the data lack are missing.
+
+        Returns
+        -------
+        ndarray (M,)
+            -inf for records of probability zero under the model.
+
+        Examples
+        --------
+        >>> import numpy as np, rejoint as rj
+        >>> p = rj.datasets.asia()
+        >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
+        array([0.0005, 0.0104])
+        """
+        return record_log_prob(
+            self.weights, self.factors, as_records(data, domain=self.domain).codes
+        )
+
+    def classes(self, data: Any) -> FloatArray:
+        """Return the posterior of the hidden class of each record; missing values are summed out.
+
+        A record of probability zero (factors may contain zeros) gets the limit of a vanishing
+        floor, the classes that contradict it least; a remark gives the number of such records.
+
+        Parameters
+        ----------
+        data : Records, SparseRecords, or anything that ``Records.of`` takes
+            Read with the model's domain; variables that the data lack are missing.
+
+        Returns
+        -------
+        ndarray (M, F)
+            Rows sum to one.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> domain = rj.Domain.of({"a": ["x", "y"]})
+        >>> p = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]], domain)
+        >>> p.classes([{"a": "x"}, {"a": None}])
+        array([[0.9, 0.1],
+               [0.5, 0.5]])
+        """
+        codes = as_records(data, domain=self.domain).codes
+        out = np.empty((len(codes), self.rank))
+        impossible: list[int] = []
+        for rows, logs, out[rows] in posteriors(self.weights, self.factors, codes):
+            impossible += (np.flatnonzero(np.isneginf(logs)) + rows.start).tolist()
+        if impossible:
+            remark(
+                f"{len(impossible):,} of {len(codes):,} records have probability zero under this "
+                f"model (first: row {impossible[0]}); they got the classes that contradict them "
+                "least."
+            )
+        return out
+
+    # Other models made from this one
+
+    def project(self, names: str | Sequence[str]) -> Self:
+        """Return the model of some variables, in the order asked; the others are summed out.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().project(["smoke", "lung"]).domain.names
+        ('smoke', 'lung')
+        """
+        chosen = positions(self.domain, names)
+        factors = [self.factors[n] for n in chosen]
+        domain = Domain(tuple(self.domain[n] for n in chosen))
+        draws = self.draws.project(domain.names) if self.draws else None
+        return self._trusted(self.weights, factors, domain, draws)
+
+    def condition(self, given: Given) -> Self:
+        """Return the model of the variables that are not given, given the others.
+
+        Classes that the evidence excludes are dropped, and so are posterior draws under which the
+        evidence has probability zero.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.datasets.asia().condition({"lung": "yes", "tub": ["yes", "no"]})
+        >>> p.rank, p.marginal("smoke").round(3)
+        (4, array([0.909, 0.091]))
+        """
+        known = read_evidence(self.domain, given)
+        rest = [n for n in range(len(self.domain)) if n not in known]
+        if not rest:
+            raise ValueError("condition: every variable is given, so that none remains.")
+        shares, _ = self._given(given, ())
+        alive = shares > 0.0
+        domain = Domain(tuple(self.domain[n] for n in rest))
+        factors = [self.factors[n][:, alive] for n in rest]
+        draws = self.draws.condition(given) if self.draws else None
+        return self._trusted(shares[alive], factors, domain, draws)
+
+    def align(self, domain: Domain) -> Self:
+        """Return the model with variables and levels in the order of another domain.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], rj.Domain.of({"a": ["x", "y"]}))
+        >>> p.align(rj.Domain.of({"a": ["y", "x"]})).marginal("a")
+        array([0.7, 0.3])
+        """
+        if domain == self.domain:
+            return self
+        orders = level_order(self.domain, domain)
+        chosen = self.domain.indices(domain.names)
+        factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
+        return self._trusted(self.weights, factors, domain, self.draws.align(domain))
+
+    def sorted(self) -> Self:
+        """Return the model with its classes in order of decreasing weight.
+
+        Examples
+        --------
+        >>> LowRankPMF([0.2, 0.8], [[[1.0, 0.3], [0.0, 0.7]]]).sorted().weights
+        array([0.8, 0.2])
+        """
+        order = np.argsort(-self.weights, kind="stable")
+        factors = [a[:, order] for a in self.factors]
+        return self._trusted(self.weights[order], factors, self.domain, self.draws)
 
     @classmethod
     def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
-        """Mixture of several models: their classes side by side.
+        """Return the mixture of several models, which has the classes of all of them.
 
         Parameters
         ----------
         pmfs : iterable of LowRankPMF
-            Of the same variables and levels, which are aligned by name.
+            Models of the same variables and levels, which are aligned by name.
         weights : array_like, optional
             Share of each model, divided by their sum; equal by default.
 
@@ -145,11 +687,52 @@ class LowRankPMF(Asking):
             )
         shares = shares / shares.sum()
         models = [model.align(models[0].domain) for model in models]
-        return cls(
+        return cls._trusted(
             np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)]),
             [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
             models[0].domain,
         )
+
+    def reduce(
+        self,
+        rank: int | None = None,
+        *,
+        tol: float = 1e-8,
+        random_state: RandomState = 0,
+    ) -> "Reduction":
+        """Return a smaller model of the same joint, and its error.
+
+        Classes of weight zero are dropped, and classes that differ in one factor at most are
+        joined; both steps are exact. If that is not enough, a smaller model is fitted to the exact
+        three-variable tables of this one (and to the whole joint where that is small), from the
+        nearest classes merged and from random starts.
+
+        Parameters
+        ----------
+        rank : int, optional
+            Rank to reduce to; by default the lowest rank found with an error of at most `tol`.
+        tol : float
+            Relative error of the joint that counts as none.
+        random_state : int, Generator or None
+            Seed, or source, of the random starts; fixed by default.
+
+        Returns
+        -------
+        Reduction
+            ``pmf`` and ``error``, its :func:`rejoint.metrics.tensor_error` from this model.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]], [[0.7, 0.1], [0.3, 0.9]]])
+        >>> wide = rj.LowRankPMF.average([p, p.sorted(), p])
+        >>> pmf, error = wide.reduce(rank=2)
+        >>> wide.rank, pmf.rank, error < 1e-14
+        (6, 2, True)
+        """
+        from rejoint.factorization.reduce import reduce  # a later layer: it fits models
+
+        return reduce(self, rank, tol, random_state)
 
     def ambiguity(
         self,
@@ -161,7 +744,7 @@ class LowRankPMF(Asking):
     ) -> "Ambiguity":
         """Find another model with the same tables whose answer differs the most.
 
-        See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` say which tables.
+        See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` select the tables.
 
         Examples
         --------
@@ -170,111 +753,58 @@ class LowRankPMF(Asking):
         >>> p.ambiguity("x0", {"x1": 0, "x2": 0}, order=2).distance > 0.1
         True
         """
-        from rejoint.identifiability.ambiguity import (
-            ambiguity,  # which walks through models such as this
-        )
+        from rejoint.identifiability.ambiguity import ambiguity  # a later layer: it tests models
 
         return ambiguity(self, names, given, subsets=subsets, order=order)
 
-    def reduce(
-        self,
-        rank: int | None = None,
-        *,
-        tol: float = 1e-8,
-        random_state: int | np.random.Generator | None = 0,
-    ) -> Reduction:
-        """A smaller model for the same joint, and its error.
+    # From and to tables and files
 
-        Classes without weight are dropped, and classes that differ in one factor at most are
-        joined; both are exact. If that is not enough, the model is fitted anew to its own exact
-        tables of three variables (and to the whole joint where that is small), from its nearest
-        classes merged and from a fresh start.
+    def to_dense(self) -> FloatArray:
+        """Return the whole joint as one array, with axes and levels as in ``domain``.
+
+        Raises
+        ------
+        ValueError
+            If the joint has more than 2**27 cells (1 GiB).
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([0.5, 0.5], [[[1.0, 0.5], [0.0, 0.5]]] * 2)
+        >>> p.to_dense()
+        array([[0.625, 0.125],
+               [0.125, 0.125]])
+        """
+        return joint_table(self.weights, self.factors)
+
+    @classmethod
+    def from_dense(cls, array: ArrayLike, domain: Domain | None = None) -> Self:
+        """Return an exact model of any joint (Proposition 1 of the paper).
+
+        The fibers along one variable are the classes. Empty ones are dropped, and classes that
+        differ in one variable only are joined, so that the rank is often far below the bound
+        ``min_k prod_{n != k} I_n``. It is not always the lowest one possible.
 
         Parameters
         ----------
-        rank : int, optional
-            Rank to reduce to; without it the least one found that keeps the error below `tol`.
-        tol : float
-            Relative error of the joint that is as good as none.
-        random_state : int, Generator or None
-            Of the fresh starts; fixed by default.
+        array : array_like
+            Probabilities or counts, with one axis per variable; divided by their sum.
+        domain : Domain, optional
+            Names and levels of the axes.
 
         Returns
         -------
-        Reduction
-            ``pmf`` and ``error``, the ``tensor_error`` of it relative to this model.
+        LowRankPMF
 
         Examples
         --------
-        >>> import rejoint as rj
-        >>> p = rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]], [[0.7, 0.1], [0.3, 0.9]]])
-        >>> wide = rj.LowRankPMF.average([p, p.sorted(), p])
-        >>> pmf, error = wide.reduce(rank=2)
-        >>> wide.rank, pmf.rank, error < 1e-14
-        (6, 2, True)
+        >>> import numpy as np, rejoint as rj
+        >>> table = np.array([[[2.0, 0.0], [1.0, 3.0]], [[0.0, 0.0], [4.0, 0.0]]])
+        >>> p = rj.LowRankPMF.from_dense(table)
+        >>> p.rank, bool(np.allclose(p.to_dense(), table / 10, atol=1e-15))
+        (3, True)
         """
-        return smaller(self, rank, tol, random_state)
-
-    def project(self, names: str | Sequence[str]) -> Self:
-        """Model of some of the variables, in the order asked; the others are summed out.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> rj.datasets.asia().project(["smoke", "lung"]).domain.names
-        ('smoke', 'lung')
-        """
-        chosen = positions(self.domain, names)
-        factors = [self.factors[n] for n in chosen]
-        domain = Domain(tuple(self.domain[n] for n in chosen))
-        return type(self)(self.weights, factors, domain, self.draws.project(domain.names))
-
-    def condition(self, given: Given) -> Self:
-        """Model of the variables that are not given, given the others.
-
-        Classes that the evidence excludes are dropped.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> p = rj.datasets.asia().condition({"lung": "yes", "tub": ["yes", "no"]})
-        >>> p.rank, p.marginal("smoke").round(3)
-        (4, array([0.909, 0.091]))
-        """
-        told = likelihoods(self.domain, given)
-        rest = [n for n in range(len(self.domain)) if n not in told]
-        if not rest:
-            raise ValueError("condition: every variable is given, so that none remains.")
-        shares, _ = posterior(self, given, ())
-        alive = shares > 0.0
-        domain = Domain(tuple(self.domain[n] for n in rest))
-        parts = [self.factors[n][:, alive] for n in rest]
-        return type(self)(shares[alive], parts, domain, self._draws_given(given))
-
-    def _draws_given(self, given: Given) -> "list[LowRankPMF]":
-        """The draws given evidence; those that hold it impossible are left out."""
-        found = []
-        for draw in self.draws:
-            with suppress(queries.ZeroEvidenceError):
-                found.append(draw.condition(given))
-        return found
-
-    def align(self, domain: Domain) -> Self:
-        """The same model with variables and levels in the order of another domain.
-
-        Examples
-        --------
-        >>> import rejoint as rj
-        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], rj.Domain.of({"a": ["x", "y"]}))
-        >>> p.align(rj.Domain.of({"a": ["y", "x"]})).marginal("a")
-        array([0.7, 0.3])
-        """
-        if domain == self.domain:
-            return self
-        orders = level_order(self.domain, domain)
-        chosen = self.domain.indices(domain.names)
-        factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
-        return type(self)(self.weights, factors, domain, self.draws)
+        return cls(*naive_bayes(np.asarray(array, dtype=np.float64)), domain)
 
     def save(
         self,
@@ -283,21 +813,22 @@ class LowRankPMF(Asking):
         notes: Mapping[str, Any] | None = None,
         draws: bool = True,
     ) -> None:
-        """Write the model to a file, all of it or nothing.
+        """Write the model to a file; the file is written whole or not at all.
 
         The file is a NumPy archive of plain arrays, without pickles: safe to send and to load.
-        By custom its name ends in ``.rejoint``. A name that ends in ``.json`` makes it text that
-        any language can read. Either comes back bit by bit.
+        By custom its name ends in ``.rejoint``. A name that ends in ``.json`` gives text that any
+        language can read. Weights and factors of either are read back bit by bit.
 
         Parameters
         ----------
         path : str or path
             An existing file is replaced.
         notes : dict, optional
-            What else to keep in the file, as JSON can hold it; ``class_names`` in it names the
-            classes. ``rejoint.io.read_saved(path).notes`` gives it back.
+            Further contents of the file, which JSON must be able to hold; ``class_names`` names
+            the classes. ``rejoint.io.read_saved(path).notes`` returns them.
         draws : bool
-            Whether posterior draws go into the file, where the model carries some.
+            Write posterior draws, if the model carries some: at most 40, spread over all of them,
+            in single precision.
 
         Examples
         --------
@@ -308,28 +839,100 @@ class LowRankPMF(Asking):
         ...     rj.load(path) == rj.datasets.asia()
         True
         """
-        kept = self.draws.block if draws else None
-        io.write_model(path, self.weights, self.factors, self.domain, notes, kept)
+        write_model(path, self.to_saved(notes, draws=draws))
 
-    @classmethod
-    def of_saved(cls, saved: io.SavedModel) -> Self:
-        """The model of what a file holds, draws included.
+    def to_saved(self, notes: Mapping[str, Any] | None = None, *, draws: bool = True) -> SavedModel:
+        """Return what :meth:`save` writes to a file.
 
         Examples
         --------
-        >>> import rejoint as rj, io
-        >>> file, asia = io.BytesIO(), rj.datasets.asia()
-        >>> rj.io.write_open(file, asia.weights, asia.factors, asia.domain)
-        >>> _ = file.seek(0)
-        >>> rj.LowRankPMF.of_saved(rj.io.read_open(file, "memory")) == asia
+        >>> import rejoint as rj
+        >>> rj.datasets.asia().to_saved({"source": "textbook"}).notes
+        {'source': 'textbook'}
+        """
+        kept = dict(notes or {})
+        if kept.get("class_names") is not None:
+            kept["class_names"] = [str(name) for name in kept["class_names"]]
+        block = self.draws.compact().block if draws else None
+        return SavedModel(self.weights, self.factors, self.domain, kept, block)
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel) -> Self:
+        """Make a model of the contents of a file, posterior draws included.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> asia = rj.datasets.asia()
+        >>> rj.LowRankPMF.of_saved(asia.to_saved()) == asia
         True
         """
-        draws = () if saved.draws is None else Draws(saved.domain, saved.draws)
+        if saved.draws is None:
+            return cls(saved.weights, saved.factors, saved.domain)
+        check_block(saved.draws, saved.domain)
+        draws = Draws(saved.domain, saved.draws, cls)
         return cls(saved.weights, saved.factors, saved.domain, draws)
+
+    # Equality and representation
+
+    def equals(self, other: object, tol: float = 1e-9) -> bool:
+        """Return whether weights and factors agree up to the order of the classes.
+
+        Draws are not compared. Two models of different rank or different parameters may still
+        describe the same joint; :func:`rejoint.metrics.tensor_error` compares joints.
+
+        Parameters
+        ----------
+        other : object
+            Another model; anything else is not equal.
+        tol : float
+            Largest difference of any weight or any entry of a factor.
+
+        Examples
+        --------
+        >>> a = LowRankPMF([0.2, 0.8], [[[1.0, 0.3], [0.0, 0.7]]])
+        >>> a.equals(a.sorted()), a.equals(LowRankPMF([0.8, 0.2], a.factors))
+        (True, False)
+        """
+        if not isinstance(other, LowRankPMF) or self.domain != other.domain:
+            return False
+        if self.rank != other.rank:
+            return False
+        mine, theirs = (
+            np.vstack([model.weights[None, :], *model.factors]) for model in (self, other)
+        )
+        return is_same_up_to_order(mine, theirs, tol)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LowRankPMF):
+            return NotImplemented
+        return self.equals(other, tol=0.0)
+
+    def __hash__(self) -> int:
+        return hash((self.domain.names, np.sort(self.weights).tobytes()))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(
+            f"{type(self).__name__} is immutable: make a new one to change {name}."
+        )
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.weights, self.factors, self.domain, self.draws)
+
+    def __repr__(self) -> str:
+        count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])
+        names = ", ".join(f"{v.name} ({len(v)})" for v in list(self.domain)[:6])
+        return (
+            f"{type(self).__name__}(rank {self.rank}, {plural(count, 'variable')}: {names}"
+            f"{', ...' * (count > 6)}; weights {top}{', ...' * (self.rank > 5)})"
+        )
 
 
 def load(path: str | PathLike[str]) -> LowRankPMF:
-    """Read a model that :meth:`LowRankPMF.save` wrote; nothing in the file is executed.
+    """Read a model that :meth:`LowRankPMF.save` wrote; no code in the file is executed.
 
     Parameters
     ----------
@@ -338,7 +941,7 @@ def load(path: str | PathLike[str]) -> LowRankPMF:
     Returns
     -------
     LowRankPMF
-        Equal to the saved one bit by bit, with the posterior draws that the file has.
+        Equal to the saved one bit by bit, with the posterior draws in the file.
 
     Examples
     --------
@@ -348,4 +951,47 @@ def load(path: str | PathLike[str]) -> LowRankPMF:
     ...
     FileNotFoundError: No model file 'no-such-file.rejoint'...
     """
-    return LowRankPMF.of_saved(io.read_saved(path))
+    return LowRankPMF.of_saved(read_saved(path))
+
+
+def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:
+    """Copy an array of probabilities; raise an error for entries that are not."""
+    array = np.array(values, dtype=np.float64, order="C")
+    if array.ndim != axes:
+        shape = "(rank,)" if axes == 1 else "(levels, rank)"
+        raise ValueError(f"{what} must have shape {shape}; got {array.shape}.")
+    if not array.size:
+        raise ValueError(
+            f"{what} is empty (shape {array.shape}): at least one class and one level."
+        )
+    if not np.isfinite(array).all():
+        where = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{what} holds {array[where]} at {where}: all entries must be finite.")
+    if array.min() < 0.0:
+        where = tuple(int(i) for i in np.unravel_index(array.argmin(), array.shape))
+        raise ValueError(f"{what} holds {array[where]:.6g} at {where}: probabilities are >= 0.")
+    array += 0.0  # -0.0 becomes 0.0
+    return array
+
+
+def _check_shapes(weights: FloatArray, factors: list[FloatArray], domain: Domain) -> None:
+    if len(factors) != len(domain):
+        raise ValueError(f"{len(factors)} factors for a domain of {len(domain)} variables.")
+    for factor, variable in zip(factors, domain, strict=True):
+        wanted = (len(variable), len(weights))
+        if factor.shape != wanted:
+            raise ValueError(
+                f"Factor of {variable.name!r} has shape {factor.shape}; its {wanted[0]} levels and "
+                f"the {wanted[1]} weights ask for {wanted}."
+            )
+
+
+def _normalize(columns: FloatArray, what: str) -> FloatArray:
+    """Divide columns by their sum, where it is off one by rounding."""
+    total = columns.sum(axis=0)
+    off = np.abs(total - 1.0)
+    worst = int(off.argmax())
+    if off[worst] > _SUM_TOLERANCE:
+        part = "the weights sum" if what == "weights" else f"column {worst} of {what} sums"
+        raise ValueError(f"{part} to {total[worst]:.9g}, not to 1: divide by the sum first.")
+    return np.ascontiguousarray(np.where(off > _KEEP_BITS, columns / total, columns))

@@ -1,4 +1,4 @@
-"""Answers with labels: the mode as a mapping, tables as frames."""
+"""Answers with labels: Mode, a mapping, and tables as frames."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -6,16 +6,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Bin, Level, show
+from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
 from rejoint.queries.modes import Found
 from rejoint.records.frames import Backend, choose_backend
+from rejoint.text import show
 
 FloatArray = NDArray[np.float64]
 
 
 class Mode(Mapping[str, Level]):
-    """A combination of levels, by name, and what is known of it; immutable.
+    """A combination of levels by name, with its probability and a bound; immutable.
 
     Attributes
     ----------
@@ -54,7 +55,7 @@ class Mode(Mapping[str, Level]):
 
     @classmethod
     def of(cls, variables: Sequence[Variable], found: Found) -> Self:
-        """Give names and labels to what the search found."""
+        """Make a mode of the result of a search, with names and labels."""
         levels = {v.name: v.levels[i] for v, i in zip(variables, found.levels, strict=True)}
         return cls(levels, found.log_prob, found.log_bound, found.exact)
 
@@ -82,18 +83,18 @@ class Mode(Mapping[str, Level]):
         return f"Mode({cells}{more}; probability {self.prob:.4g}{tail})"
 
 
-def labelled(
+def label_table(
     table: FloatArray,
     variables: Sequence[Variable],
     backend: Backend | None,
     name: str = "prob",
 ) -> Any:
-    """Put labels on a table: across and down in pandas, a row per cell in polars and pyarrow.
+    """Return a table as a frame: across and down in pandas, a row per cell in polars and pyarrow.
 
     Examples
     --------
     >>> import numpy as np
-    >>> labelled(np.array([0.3, 0.7]), [Variable("a", ("x", "y"))], "pandas")
+    >>> label_table(np.array([0.3, 0.7]), [Variable("a", ("x", "y"))], "pandas")
     a
     x    0.3
     y    0.7

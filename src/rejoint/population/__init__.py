@@ -1,12 +1,9 @@
-"""People made to fit tables: weights for those of a survey, and whole populations from a model.
+"""Populations that meet tables: weights of a survey, and synthetic records from a model.
 
-placing     in which cell of each table a row falls
-raking      rake: weights of a survey that meet tables
-rounding    shares to whole numbers that add up
-synthesis   synthesize: whole records whose tables are the given ones, as nearly as can be
-pools       the rows it is made of
-swapping    the search behind it: rows make room for others
-exchanging  its end: records exchange values
+targets     the cells of records in tables, and what the tables say
+rake        rake: weights of a survey that meet tables
+anneal      swaps of rows and exchanges of values that bring records nearer to tables
+synthesize  synthesize: whole records that meet tables
 """
 
 from rejoint.population.rake import Raked, rake

@@ -1,4 +1,4 @@
-"""Norms of differences of mixtures of products without a dense tensor; pairing of classes."""
+"""Distances between mixtures of products without a dense tensor; pairs of their classes."""
 
 from collections.abc import Sequence
 from math import prod
@@ -7,14 +7,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.queries.tables import joint_table
-
-__all__ = [
-    "difference_and_norm",
-    "pair_classes",
-    "relative_error",
-    "squared_distances",
-    "triangular_root",
-]
 
 FloatArray = NDArray[np.float64]
 
@@ -127,7 +119,7 @@ def squared_distances(
     total = np.zeros((factors[0].shape[1], other_factors[0].shape[1]))
     for a, b in zip(factors, other_factors, strict=True):
         scale = float((a * a).sum())
-        # Differences first: the expanded square would lose what tells near classes apart.
+        # Differences first: the expanded square would lose the digits that separate near classes.
         for row, other in zip(a, b, strict=True):
             total += (row[:, None] - other[None, :]) ** 2 / scale
     return total
@@ -136,7 +128,7 @@ def squared_distances(
 def pair_classes(
     factors: Sequence[FloatArray], other_factors: Sequence[FloatArray]
 ) -> NDArray[np.intp]:
-    """For each class of one model, the class of the other that stands for it.
+    """Return for each class of one model the class of the other that matches it.
 
     Examples
     --------
@@ -147,3 +139,25 @@ def pair_classes(
     from scipy.optimize import linear_sum_assignment  # slow to import, rarely needed
 
     return np.asarray(linear_sum_assignment(squared_distances(factors, other_factors))[1])
+
+
+def is_same_up_to_order(a: FloatArray, b: FloatArray, tol: float) -> bool:
+    """Return whether the columns can be paired so that no entry differs by more than `tol`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> is_same_up_to_order(np.eye(3), np.eye(3)[:, [2, 0, 1]], 0.0)
+    True
+    """
+    a, b = a[:, np.lexsort(a)], b[:, np.lexsort(b)]
+    if bool((np.abs(a - b) <= tol).all()):
+        return True
+    if tol == 0.0:
+        return False
+    from scipy.sparse import csr_array  # slow to import, rarely needed
+    from scipy.sparse.csgraph import maximum_bipartite_matching
+
+    near = np.stack([(np.abs(a[:, [f]] - b) <= tol).all(axis=0) for f in range(a.shape[1])])
+    pairs = maximum_bipartite_matching(csr_array(near), perm_type="column")
+    return bool((np.asarray(pairs) >= 0).all())

@@ -1,16 +1,22 @@
-"""Classes given evidence: what is known about some variables, weighed class by class."""
+"""Evidence on some variables, and the classes and factors of a mixture given that evidence."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.domain.domain import Domain
+
 FloatArray = NDArray[np.float64]
 Likelihoods = Mapping[int, FloatArray]
 
+Given = Mapping[str, Any] | None
+"""By variable: a level, a list of levels (any of them), or an array of likelihoods."""
+
 
 class ZeroEvidenceError(ValueError):
-    """What was given has probability zero under the model, so nothing follows from it.
+    """Error raised where the evidence has probability zero under the model.
 
     Examples
     --------
@@ -21,6 +27,83 @@ class ZeroEvidenceError(ValueError):
     ...
     rejoint.queries.evidence.ZeroEvidenceError: coin = 'tails' has probability zero under...
     """
+
+
+def read_evidence(domain: Domain, given: Given) -> dict[int, FloatArray]:
+    """Return the likelihood of each level, by position of the variable.
+
+    Examples
+    --------
+    >>> read_evidence(Domain.of({"a": 2, "b": 3}), {"b": [0, 2]})
+    {1: array([1., 0., 1.])}
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise TypeError(
+            f"Evidence must be a dict such as {{{domain.names[0]!r}: "
+            f"{domain[0].levels[0]!r}}}; got {type(given).__name__}."
+        )
+    return {
+        domain.index(name): domain.variables[domain.index(name)].likelihood(value)
+        for name, value in given.items()
+    }
+
+
+def apply_evidence(
+    weights: FloatArray,
+    factors: Sequence[FloatArray],
+    likelihoods: Likelihoods,
+    describe: Callable[[int], str],
+    asked: Collection[int] | None = None,
+) -> tuple[FloatArray, list[FloatArray], float]:
+    """Return the class posterior, the factors and the log probability of the evidence.
+
+    Parameters
+    ----------
+    weights, factors
+        The model.
+    likelihoods : mapping of int to ndarray (I_n,)
+        Evidence by position of the variable.
+    describe : callable
+        From the position of a variable to its evidence in words, for the error.
+    asked : collection of int, optional
+        The variables whose factors will be read; all by default. The others are not updated.
+
+    Raises
+    ------
+    ZeroEvidenceError
+        If the evidence has probability zero; it names a smallest set that contradicts itself.
+
+    Examples
+    --------
+    >>> A = np.array([[0.9, 0.2], [0.1, 0.8]])
+    >>> no = {0: np.array([0.0, 1.0])}
+    >>> shares, _, log_prob = apply_evidence(np.full(2, 0.5), [A], no, lambda n: "x0 = 1")
+    >>> shares.round(3), round(float(np.exp(log_prob)), 3)
+    (array([0.111, 0.889]), 0.45)
+    """
+    logs = log_class_weights(weights, factors, likelihoods)
+    if np.isneginf(logs.max()):
+        culprits = contradiction(weights, factors, likelihoods)
+        raise ZeroEvidenceError(_explain_zero([describe(n) for n in culprits]))
+    updated = list(factors)
+    for n in likelihoods if asked is None else likelihoods.keys() & set(asked):
+        updated[n] = conditional_factor(factors[n], likelihoods[n])
+    return class_posterior(logs), updated, float(log_sum(logs))
+
+
+def _explain_zero(culprits: Sequence[str]) -> str:
+    way_out = "or fit with a prior that keeps every level possible."
+    if len(culprits) == 1:
+        return (
+            f"{culprits[0]} has probability zero under this model, so nothing follows from it: "
+            f"leave it out, {way_out}"
+        )
+    return (
+        f"{', '.join(culprits[:-1])} and {culprits[-1]} are possible by themselves but not "
+        f"together: jointly they have probability zero under this model. Leave one out, {way_out}"
+    )
 
 
 def log_sum(logs: FloatArray) -> FloatArray:
@@ -41,22 +124,24 @@ def log_sum(logs: FloatArray) -> FloatArray:
 
 
 def log_class_weights(
-    weights: FloatArray, factors: Sequence[FloatArray], likelihoods: Likelihoods
+    weights: FloatArray,
+    factors: Sequence[FloatArray] | Mapping[int, FloatArray],
+    likelihoods: Likelihoods,
 ) -> FloatArray:
     """Logarithm of ``P(class f, evidence)`` for every class.
 
     Parameters
     ----------
-    weights : ndarray (F,)
-        Prior of the classes.
-    factors : sequence of ndarray (I_n, F)
+    weights : ndarray (..., F)
+        Prior of the classes, of one model or of a stack of models.
+    factors : sequence or mapping of int to ndarray (..., I_n, F)
         Columns are conditional probabilities of the levels.
     likelihoods : mapping of int to ndarray (I_n,)
         Evidence by index of variable.
 
     Returns
     -------
-    ndarray (F,)
+    ndarray (..., F)
         -inf for a class that the evidence excludes.
 
     Examples
@@ -79,7 +164,7 @@ def log_class_weights(
 
 
 def class_posterior(logs: FloatArray) -> FloatArray:
-    """Normalised class probabilities from logarithms, along the last axis.
+    """Normalized class probabilities from logarithms, along the last axis.
 
     A row of -inf (impossible evidence) comes out as zeros.
 
@@ -98,7 +183,7 @@ def class_posterior(logs: FloatArray) -> FloatArray:
 def conditional_factor(factor: FloatArray, likelihood: FloatArray) -> FloatArray:
     """Conditional probabilities of the levels in each class, given evidence on the variable.
 
-    Columns whose class the evidence excludes are zero.
+    Columns whose class the evidence excludes are zero. Takes a stack of factors, too.
 
     Examples
     --------
@@ -110,7 +195,7 @@ def conditional_factor(factor: FloatArray, likelihood: FloatArray) -> FloatArray
     """
     top = likelihood.max()
     joint = factor * (likelihood / (top if top > 0.0 else 1.0))[:, None]
-    total = joint.sum(axis=0)
+    total = joint.sum(axis=-2, keepdims=True)
     return np.asarray(joint / np.where(total > 0.0, total, 1.0))
 
 
@@ -134,7 +219,7 @@ def contradiction(
         after.append(after[-1] & ok)
     kept, possible = [], weights > 0.0
     for k, n in enumerate(names):
-        # Left out if what was kept before and all that comes after contradict without it.
+        # Leave it out if the variables kept so far and all later ones contradict without it.
         if (possible & after[len(names) - 1 - k]).any():
             kept.append(n)
             possible = possible & alive[k]

@@ -1,4 +1,4 @@
-"""Records, row by row: how probable each is, and which class it is of."""
+"""Probability and class posterior of each record."""
 
 from collections.abc import Iterator, Sequence
 
@@ -20,29 +20,29 @@ def posteriors(
     codes: Codes | SparseCodes,
     threads: int | None = None,
 ) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Posteriors of the class, for blocks of records of bounded size.
+    """Yield class posteriors of records, in blocks of bounded size.
 
     ``P(x_n | record)`` follows as ``posterior @ A_n.T``. A record of probability zero gets the
     limit of a vanishing floor under all zeros: only the classes with the fewest zeros count,
-    weighed by the product of the rest.
+    in proportion to the product of the other terms.
 
     Parameters
     ----------
     weights, factors
         The model.
     codes : ndarray (M, N) of int16 or int32, or SparseCodes
-        Level of each variable, -1 where missing: marginalised, that is, left out.
+        Level of each variable; -1 is a missing value, which is summed out.
     threads : int, optional
-        By default as many as there are cores.
+        By default the number of cores.
 
     Yields
     ------
     rows : slice
-        Which records.
+        The records of the block.
     log_prob : ndarray (rows,)
-        Logarithm of the probability of each, -inf where it is impossible.
+        Log probability of each; -inf where it is zero.
     posterior : ndarray (rows, F)
-        Rows sum to one; the array is the caller's to change.
+        Rows sum to one; the caller may change the array.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def record_log_prob(
     codes: Codes | SparseCodes,
     threads: int | None = None,
 ) -> FloatArray:
-    """Logarithm of the probability of each record, missing cells summed out.
+    """Return the log probability of each record; missing values are summed out.
 
     Examples
     --------

@@ -12,7 +12,7 @@ the sum over undecided n of ``max_i d_n[i, f]``, and ``b_f = (1 - exp(-L_f)) / L
 
     prod_n r_n[x_n, f] <= 1 - b_f sum_n d_n[x_n, f],
 
-and the right side, summed over classes, is maximised variable by variable. It is never above the
+and the right side, summed over classes, is maximized variable by variable. It is never above the
 first bound, and far below it where classes differ little.
 """
 
@@ -24,15 +24,13 @@ from numpy.typing import NDArray
 
 from rejoint.queries.evidence import log_sum
 
-__all__ = ["Found", "most_probable", "single_modes"]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 
 _TIE = 1e-12  # relative: combinations this near to the best count as equally probable
 _CUT = 3.0  # cut-off of -log r in the chord; a longer chord is hardly below one
-_LOOKED_AT = 24  # nodes by which the next variable is chosen
-_MANY = 64  # variables looked at for one node
+_SAMPLE_NODES = 24  # nodes by which the next variable is chosen
+_MOST_CANDIDATES = 64  # variables considered for one node
 _BLOCK = 2**20  # numbers in a block of children
 
 
@@ -98,7 +96,7 @@ def most_probable(
 
 
 def single_modes(weights: FloatArray, factors: Sequence[FloatArray], max_nodes: int = 0) -> Found:
-    """The most probable level of each variable by itself, and what that is worth jointly.
+    """Return the most probable level of each variable by itself, and their joint probability.
 
     The bound is the least of the single probabilities; `max_nodes` is not used.
 
@@ -122,7 +120,7 @@ def single_modes(weights: FloatArray, factors: Sequence[FloatArray], max_nodes: 
 
 
 class _Search:
-    """One search: the scaled problem, the levels still in play, the best combination so far."""
+    """A search: the scaled problem, the remaining levels, the best combination so far."""
 
     def __init__(self, scale: FloatArray, ratios: list[FloatArray], max_nodes: int) -> None:
         self.scale, self.ratios = scale, ratios
@@ -135,7 +133,7 @@ class _Search:
         if not self._drop_levels():
             return 0.0
         free = [n for n, kept in enumerate(self.kept) if len(kept) > 1]
-        # Most telling first: with many variables only the first ones are looked at.
+        # Most informative first: with many variables only the first ones are considered.
         self.free = sorted(free, key=lambda n: float((self.ratios[n] @ self.scale).max()))
         with np.errstate(divide="ignore"):
             self.losses = {n: np.minimum(-np.log(self.ratios[n]), _CUT) for n in self.free}
@@ -157,7 +155,7 @@ class _Search:
         return self.best * (1.0 + _TIE)
 
     def _drop_levels(self) -> bool:
-        """Drop levels that no better combination has; False if there can be no better one."""
+        """Drop levels that no better combination has; return False if there is none."""
         changed = True
         while changed:
             changed = False
@@ -180,7 +178,7 @@ class _Search:
         good = bounds > self.threshold
         parts, decided, bounds = parts[good], decided[good], bounds[good]
         rest = self._undecided(order)
-        if len(rest) > 1 and len(bounds) and len(rest) < _MANY * len(bounds):
+        if len(rest) > 1 and len(bounds) and len(rest) < _MOST_CANDIDATES * len(bounds):
             # Never above the first bound, and it ranks the nodes better.
             bounds = chord_bounds(parts, bounds, [self.losses[n] for n in rest])
             good = bounds > self.threshold
@@ -208,14 +206,14 @@ class _Search:
 
     def _next_variable(self, layer: _Layer) -> int:
         """The variable that leaves the fewest children of the best nodes, and the lowest ones."""
-        sample = layer.parts[:_LOOKED_AT]
+        sample = layer.parts[:_SAMPLE_NODES]
 
         def cost(n: int) -> tuple[int, float]:
             children = sample @ self.ratios[n].T
             open_ones = children > self.threshold
             return int(open_ones.sum()), float(children[open_ones].sum())
 
-        return min(self._undecided(layer.order)[:_MANY], key=cost)
+        return min(self._undecided(layer.order)[:_MOST_CANDIDATES], key=cost)
 
     def _undecided(self, order: tuple[int, ...]) -> list[int]:
         decided = set(order)
@@ -236,7 +234,7 @@ def _pick(layer: _Layer, rows: IntArray) -> _Layer:
 
 
 def chord_bounds(parts: FloatArray, bounds: FloatArray, losses: Sequence[FloatArray]) -> FloatArray:
-    """The second bound of the module's text; `bounds` is the first."""
+    """Return the second bound of the module docstring; `bounds` is the first."""
     length = np.sum([loss.max(axis=0) for loss in losses], axis=0)
     slope = np.where(length > 0.0, -np.expm1(-length) / np.where(length > 0.0, length, 1.0), 0.0)
     steep = np.ascontiguousarray((parts * slope).T)
@@ -246,7 +244,7 @@ def chord_bounds(parts: FloatArray, bounds: FloatArray, losses: Sequence[FloatAr
 
 
 def dominated(ratio: FloatArray) -> NDArray[np.bool_]:
-    """Levels that another one equals or exceeds in every class; of equal ones the first stays."""
+    """Return levels that another one equals or exceeds in every class, but the first of equals."""
     out = np.zeros(len(ratio), dtype=bool)
     if len(ratio) ** 2 * ratio.shape[1] > 2**24:
         return out  # would cost more than it saves
@@ -258,7 +256,7 @@ def dominated(ratio: FloatArray) -> NDArray[np.bool_]:
 
 
 def starts(scale: FloatArray, ratios: Sequence[FloatArray]) -> IntArray:
-    """Combinations to climb from: the mode of each variable, and the peaks of the top classes."""
+    """Return combinations to climb from: single modes, and the peaks of the top classes."""
     most = max(1, min(64, 2**23 // (len(scale) * len(ratios))))
     top = np.argsort(-scale, kind="stable")[:most]
     peaks = np.stack([ratio[:, top].argmax(axis=0) for ratio in ratios], axis=1)

@@ -1,4 +1,4 @@
-"""Exact sampling from a mixture of products: the class first, then every variable by itself."""
+"""Exact sampling from a mixture of products: first the class, then each variable."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +8,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 
-__all__ = ["draw_codes", "draw_levels"]
-
-_ROWS = 2**16  # rows per block: what is in flight stays in the cache
+_ROWS = 2**16  # rows per block, which fits into the cache
 
 
 def draw_codes(
@@ -36,7 +34,8 @@ def draw_codes(
     trees = [_search_tree(factor) for factor in factors]
     for start in range(0, n, _ROWS):
         block = codes[start : start + _ROWS]
-        chosen = draw_levels(classes, np.zeros(len(block), dtype=np.intp), rng)
+        first = np.zeros(len(block), dtype=np.intp)
+        chosen = np.asarray(kernels.draw_levels(classes, first, rng.random(len(block))), np.intp)
         for column, tree in enumerate(trees):
             kernels.draw_levels(tree, chosen, rng.random(len(block)), block[:, column])
     return codes
@@ -57,18 +56,3 @@ def _search_tree(columns: NDArray[np.float64]) -> NDArray[np.float64]:
     last = levels - 1 - np.argmax(columns[::-1] > 0.0, axis=0)
     tree[np.arange(rows)[:, None] >= last] = np.inf
     return tree
-
-
-def draw_levels(
-    tree: NDArray[np.float64], chosen: NDArray[np.intp], rng: np.random.Generator
-) -> NDArray[np.intp]:
-    """One level for each chosen column, by inversion: a binary search on all rows at once.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> tree = np.array([[0.5, np.inf], [np.inf, np.inf]])
-    >>> draw_levels(tree, np.array([0, 1, 0, 1]), np.random.default_rng(0))
-    array([1, 0, 0, 0])
-    """
-    return np.asarray(kernels.draw_levels(tree, chosen, rng.random(len(chosen))), dtype=np.intp)

@@ -1,4 +1,4 @@
-"""Dense tables of a mixture of products, and the blocks in which long work is done."""
+"""Dense tables of a mixture of products."""
 
 from collections.abc import Iterator, Sequence
 from math import prod
@@ -6,18 +6,16 @@ from math import prod
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MAX_CELLS", "blocks", "joint_table"]
-
 FloatArray = NDArray[np.float64]
 
 MAX_CELLS = 2**27
-"""Largest table that is formed: 134 million cells, 1 GiB."""
+"""Cells of the largest table that is formed: 134 million, 1 GiB."""
 
-_BLOCK = 2**20  # numbers in flight per block of records or classes: 8 MiB, near the cache
+_BLOCK = 2**20  # numbers per block of records or classes: 8 MiB, near the cache
 
 
 def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArray:
-    """Dense table ``sum_f w_f prod_n A_n[x_n, f]`` of the factors given, axes in their order.
+    """Return the dense table ``sum_f w_f prod_n A_n[x_n, f]``, axes in the order of the factors.
 
     Two Khatri-Rao products joined by one matrix product, in blocks of classes.
 
@@ -42,15 +40,14 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
     left, right = prod(shape[:cut]), prod(shape[cut:])
     table = np.zeros((left, right))
     for block in blocks(len(weights), left + right):
-        a = _khatri_rao([factor[:, block] for factor in factors[:cut]], weights[block])
-        b = _khatri_rao(
-            [factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block])
-        )
+        a = khatri_rao([factor[:, block] for factor in factors[:cut]], weights[block])
+        b = khatri_rao([factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block]))
         table += a @ b.T
     return table.reshape(shape)
 
 
-def _khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
+def khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
+    """Products of the rows of matrices, times a first row: (cells, F), the last varies fastest."""
     rows = start[None, :]
     for factor in factors:
         rows = (rows[:, None, :] * factor[None, :, :]).reshape(-1, len(start))
@@ -58,7 +55,7 @@ def _khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:
 
 
 def blocks(count: int, width: int) -> Iterator[slice]:
-    """Cut `count` things of `width` numbers each into slices of bounded size.
+    """Split `count` items of `width` numbers each into slices of bounded size.
 
     Examples
     --------

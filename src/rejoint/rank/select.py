@@ -12,6 +12,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.progress import Progress
 from rejoint.rank.criteria import (
     Bic,
     EvidenceBound,
@@ -27,10 +28,10 @@ from rejoint.rank.selection import (
     search_ranks,
     smallest_best,
 )
-from rejoint.records.sparse import read_any
+from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Progress, Session
+from rejoint.solver.session import Session
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 
@@ -114,10 +115,15 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = InMemory.of(read_any(data, domain=domain, sample_weight=sample_weight))
+    records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
     asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
-        checkpoint, random_state, lambda: records.fingerprint, n_init=n_init, **asked
+        checkpoint,
+        random_state,
+        lambda: records.fingerprint,
+        n_init=n_init,
+        policy=policy,
+        **asked,
     )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)

@@ -1,27 +1,18 @@
 """Records: rows of codes over a domain, from any table of data and back to it.
 
-records    Records: codes, domain, weights
-frames     any frame, array, list or dict taken apart into named columns
-wishes     what the user said about columns
-inference  the variable behind a column, where nobody declared it
-matrices   arrays of numbers read all at once
-reading    all together: every column read, its variable found, its cells encoded
-checks     weights and codes as they must be
-tallies    rows counted and merged
-export     back to frames, and to text
-files      records read from files, whole or in chunks
-blocks     files as frames, some rows at a time
-finding    variables and levels of files in one pass
-sightings  what was seen of a column so far
-scans      Scan: records read part by part, as often as needed
-scanning   files, folders, queries, streams and functions as a Scan
-packs      codes in a folder, from where passes are quick
-sparse     SparseRecords: what is observed of each record, and nothing else
-columns    columns of which only some rows are there
-sources    files and standard input, unpacked
-text       delimited text into rows
-delimited  rows of text into columns
+records    Records: codes, domain, weights; what records of every form share
+merge      identical rows merged into one
+sparse     SparseRecords: the observed cells of each record, and nothing else
+scan       Scan: records read part by part, as often as needed; packs of them in a folder
+frames     any frame, array, list or dict as named columns, and back
+infer      the variable behind a column, from what is declared or seen
+encode     the codes of a table
+files      Source: files and standard input, unpacked
+delimited  delimited text into columns
+fast_csv   the same through pyarrow or polars
 formats    Parquet, Arrow, JSON lines, queries
+discover   variables and levels of files in one pass
+read       read, read_chunks, scan: files, folders, queries and streams as records
 """
 
 from rejoint.records.discover import MISSING

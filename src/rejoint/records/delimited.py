@@ -1,104 +1,33 @@
 """Delimited text into columns: codes of distinct texts, numbers where all texts are numbers."""
 
 import csv
-import gzip
 import io
 import re
-import sys
-import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import BinaryIO
+from itertools import chain, islice, starmap
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level, show
+from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, remark
+from rejoint.records.fast_csv import CodedTexts, RowLayout, UnusualText, read_coded_texts
+from rejoint.records.files import Source
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST
-
-_GZIP = b"\x1f\x8b"
-
-
-class Source:
-    """A file, or standard input (``-``), that can be opened more than once.
-
-    Parameters
-    ----------
-    path : str or path
-        ``-`` is standard input, which is kept so that it too can be read twice.
-    groups : range, optional
-        Of a Parquet file the row groups that are meant; all by default.
-
-    Examples
-    --------
-    >>> Source("data/people.csv.gz").suffix
-    '.csv'
-    """
-
-    def __init__(self, path: str | PathLike[str], groups: range | None = None) -> None:
-        self.path = path
-        self.groups = groups
-        self.name = "standard input" if str(path) == "-" else str(path)
-        self._kept: bytes | None = None
-
-    @property
-    def suffix(self) -> str:
-        """What the name ends in, without ``.gz``, in lower case."""
-        parts = [suffix.lower() for suffix in Path(self.name).suffixes]
-        parts = parts[:-1] if parts and parts[-1] == ".gz" else parts
-        return parts[-1] if parts else ""
-
-    @contextmanager
-    def open(self) -> Iterator[BinaryIO]:
-        """Open from the start; gzip is known by its first bytes, not by the name."""
-        with self._raw() as raw:
-            start = raw.read(2)
-            raw.seek(0)
-            try:
-                if start == _GZIP:
-                    with gzip.GzipFile(fileobj=raw) as unpacked:
-                        yield unpacked  # type: ignore[misc]
-                else:
-                    yield raw
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                raise ValueError(
-                    f"{self.name}: the gzip file is cut short or corrupt ({error}); copy it again."
-                ) from error
-
-    @contextmanager
-    def _raw(self) -> Iterator[BinaryIO]:
-        if str(self.path) == "-":
-            yield self._standard_input()
-            return
-        try:
-            file = open(self.path, "rb")  # noqa: SIM115 (closed below; errors of the body pass)
-        except FileNotFoundError:
-            raise FileNotFoundError(
-                f"No file '{self.name}': check the name and the folder."
-            ) from None
-        except IsADirectoryError:
-            raise IsADirectoryError(f"'{self.name}' is a folder; name a file.") from None
-        with file:
-            yield file
-
-    def _standard_input(self) -> BinaryIO:
-        if self._kept is None:
-            self._kept = sys.stdin.buffer.read()
-        return io.BytesIO(self._kept)
-
+from rejoint.text import show
 
 #: Delimiters that are looked for, the commonest first.
 DELIMITERS = (",", ";", "\t", "|")
 
 _SAMPLE = 2**18  # bytes that encoding and delimiter are guessed from
+#: Rows of a block below which the standard library has read it before another one is at work.
+FEWEST_ROWS = 1000
+
 _ROWS = 50  # rows that the delimiter is guessed from
 _MARKS = {
     b"\xef\xbb\xbf": "utf-8-sig",
@@ -147,11 +76,17 @@ def find_dialect(
     try:
         text = sample.decode(encoding, errors="replace")
     except LookupError:
-        raise ValueError(f"encoding={encoding!r} is not known to Python.") from None
+        name = Argument("encoding", encoding)
+        raise ValueError(Message("{encoding} is not known to Python.", encoding=name)) from None
     if "\0" in text:
         raise ValueError(
-            f"{source.name} holds zero bytes: it is no text. Is its format another (give format=), "
-            "or its encoding (give encoding=)?"
+            Message(
+                "{source} holds zero bytes: it is no text. Is its format another (give {format}), "
+                "or its encoding (give {encoding})?",
+                source=source.name,
+                format=Argument("format"),
+                encoding=Argument("encoding"),
+            )
         )
     if delimiter is None:
         tabs = source.suffix in (".tsv", ".tab")
@@ -168,8 +103,13 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
     except UnicodeDecodeError as error:
         if len(sample) - error.start > 3:  # else a character that the sample cuts in two
             remark(
-                f"{source.name} is not UTF-8 (byte {error.start}): it is read as Windows-1252, "
-                "the commonest other encoding of the West. Say encoding= if that is wrong."
+                Message(
+                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
+                    "commonest other encoding of the West. Say {encoding} if that is wrong.",
+                    source=source.name,
+                    byte=error.start,
+                    encoding=Argument("encoding"),
+                )
             )
             return "cp1252"
     return "utf-8"
@@ -230,8 +170,15 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
                 ) from error
             except UnicodeDecodeError as error:
                 raise ValueError(
-                    f"{source.name}, after line {seen}: not {dialect.encoding} "
-                    f"({error.reason}). Say encoding=, for instance 'latin-1'."
+                    Message(
+                        "{source}, after line {line}: not {used} ({reason}). Say {encoding}, for "
+                        "instance 'latin-1'.",
+                        source=source.name,
+                        line=seen,
+                        used=dialect.encoding,
+                        reason=error.reason,
+                        encoding=Argument("encoding"),
+                    )
                 ) from error
             if row is None:
                 break
@@ -247,6 +194,8 @@ _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})
 class TextColumn:
     """Cells of one column as they are read: each distinct text once, and codes into them.
 
+    Blanks around a cell mean nothing.
+
     Examples
     --------
     >>> column = TextColumn(frozenset({""}))
@@ -261,23 +210,33 @@ class TextColumn:
         self.known: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
         self.codes: list[int] = []
+        self.parts: list[NDArray[np.int32]] = []  # codes before these
 
     def add(self, cell: str) -> None:
-        """Take one more cell; blanks around it mean nothing."""
+        """Take one more cell."""
         code = self.known.get(cell)
+        self.codes.append(self._learn(cell) if code is None else code)
+
+    def add_coded(self, cells: CodedTexts) -> None:
+        """Take many more cells, before any that are taken one by one."""
+        table = [
+            self.known[text] if text in self.known else self._learn(text) for text in cells.texts
+        ]
+        self.parts.append(np.array(table, dtype=np.int32)[cells.codes])
+
+    def _learn(self, cell: str) -> int:
+        text = cell.strip()
+        code = self.known.get(text)
         if code is None:
-            text = cell.strip()
-            code = self.known.get(text)
-            if code is None:
-                code = self.known[text] = len(self.texts)
-                self.texts.append(text)
-            self.known[cell] = code
-        self.codes.append(code)
+            code = self.known[text] = len(self.texts)
+            self.texts.append(text)
+        self.known[cell] = code
+        return code
 
     def take_codes(self) -> NDArray[np.int32]:
-        """The codes so far; the next cells start anew, the texts stay."""
-        codes = np.array(self.codes, dtype=np.int32)
-        self.codes = []
+        """Return the codes so far; the next cells start anew, the texts stay."""
+        codes = np.concatenate([*self.parts, np.array(self.codes, dtype=np.int32)])
+        self.codes, self.parts = [], []
         return codes
 
     def forget(self, most: int) -> None:
@@ -308,32 +267,66 @@ def read_blocks(
     names, wide, where = _names(source, first, header)
     picked = wanted(names)
     columns = [TextColumn(missing) for _ in picked]
-    adders = [(column.add, at) for column, at in zip(columns, picked, strict=True)]
-    names = tuple(names[at] for at in picked)
-    count, total = 0, 0
+    layout = RowLayout(dialect.delimiter, wide, picked)
+    if header is not True:
+        rows = chain([first], rows)
+    skip = first[0] if header is True else 0
 
-    def take(line: int, row: list[str]) -> None:
+    def add_row(line: int, row: list[str]) -> int:
         if len(row) != wide:
             raise ValueError(
-                f"{source.name}, line {line}: {len(row)} cells, but {where} has {wide}. Quote "
-                f"cells that hold the delimiter ({dialect.delimiter!r}), or say delimiter=."
+                Message(
+                    "{source}, line {line}: {cells} cells, but {where} has {wide}. Quote cells "
+                    "that hold the delimiter ({used!r}), or say {delimiter}.",
+                    source=source.name,
+                    line=line,
+                    cells=len(row),
+                    where=where,
+                    wide=wide,
+                    used=dialect.delimiter,
+                    delimiter=Argument("delimiter"),
+                )
             )
-        for add, at in adders:
-            add(row[at])
+        for column, at in zip(columns, picked, strict=True):
+            column.add(row[at])
+        return 1
 
-    if header is not True:
-        take(*first)
-        count = 1
-    for line, row in rows:
-        take(line, row)
-        count += 1
+    def add_rows() -> Iterator[int]:
+        """Add rows to the columns, many at a time so long as that is possible."""
+        done = 0
+        try:
+            for cells in _read_fast(source, dialect, layout, skip, size):
+                for column, more in zip(columns, cells, strict=True):
+                    column.add_coded(more)
+                done += len(cells[0].codes)
+                yield len(cells[0].codes)
+        except UnusualText:
+            yield from starmap(add_row, islice(rows, done, None))
+
+    kept = tuple(names[at] for at in picked)
+    count = total = 0
+    for added in add_rows():
+        count += added
         if count == size:
-            yield names, columns, count
+            yield kept, columns, count
             count, total = 0, total + count
             for column in columns:
                 column.forget(MOST)
     if count or not total:
-        yield names, columns, count
+        yield kept, columns, count
+
+
+def _read_fast(
+    source: Source, dialect: Dialect, layout: RowLayout, skip: int, size: int | None
+) -> Iterator[list[CodedTexts]]:
+    """Read what can be read by a faster parser than the standard library's."""
+    if dialect.comment or (size is not None and size < FEWEST_ROWS):
+        raise UnusualText
+    try:
+        with source.open() as file:
+            yield from read_coded_texts(file, dialect.encoding, layout, skip=skip, size=size)
+    except ValueError as error:  # a corrupt gzip file, too: rows before its fault may have others
+        raise UnusualText from error
 
 
 def _names(
@@ -367,8 +360,15 @@ def check_names(source: Source, names: Sequence[str]) -> list[int]:
     if twice:
         places = [at + 1 for at, name in enumerate(names) if name == twice[0]]
         raise ValueError(
-            f"{source.name}: columns {', '.join(map(str, places))} are all called {twice[0]!r}. "
-            f"Each needs a name of its own ({show(twice)}); rename them, or give header=[...]."
+            Message(
+                "{source}: columns {places} are all called {name!r}. Each needs a name of its own "
+                "({names}); rename them, or give {header}.",
+                source=source.name,
+                places=", ".join(map(str, places)),
+                name=twice[0],
+                names=show(twice),
+                header=Argument("header", [...]),
+            )
         )
     return there
 

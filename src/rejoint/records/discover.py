@@ -1,4 +1,4 @@
-"""Finding the variables and levels of files in one pass, without keeping their rows."""
+"""Find the variables and levels of files in one pass, without keeping their rows."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -7,11 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.domain.columns import read_column
+from rejoint.arrays import FloatArray
+from rejoint.domain.columns import Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import nearest, show
 from rejoint.records.delimited import (
-    Source,
     TextColumn,
     check_names,
     find_dialect,
@@ -20,11 +19,13 @@ from rejoint.records.delimited import (
     typed_columns,
 )
 from rejoint.records.encode import report_inferred
+from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
-from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import MOST, Sightings, Wishes, read_wishes
-from rejoint.records.records import Records
+from rejoint.records.frames import Frame, split_column, take_apart
+from rejoint.records.infer import MOST, ColumnSummary, Declarations, read_declarations
+from rejoint.records.records import Records, as_part_weight
 from rejoint.records.scan import rows_of_part
+from rejoint.text import nearest, show
 
 #: Texts that are taken for a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
@@ -68,32 +69,24 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
     return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
 
 
-def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
-    """The records of a whole file or, where the domain is known, of a block."""
-    weight = sample_weight
+def records_of(
+    frame: Frame, rest: dict[str, Any], sample_weight: Any, *, is_part: bool = True
+) -> Records:
+    """Return the records of a block; or of a whole file, whose weights must not all be zero."""
     if isinstance(sample_weight, str):
-        frame, weight = take_column(frame, sample_weight)
-        if rest.get("domain") is not None:  # zeros in all of a block are no fault
-            return replace(Records.of(frame, **rest), sample_weight=weight)
-    return Records.of(frame, sample_weight=weight, **rest)
+        frame, sample_weight = _split_weights(frame, sample_weight)
+    if not is_part or sample_weight is None:
+        return Records.of(frame, sample_weight=sample_weight, **rest)
+    found = Records.of(frame, **rest)
+    return Records._trusted(found.domain, found.codes, as_part_weight(sample_weight, len(found)))
 
 
-def take_column(frame: Frame, name: str) -> tuple[Frame, Any]:
-    """The frame without its column of weights, and these."""
-    from rejoint.domain.columns import Numbers, read_column
-
-    names = list(frame.names or ())
-    if name not in names:
-        raise KeyError(
-            f"sample_weight: there is no column {name!r}; the columns are {show(names)}."
-            + nearest(name, names)
-        )
-    at = names.index(name)
-    column = read_column(frame.columns[at], name)
+def _split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
+    """Return the frame without its column of weights, and these."""
+    rest, raw = split_column(frame, name)
+    column = read_column(raw, name)
     if not isinstance(column, Numbers) or (column.missing is not None and column.missing.any()):
         raise ValueError(f"sample_weight: the column {name!r} must hold a number in every row.")
-    left = [n for n in range(len(names)) if n != at]
-    rest = Frame(tuple(names[n] for n in left), [frame.columns[n] for n in left], frame.rows)
     return rest, column.floats()
 
 
@@ -137,20 +130,20 @@ def text_blocks(
 #: Rows that are looked at at a time, or fewer where there are many columns.
 CHUNK = 100_000
 
-Seen = dict[str, Sightings]
+Summaries = dict[str, ColumnSummary]
 
 
 def find_domain_of_files(
-    sources: Iterable[Source], how: FileOptions, weight: str | None, wishes: Mapping[str, Any]
+    sources: Iterable[Source], how: FileOptions, weight: str | None, declarations: Mapping[str, Any]
 ) -> Domain:
     """One pass that keeps distinct values and their counts, not rows."""
     sources = list(sources)
-    parts = (see_file(source, how, weight) for source in sources)
-    return find_domain_of_seen(parts, sources[0].name, wishes)
+    parts = (summarize_file(source, how, weight) for source in sources)
+    return find_domain_of_summaries(parts, sources[0].name, declarations)
 
 
 def find_domain_of_frames(
-    frames: Iterator[Frame], weight: str | None, wishes: Mapping[str, Any]
+    frames: Iterator[Frame], weight: str | None, declarations: Mapping[str, Any]
 ) -> Domain:
     """The same for frames that come one after another.
 
@@ -160,32 +153,32 @@ def find_domain_of_frames(
     >>> find_domain_of_frames(iter(frames), None, {})["a"].levels
     ('x', 'y', 'z')
     """
-    return _conclude("The source", see_frames(frames, weight), wishes)
+    return _conclude("The source", summarize_frames(frames, weight), declarations)
 
 
-def see_frames(frames: Iterator[Frame], weight: str | None) -> Seen:
+def summarize_frames(frames: Iterator[Frame], weight: str | None) -> Summaries:
     """What is seen of some frames, to be joined with what others show.
 
     Examples
     --------
-    >>> list(see_frames(iter([Frame(("a",), [["x", "y"]], 2)]), None))
+    >>> list(summarize_frames(iter([Frame(("a",), [["x", "y"]], 2)]), None))
     ['a']
     """
-    seen: Seen = {}
-    _see_frames(frames, weight, seen)
+    seen: Summaries = {}
+    _summarize_frames(frames, weight, seen)
     return seen
 
 
-def see_file(source: Source, how: FileOptions, weight: str | None) -> Seen:
+def summarize_file(source: Source, how: FileOptions, weight: str | None) -> Summaries:
     """What is seen of one file."""
-    seen: Seen = {}
+    seen: Summaries = {}
     kind = format_of(source, how.format)
     # A query would be run twice to find out how many columns it has.
     size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
     if kind == "text":
-        _see_text(source, how, size, weight, seen)
+        _summarize_text(source, how, size, weight, seen)
     else:
-        _see_frames(file_frames(source, how, size, None, weight), weight, seen)
+        _summarize_frames(file_frames(source, how, size, None, weight), weight, seen)
     return seen
 
 
@@ -196,28 +189,32 @@ def _columns(source: Source, how: FileOptions) -> int:
         return len(next(frames).columns)
 
 
-def find_domain_of_seen(parts: Iterable[Seen], source: str, wishes: Mapping[str, Any]) -> Domain:
+def find_domain_of_summaries(
+    parts: Iterable[Summaries], source: str, declarations: Mapping[str, Any]
+) -> Domain:
     """The domain of all that was seen, part after part."""
-    total: Seen = {}
+    total: Summaries = {}
     for part in parts:
         for name, mine in part.items():
-            total.setdefault(name, Sightings(name)).join(mine)
-    return _conclude(source, total, wishes)
+            total.setdefault(name, ColumnSummary(name)).join(mine)
+    return _conclude(source, total, declarations)
 
 
-def _see_frames(frames: Iterator[Frame], weight: str | None, seen: Seen) -> None:
+def _summarize_frames(frames: Iterator[Frame], weight: str | None, seen: Summaries) -> None:
     for frame in frames:
         if not frame.rows:
             continue
         mass = None
         if weight is not None:
-            frame, mass = take_column(frame, weight)
+            frame, mass = _split_weights(frame, weight)
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
-            seen.setdefault(name, Sightings(name)).add(read_column(column, name), mass)
+            seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), mass)
 
 
-def _see_text(source: Source, how: FileOptions, size: int, weight: str | None, seen: Seen) -> None:
+def _summarize_text(
+    source: Source, how: FileOptions, size: int, weight: str | None, seen: Summaries
+) -> None:
     """Texts are kept until the end: one that is no number makes text of all of its column."""
     counts: dict[str, Any] = {}
     columns: dict[str, TextColumn] = {}
@@ -229,28 +226,25 @@ def _see_text(source: Source, how: FileOptions, size: int, weight: str | None, s
             columns[name] = column
             counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
             if len(column.texts) > MOST:  # it is about to forget them
-                _see_texts(name, column.texts, counts.pop(name), seen)
+                _summarize_texts(name, column.texts, counts.pop(name), seen)
     for name, count in counts.items():
-        _see_texts(name, columns[name].texts, count, seen)
+        _summarize_texts(name, columns[name].texts, count, seen)
 
 
-def _see_texts(name: str, texts: list[str], count: Any, seen: Seen) -> None:
+def _summarize_texts(name: str, texts: list[str], count: Any, seen: Summaries) -> None:
     column = typed_column(texts, np.arange(len(texts), dtype=np.int32), name, None)
-    seen.setdefault(name, Sightings(name)).add(column, None, count)
+    seen.setdefault(name, ColumnSummary(name)).add(column, None, count)
 
 
-def _conclude(source: str, seen: Seen, wishes: Mapping[str, Any]) -> Domain:
+def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Domain:
     if not seen:
         raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
-    wished: Wishes = read_wishes(*(wishes.get(key) for key in ("kinds", "levels", "bins")))
-    for name in wished.by_name:
-        if name not in seen:
-            raise KeyError(
-                f"kinds, levels or bins speak of {name!r}, but the columns are {show(list(seen))}."
-                + nearest(name, list(seen))
-            )
-    variables = {name: mine.variable(wished.of(name)) for name, mine in seen.items()}
-    report_inferred(variables, wished)
+    declared: Declarations = read_declarations(
+        *(declarations.get(key) for key in ("kinds", "levels", "bins"))
+    )
+    declared.check(list(seen))
+    variables = {name: mine.variable(declared.of(name)) for name, mine in seen.items()}
+    report_inferred(variables, declared)
     return Domain(tuple(variables.values()))
 
 

@@ -1,4 +1,4 @@
-"""Reading: every column of a table read, its variable found or given, its cells encoded."""
+"""Encode a table: read every column, find or take its variable, and encode its cells."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.domain.columns import Coded, Codes, read_column
 from rejoint.domain.domain import Domain, refuse_duplicates
-from rejoint.domain.labels import nearest, show
 from rejoint.domain.variable import (
     HandleUnknown,
     Unknown,
@@ -20,9 +19,10 @@ from rejoint.domain.variable import (
     unknown_error,
     unknown_text,
 )
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, PythonOnly, remark
 from rejoint.records.frames import Frame
-from rejoint.records.infer import MANY, Wishes, infer_variable
+from rejoint.records.infer import MANY, Declarations, infer_variable
+from rejoint.text import nearest, show
 
 #: Cells that are looked at together: few enough for the cache.
 BLOCK = 1 << 17
@@ -43,10 +43,10 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
     >>> domain = Domain.of({"a": [1, 2], "b": 4})
     >>> codes_of_matrix(np.array([[1, 0], [2, 3]]), domain)
     array([[0, 0],
-           [1, 3]], dtype=int16)
+           [1, 3]], dtype=int8)
     >>> codes_of_matrix(np.array([[np.nan, 0.0], [2.0, 3.0]]), domain)
     array([[-1,  0],
-           [ 1,  3]], dtype=int16)
+           [ 1,  3]], dtype=int8)
     >>> codes_of_matrix(np.array([[1, 4]]), domain) is None
     True
     """
@@ -192,36 +192,36 @@ class Encoded(NamedTuple):
 def read_table(
     frame: Frame,
     domain: Domain | None,
-    wishes: Wishes,
+    declarations: Declarations,
     weight: Floats | None,
     handle_unknown: HandleUnknown,
     matrix: NDArray[Any] | None = None,
 ) -> Encoded:
-    """Encode a table in a domain, or in the one that its columns and the wishes make.
+    """Encode a table in a domain, or in the one that its columns and the declarations make.
 
     Where it is an array of two axes, `matrix` is that: most of them can be read all at once.
 
     Examples
     --------
-    >>> from rejoint.records.infer import read_wishes
+    >>> from rejoint.records.infer import read_declarations
     >>> frame = Frame(("a",), [["x", None, "y"]], 3)
-    >>> read_table(frame, None, read_wishes(None, None, None), None, "missing").codes.T
-    array([[ 0, -1,  1]], dtype=int16)
+    >>> read_table(frame, None, read_declarations(None, None, None), None, "missing").codes.T
+    array([[ 0, -1,  1]], dtype=int8)
     """
     check_handle_unknown(handle_unknown)
-    if matrix is not None and (domain is not None or not wishes.by_name):
+    if matrix is not None and (domain is not None or not declarations.by_name):
         quick = read_matrix(matrix, domain)
         if quick is not None:
             quick[1].setflags(write=False)
             return Encoded(*quick)
-    plan = list(_named(frame, wishes) if domain is None else _matched(frame, domain))
+    plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain))
     variables: dict[str, Variable] = {}
     strange: dict[str, Unknown] = {}
-    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int16)
+    codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
     for n, (name, raw) in enumerate(plan):
         column = _absent(frame.rows) if raw is None else read_column(raw, name)
         if domain is None:
-            variables[name] = infer_variable(name, column, wishes.of(name), weight)
+            variables[name] = infer_variable(name, column, declarations.of(name), weight)
         else:
             variables[name] = domain[name]
         found, unknown = encode_column(variables[name].levels, column)
@@ -230,7 +230,7 @@ def read_table(
         if unknown is not None:
             strange[name] = unknown
     if domain is None:
-        report_inferred(variables, wishes)
+        report_inferred(variables, declarations)
         domain = Domain(tuple(variables.values()))
     report_unknown(domain, strange, handle_unknown)
     codes.setflags(write=False)
@@ -242,7 +242,7 @@ def _absent(rows: int) -> Coded:
     return Coded((), np.full(rows, -1, dtype=np.int8))
 
 
-def _named(frame: Frame, wishes: Wishes) -> Iterator[tuple[str, Any]]:
+def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]]:
     """Pair every column with its name, once the names and the size make sense."""
     names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if not names:
@@ -250,16 +250,14 @@ def _named(frame: Frame, wishes: Wishes) -> Iterator[tuple[str, Any]]:
         raise ValueError(f"The data has no {none}: there is nothing to learn from.")
     if not frame.rows:
         raise ValueError(
-            f"The data has no rows (its columns are {show(names)}): levels cannot be seen; "
-            "give a domain to encode an empty table."
+            Message(
+                "The data has no rows (its columns are {names}): levels cannot be seen{advice}.",
+                names=show(names),
+                advice=PythonOnly("; give a domain to encode an empty table"),
+            )
         )
     refuse_duplicates(names)
-    for name in wishes.by_name:
-        if name not in names:
-            raise KeyError(
-                f"kinds, levels or bins speak of {name!r}, but the columns are {show(names)}."
-                + nearest(name, names)
-            )
+    declarations.check(names)
     return zip(names, frame.columns, strict=True)
 
 
@@ -287,26 +285,32 @@ def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
     return ((name, columns.get(name)) for name in domain.names)
 
 
-def report_inferred(variables: Mapping[str, Variable], wishes: Wishes) -> None:
+def report_inferred(variables: Mapping[str, Variable], declarations: Declarations) -> None:
     """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text."""
-    ruled = [v for v in variables.values() if v.kind == "binned" and wishes.of(v.name).silent]
+    ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled:
         first = ruled[0].name
         remark(
-            f"Columns with more than {MANY} distinct numbers are binned by quantiles: "
-            f"{_some([f'{v.name!r} ({len(v)} bins)' for v in ruled])}. "
-            f"Say bins={{{first!r}: 5}} for another number of bins, bins={{{first!r}: [...]}} for "
-            f"edges of your own, bins={{{first!r}: None}} to keep every number a level."
+            Message(
+                "Columns with more than {many} distinct numbers are binned by quantiles: {columns}."
+                " Say {bins} for another number of bins, {edges} for edges of your own, {none} to "
+                "keep every number a level.",
+                many=MANY,
+                columns=_some([f"{v.name!r} ({len(v)} bins)" for v in ruled]),
+                bins=Argument("bins", {first: 5}),
+                edges=Argument("bins", {first: [...]}),
+                none=Argument("bins", {first: None}),
+            )
         )
-    for name, wish in wishes.by_name.items():
-        if isinstance(wish.bins, int) and len(variables[name]) < wish.bins:
+    for name, declared in declarations.by_name.items():
+        if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
-                f"Variable {name!r}: {wish.bins} quantile bins were asked for, "
+                f"Variable {name!r}: {declared.bins} quantile bins were asked for, "
                 f"{len(variables[name])} came out, because equal values cannot be parted."
             )
     for v in variables.values():
         texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]
-        if texts and wishes.of(v.name).levels is None:
+        if texts and declarations.of(v.name).levels is None:
             remark(
                 f"Variable {v.name!r} has the text {show(texts)} as a level: if it stands for a "
                 "missing cell, put None in its place (NumPy writes NaN as text among text)."

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rejoint.records.delimited import Source
+from rejoint.records.files import Source
 
 #: Cells below which a piece costs more to handle than to compute on, and pieces at the most.
 LEAST, MOST = 8_000_000, 1000

@@ -1,4 +1,4 @@
-"""Export: records back to frames of any library, and to text."""
+"""Take tables of any library apart into columns, and make frames and text of records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
+from rejoint.text import nearest, plural, show
 
 _TAKEN = (
     "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a 2-D NumPy array, "
@@ -45,6 +45,7 @@ def take_apart(data: Any) -> Frame:
         return data
     if isinstance(data, np.ndarray):
         return _of_array(data)
+    refuse_non_table(data)
     if hasattr(data, "toarray"):  # before mappings: a dok_matrix is one of cells
         raise TypeError(
             f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
@@ -61,33 +62,36 @@ def take_apart(data: Any) -> Frame:
         return frame
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
-    _refuse_scan(data)
-    refuse_sparse(data)
     if isinstance(data, Iterable):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
 
 
-def _refuse_scan(data: Any) -> None:
-    from rejoint.records.scan import Scan  # whose parts are records, which are made of frames
+def refuse_non_table(data: Any) -> None:
+    """Raise an error if data are records that are no table in memory: they say what to do."""
+    say = getattr(type(data), "_why_no_table", None)
+    if say is not None:
+        raise TypeError(say(data))
 
-    if isinstance(data, Scan):
-        raise TypeError(
-            f"{data!r} is read part by part, which Marginals.count and estimate can do with; all "
-            "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+
+def split_column(frame: Frame, name: str) -> tuple[Frame, Any]:
+    """Return the frame without the column that holds the weights, and that column.
+
+    Examples
+    --------
+    >>> split_column(Frame(("a", "times"), [["x", "y"], [1, 2]], 2), "times")
+    (Frame(names=('a',), columns=[['x', 'y']], rows=2), [1, 2])
+    """
+    names = list(frame.names or ())
+    if names.count(name) != 1:
+        found = "there is no column" if name not in names else "there is more than one column"
+        raise KeyError(
+            f"sample_weight: {found} {name!r}; it must be the name of one column, and the columns "
+            f"are {show(names)}.{nearest(name, names)}"
         )
-
-
-def refuse_sparse(data: Any) -> None:
-    """Say what takes sparse records, and how they become ordinary ones, if data are such."""
-    from rejoint.records.sparse import SparseRecords  # which are built upon records
-
-    if isinstance(data, SparseRecords):
-        raise TypeError(
-            f"{data!r}: estimate, rank.select, Marginals.count, AllTables, JointPMF, pmf.log_prob "
-            "and pmf.classes take them; all else needs a code for each cell, which to_records() "
-            "makes."
-        )
+    at = names.index(name)
+    rest = [column for n, column in enumerate(frame.columns) if n != at]
+    return Frame((*names[:at], *names[at + 1 :]), rest, frame.rows), frame.columns[at]
 
 
 def _of_array(array: NDArray[Any]) -> Frame:

@@ -1,4 +1,4 @@
-"""Sightings: what was seen of a column so far, block by block, in bounded memory."""
+"""Infer the variable behind a column: from declarations, from all cells, or block by block."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -14,19 +14,20 @@ from rejoint.domain.labels import (
     natural_order,
     quantile_edges,
     representatives,
-    show,
 )
 from rejoint.domain.variable import Kind, Variable
+from rejoint.messages import Argument, Message, PythonName
+from rejoint.text import nearest, show
 
 
-class Wish(NamedTuple):
+class Declaration(NamedTuple):
     """What the user said about a column; None where nothing was said.
 
     `bins` is the number of quantile bins, their edges, or False for every value its level.
 
     Examples
     --------
-    >>> Wish().silent, Wish(bins=5).silent
+    >>> Declaration().silent, Declaration(bins=5).silent
     (True, False)
     """
 
@@ -40,57 +41,76 @@ class Wish(NamedTuple):
         return self.kind is None and self.levels is None and self.bins is None
 
 
-class Wishes(NamedTuple):
+class Declarations(NamedTuple):
     """What the user said about columns: of each by name, and of all others.
 
     Examples
     --------
-    >>> Wishes({"a": Wish(bins=5)}, Wish()).of("b")
-    Wish(kind=None, levels=None, bins=None)
+    >>> Declarations({"a": Declaration(bins=5)}, Declaration()).of("b")
+    Declaration(kind=None, levels=None, bins=None)
     """
 
-    by_name: Mapping[str, Wish]
-    others: Wish
+    by_name: Mapping[str, Declaration]
+    others: Declaration
 
-    def of(self, name: str) -> Wish:
+    def of(self, name: str) -> Declaration:
         """Return what was said about a column."""
         return self.by_name.get(name, self.others)
 
+    def check(self, known: Sequence[str], what: str = "columns") -> None:
+        """Raise KeyError where something was said about a column that is not there."""
+        for name in self.by_name:
+            if name not in known:
+                terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
+                raise KeyError(
+                    Message(
+                        "{kinds}, {levels} or {bins} speak of {name!r}, but the {what} are {known}."
+                        "{nearest}",
+                        name=name,
+                        what=what,
+                        known=show(known),
+                        nearest=nearest(name, known),
+                        **terms,
+                    )
+                )
 
-def read_wishes(
+
+def read_declarations(
     kinds: Mapping[Any, Kind] | None,
     levels: Mapping[Any, Sequence[Level]] | None,
     bins: Mapping[Any, Any] | Literal[False] | None,
-) -> Wishes:
-    """Gather by column what was said by kind of wish.
+) -> Declarations:
+    """Gather by column what was declared by argument.
 
     Examples
     --------
-    >>> read_wishes({"a": "ordinal"}, None, False)
-    Wishes(by_name={'a': Wish(kind='ordinal', levels=None, bins=False)},
-           others=Wish(kind=None, levels=None, bins=False))
+    >>> read_declarations({"a": "ordinal"}, None, False)
+    Declarations(by_name={'a': Declaration(kind='ordinal', levels=None, bins=False)},
+           others=Declaration(kind=None, levels=None, bins=False))
     """
-    others = Wish(bins=False) if bins is False else Wish()
+    others = Declaration(bins=False) if bins is False else Declaration()
     edges = {} if bins is False else _mapping("bins", bins)
-    by_name: dict[str, Wish] = {}
-    for field, wishes in (
+    by_name: dict[str, Declaration] = {}
+    for field, declarations in (
         ("kind", _mapping("kinds", kinds)),
         ("levels", _mapping("levels", levels)),
     ):
-        for name, wish in wishes.items():
-            by_name[name] = by_name.get(name, others)._replace(**{field: wish})
-    for name, wish in edges.items():
+        for name, declared in declarations.items():
+            by_name[name] = by_name.get(name, others)._replace(**{field: declared})
+    for name, declared in edges.items():
         # None in the mapping is said aloud: no bins; absence from it leaves the rule.
-        by_name[name] = by_name.get(name, others)._replace(bins=False if wish is None else wish)
-    return Wishes(by_name, others)
+        by_name[name] = by_name.get(name, others)._replace(
+            bins=False if declared is None else declared
+        )
+    return Declarations(by_name, others)
 
 
-def _mapping(argument: str, wishes: object) -> dict[str, Any]:
-    if wishes is None:
+def _mapping(argument: str, declarations: object) -> dict[str, Any]:
+    if declarations is None:
         return {}
-    if not isinstance(wishes, Mapping):
-        raise TypeError(f"{argument} must be a dict from names of variables, not {wishes!r}.")
-    return {str(name): wish for name, wish in wishes.items()}
+    if not isinstance(declarations, Mapping):
+        raise TypeError(f"{argument} must be a dict from names of variables, not {declarations!r}.")
+    return {str(name): declared for name, declared in declarations.items()}
 
 
 Floats = NDArray[np.float64]
@@ -99,43 +119,47 @@ BINS = 10
 NEARLY_ALL = 0.9
 
 
-def infer_variable(name: str, column: Column, wish: Wish, weight: Floats | None = None) -> Variable:
-    """Return the variable of a column: as wished, declared in the data, or seen in it.
+def infer_variable(
+    name: str, column: Column, declared: Declaration, weight: Floats | None = None
+) -> Variable:
+    """Return the variable of a column: as declared by the user, by the data, or seen in it.
 
     Examples
     --------
     >>> from rejoint.domain.columns import read_column
-    >>> infer_variable("x", read_column(["b", None, "a"]), Wish(kind="ordinal"))
+    >>> infer_variable("x", read_column(["b", None, "a"]), Declaration(kind="ordinal"))
     Variable(name='x', levels=('a', 'b'), kind='ordinal', representatives=None)
     """
-    if wish.levels is not None:
-        if wish.bins is not None and wish.bins is not False:
+    if declared.levels is not None:
+        if declared.bins is not None and declared.bins is not False:
             raise ValueError(f"Variable {name!r}: give its levels or its bins, not both.")
-        return Variable(name, checked_levels(name, wish.levels), wish.kind or _kind(column))
-    if wish.kind == "binned" or not (wish.bins is None or wish.bins is False):
-        bins = BINS if wish.bins is None or wish.bins is False else wish.bins
-        return _binned(name, column, bins, wish.kind, weight)
+        return Variable(name, checked_levels(name, declared.levels), declared.kind or _kind(column))
+    if declared.kind == "binned" or not (declared.bins is None or declared.bins is False):
+        bins = BINS if declared.bins is None or declared.bins is False else declared.bins
+        return _binned(name, column, bins, declared.kind, weight)
     if isinstance(column, Numbers):
-        return _of_numbers(name, column, wish, weight)
-    return Variable(name, _labels(name, column, wish), wish.kind or _kind(column))
+        return _of_numbers(name, column, declared, weight)
+    return Variable(name, _labels(name, column, declared), declared.kind or _kind(column))
 
 
 def _kind(column: Column) -> Kind:
     return "ordinal" if isinstance(column, Coded) and column.ordered else "nominal"
 
 
-def _of_numbers(name: str, column: Numbers, wish: Wish, weight: Floats | None) -> Variable:
+def _of_numbers(
+    name: str, column: Numbers, declared: Declaration, weight: Floats | None
+) -> Variable:
     distinct = _distinct(column)
     if not len(distinct):
         raise _empty(name)
-    if len(distinct) > MANY and wish.kind is None and wish.bins is None:
+    if len(distinct) > MANY and declared.kind is None and declared.bins is None:
         return _binned(name, column, BINS, None, weight)
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
         # The shortest text of a narrow float is the number that was meant: 0.1, not 0.1000000015.
         levels = tuple(float(str(value)) for value in distinct)
     else:
         levels = tuple(distinct.tolist())
-    return Variable(name, levels, wish.kind or "nominal")
+    return Variable(name, levels, declared.kind or "nominal")
 
 
 def _distinct(column: Numbers) -> NDArray[Any]:
@@ -198,7 +222,7 @@ def _checked_edges(name: str, wanted: Any) -> Floats:
     return edges
 
 
-def _labels(name: str, column: Coded, wish: Wish) -> tuple[Level, ...]:
+def _labels(name: str, column: Coded, declared: Declaration) -> tuple[Level, ...]:
     labels = column.labels
     if not labels or not (column.declared or (column.codes >= 0).any()):
         raise _empty(name)
@@ -208,7 +232,7 @@ def _labels(name: str, column: Coded, wish: Wish) -> tuple[Level, ...]:
         return (False, True)
     _refuse_same_text(name, column)
     present = int((column.codes >= 0).sum())
-    if wish.kind is None and len(labels) > max(MANY, NEARLY_ALL * present):
+    if declared.kind is None and len(labels) > max(MANY, NEARLY_ALL * present):
         raise ValueError(
             f"Variable {name!r} looks like an identifier: {len(labels):,} different texts in "
             f"{present:,} cells. {_instead(labels)}; if they are levels all the same, "
@@ -255,15 +279,15 @@ def _empty(name: str) -> ValueError:
 MOST = 200_000
 
 
-class Sightings:
+class ColumnSummary:
     """Distinct values of one column and how often they came, whatever the number of rows.
 
     Examples
     --------
-    >>> seen = Sightings("age")
+    >>> seen = ColumnSummary("age")
     >>> seen.add(Numbers(np.array([30, 41])), None)
     >>> seen.add(Numbers(np.array([30, 52])), None)
-    >>> seen.variable(Wish()).levels
+    >>> seen.variable(Declaration()).levels
     (30, 41, 52)
     """
 
@@ -276,7 +300,7 @@ class Sightings:
         self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)
         self.value_cells: Floats = np.zeros(0)
         self.value_mass: Floats = np.zeros(0)
-        self.sampled: Sampled | None = None
+        self.sampled: ReservoirSample | None = None
 
     def add(self, column: Column, weight: Floats | None, times: Floats | None = None) -> None:
         """Take in one more block: each cell once, or so many times; and what it weighs."""
@@ -321,10 +345,10 @@ class Sightings:
         mass = np.concatenate([self.value_mass, mass])
         self.values, self.value_cells, self.value_mass = _tallied(both, cells, mass)
         if len(self.values) > MOST:
-            self.sampled = Sampled(MOST)
+            self.sampled = ReservoirSample(MOST)
             self.sampled.add(self.values, self.value_mass)
 
-    def join(self, other: "Sightings") -> None:
+    def join(self, other: "ColumnSummary") -> None:
         """Take in what was seen elsewhere."""
         if other.labels:
             codes = np.arange(len(other.labels), dtype=np.int32)
@@ -332,42 +356,49 @@ class Sightings:
             self._add_labels(column, other.mass, other.cells)
         if other.sampled is not None:
             if self.sampled is None:
-                self.sampled = Sampled(MOST)
+                self.sampled = ReservoirSample(MOST)
                 self.sampled.add(self.values, self.value_mass)
             self.sampled.join(other.sampled)
         elif len(other.values):
             self._add_values(other.values, other.value_cells, other.value_mass)
 
-    def variable(self, wish: Wish) -> Variable:
+    def variable(self, declared: Declaration) -> Variable:
         """The variable behind the column, as its whole would have made it."""
         if self.sampled is not None:
-            return self._binned(wish)
+            return self._binned(declared)
         if not self.labels:
             # Each value twice if it comes more than once: enough to tell labels from identifiers.
             times = np.minimum(self.value_cells, 2).astype(np.intp)
             share = np.repeat(self.value_mass / np.maximum(times, 1), times)
-            return infer_variable(self.name, Numbers(np.repeat(self.values, times)), wish, share)
+            return infer_variable(
+                self.name, Numbers(np.repeat(self.values, times)), declared, share
+            )
         if len(self.values):  # text in one block, numbers in another
             self._add_labels(_as_labels(self.values), None, self.value_cells)
         times = np.minimum(self.cells, 2).astype(np.intp)
         codes = np.repeat(np.arange(len(self.labels), dtype=np.int32), times)
         share = np.repeat(self.mass / np.maximum(times, 1), times)
         column = Coded(tuple(self.labels), codes, self.declared, self.declared and self.ordered)
-        return infer_variable(self.name, column, wish, share)
+        return infer_variable(self.name, column, declared, share)
 
-    def _binned(self, wish: Wish) -> Variable:
+    def _binned(self, declared: Declaration) -> Variable:
         """Bins by a sample; nothing else can be made of so many numbers."""
         assert self.sampled is not None
-        if self.labels or wish.kind not in (None, "binned") or wish.bins is False:
+        if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
             raise ValueError(
-                f"Variable {self.name!r} has more than {MOST:,} different numbers, which can only "
-                f"be binned: say bins={{{self.name!r}: 10}}, or leave the column out."
+                Message(
+                    "Variable {name!r} has more than {most:,} different numbers, which can only be "
+                    "binned: say {bins}, or leave the column out.",
+                    name=self.name,
+                    most=MOST,
+                    bins=Argument("bins", {self.name: 10}),
+                )
             )
         values, share = self.sampled.all()
-        return infer_variable(self.name, Numbers(values), wish, share)
+        return infer_variable(self.name, Numbers(values), declared, share)
 
 
-class Sampled:
+class ReservoirSample:
     """A sample of a stream of numbers, each as likely to be in it as its weight says."""
 
     def __init__(self, size: int) -> None:
@@ -381,7 +412,7 @@ class Sampled:
         ranks = self.rng.exponential(size=len(values)) / np.maximum(weight, 1e-300)
         self._take(values, ranks)
 
-    def join(self, other: "Sampled") -> None:
+    def join(self, other: "ReservoirSample") -> None:
         """Take in another sample."""
         self._take(other.values, other.ranks)
 

@@ -1,4 +1,4 @@
-"""Scanning: files, folders, queries, Arrow streams and functions as parts of records."""
+"""Read files, folders, queries, Arrow streams and functions as records, at once or in parts."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from rejoint.domain.domain import Domain
-from rejoint.records.delimited import Source
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
@@ -19,6 +18,7 @@ from rejoint.records.discover import (
     records_of,
     split_options,
 )
+from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records
@@ -63,7 +63,7 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
     """
     how, rest = split_options(options)
     frame = next(file_frames(Source(path), how, None, rest.get("domain"), sample_weight))
-    return records_of(frame, rest, sample_weight)
+    return records_of(frame, rest, sample_weight, is_part=False)
 
 
 def read_chunks(
@@ -106,8 +106,8 @@ def read_chunks(
     how, rest = split_options(options)
     source = Source(path)
     if rest.get("domain") is None:
-        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files([source], how, sample_weight, wishes)
+        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        rest["domain"] = find_domain_of_files([source], how, sample_weight, declarations)
     for frame in file_frames(source, how, size, rest["domain"], sample_weight):
         yield records_of(frame, rest, sample_weight)
 
@@ -132,8 +132,8 @@ def find_domain(
     (2, 2)
     """
     how, rest = split_options(options)
-    wishes = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
-    return find_domain_of_files([Source(path)], how, sample_weight, wishes)
+    declarations = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
+    return find_domain_of_files([Source(path)], how, sample_weight, declarations)
 
 
 def scan(
@@ -244,8 +244,8 @@ def _of_files(
     how, rest = split_options(options | {"domain": domain})
     sources = [Source(path) for path in paths]
     if rest["domain"] is None:
-        wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files(sources, how, weight, wishes)
+        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        rest["domain"] = find_domain_of_files(sources, how, weight, declarations)
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
@@ -313,21 +313,21 @@ def _of_chunks(
     how, rest = split_options(options)
     if how != FileOptions():
         raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
-    wishes = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+    declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
     if domain is None:
-        domain = _domain_of(chunks, weight, wishes)
+        domain = _domain_of(chunks, weight, declarations)
     return Scan(domain, partial(_read_chunks, chunks, {**rest, "domain": domain}, weight))
 
 
 def _domain_of(
-    chunks: Callable[[], Iterable[Any]], weight: str | None, wishes: dict[str, Any]
+    chunks: Callable[[], Iterable[Any]], weight: str | None, declarations: dict[str, Any]
 ) -> Domain:
     first = next(iter(chunks()), None)
     if first is None:
         raise ValueError("The function gives no chunks: there is nothing to learn from.")
     if isinstance(first, Records):
         return first.domain
-    return find_domain_of_frames(map(take_apart, chunks()), weight, wishes)
+    return find_domain_of_frames(map(take_apart, chunks()), weight, declarations)
 
 
 def _read_chunks(

@@ -1,56 +1,46 @@
-"""Records: rows of codes over a domain, made from any frame, with holes and weights."""
+"""Records: rows of codes over a domain, made from any table, with missing values and weights."""
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Coded, Codes
+from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
-from rejoint.domain.labels import Level, nearest, show
+from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
 from rejoint.records.encode import extremes, read_table
-from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
-from rejoint.records.infer import read_wishes
+from rejoint.records.frames import Backend, Frame, head, make_frame, split_column, take_apart
+from rejoint.records.infer import read_declarations
+from rejoint.records.merge import has_twins, merge_rows
 
 
-def take_weight(frame: Frame, sample_weight: Any) -> tuple[Frame, NDArray[np.float64] | None]:
-    """Return the frame without the column that holds the weights, and the weights checked.
-
-    Examples
-    --------
-    >>> take_weight(Frame(("a", "times"), [["x", "y"], [1, 2]], 2), "times")
-    (Frame(names=('a',), columns=[['x', 'y']], rows=2), array([1., 2.]))
-    """
-    if sample_weight is None:
-        return frame, None
-    if isinstance(sample_weight, str):
-        names = list(frame.names or ())
-        if names.count(sample_weight) != 1:
-            raise KeyError(
-                f"sample_weight={sample_weight!r} must be the name of one column; the columns "
-                f"are {show(names)}.{nearest(sample_weight, names)}"
-            )
-        n = names.index(sample_weight)
-        sample_weight = frame.columns[n]
-        rest = [column for i, column in enumerate(frame.columns) if i != n]
-        frame = Frame(tuple(names[:n] + names[n + 1 :]), rest, frame.rows)
-    weight = checked_weight(sample_weight, frame.rows)
-    if frame.rows and not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
-    return frame, weight
-
-
-def checked_weight(sample_weight: Any, rows: int) -> NDArray[np.float64]:
+def as_weight(sample_weight: Any, rows: int) -> FloatArray:
     """Return weights as a read-only array of their own, or say what is wrong with them.
 
     Examples
     --------
-    >>> checked_weight([1, 0.5], 2)
+    >>> as_weight([1, 0.5], 2)
     array([1. , 0.5])
+    """
+    weight = as_part_weight(sample_weight, rows)
+    if rows and not weight.any():
+        raise ValueError("sample_weight is zero in every row: nothing would count.")
+    return weight
+
+
+def as_part_weight(sample_weight: Any, rows: int) -> FloatArray:
+    """Return the weights of a part of all rows, in which all may be zero.
+
+    Examples
+    --------
+    >>> as_part_weight([0, 0], 2)
+    array([0., 0.])
     """
     try:
         weight = np.array(sample_weight, dtype=np.float64)
@@ -71,14 +61,14 @@ def checked_weight(sample_weight: Any, rows: int) -> NDArray[np.float64]:
     return weight
 
 
-def checked_codes(domain: Domain, codes: Any) -> Codes:
+def as_codes(domain: Domain, codes: Any) -> Codes:
     """Return codes read-only in their narrowest dtype, or say which one is out of range.
 
     Examples
     --------
-    >>> checked_codes(Domain.of({"a": 2}), [[0], [-1]])
+    >>> as_codes(Domain.of({"a": 2}), [[0], [-1]])
     array([[ 0],
-           [-1]], dtype=int16)
+           [-1]], dtype=int8)
     """
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[1] != len(domain) or codes.dtype.kind not in "iu":
@@ -101,12 +91,7 @@ def checked_codes(domain: Domain, codes: Any) -> Codes:
     return own
 
 
-Floats = NDArray[np.float64]
-
-_FEW = 4  # possible keys per row up to which a table of them is cheaper than sorting
-
-
-def count_table(codes: Codes, shape: Sequence[int], weight: Floats | None) -> Floats:
+def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:
     """Count the rows without a hole into a table of the given shape.
 
     Examples
@@ -126,69 +111,120 @@ def count_table(codes: Codes, shape: Sequence[int], weight: Floats | None) -> Fl
     return counts.astype(np.float64).reshape(tuple(shape))
 
 
-def merge_rows(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tuple[Codes, Floats]:
-    """Return the distinct rows in order and the weight (or number) of each.
+@dataclass(frozen=True, eq=False, repr=False)
+class BaseRecords:
+    """What records of every form share: a domain, codes and weights.
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> merge_rows(np.array([[1, 0], [0, -1], [1, 0]]), (2, 2), None)
-    (array([[ 0, -1],
-           [ 1,  0]]), array([1., 2.]))
+    The codes are a table in `Records`, and hold fewer cells in `SparseRecords`. Constructors check
+    what they are given; what the package makes itself goes through `_trusted`, which does not.
     """
-    if not codes.size:
-        return codes, np.ones(len(codes)) if weight is None else weight.copy()
-    if math.prod(levels + 1 for levels in shape) <= _FEW * len(codes):
-        return _merge_few(codes, shape, weight)
-    keys, size = _row_keys(codes, shape)
-    first, where = _number(keys, size)
-    total = np.bincount(where, weights=weight, minlength=len(first)).astype(np.float64)
-    return np.ascontiguousarray(codes[first]), total
+
+    domain: Domain
+    codes: Any
+    sample_weight: FloatArray | None = None
+
+    @classmethod
+    def _trusted(cls, domain: Domain, codes: Any, sample_weight: FloatArray | None = None) -> Self:
+        """Make records of codes and weights that are known to be valid."""
+        if sample_weight is not None:
+            sample_weight.setflags(write=False)
+        made = cls.__new__(cls)
+        made.__dict__.update(domain=domain, codes=codes, sample_weight=sample_weight)
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what is remembered, which can be computed again."""
+        return {key: value for key, value in self.__dict__.items() if key != "_merged"}
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.codes)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the variables.
+
+        Examples
+        --------
+        >>> Records.of([["a", 1], ["b", 2]]).names
+        ('x0', 'x1')
+        """
+        return self.domain.names
+
+    def take(self, rows: Any, sample_weight: Any = None) -> Self:
+        """Return some of the rows, with their own weights or with others.
+
+        Parameters
+        ----------
+        rows : slice, or array of int or bool
+            The rows by their positions, or whether each one is taken.
+        sample_weight : array of float, optional
+            Weights of the rows that are taken.
+
+        Examples
+        --------
+        >>> len(Records.of({"a": [1, 2, 1]}).take([0, 2]))
+        2
+        """
+        codes = self.codes[rows]
+        weight = None if self.sample_weight is None else self.sample_weight[rows]
+        if sample_weight is not None:
+            weight = as_weight(sample_weight, len(codes))
+        return self._trusted(self.domain, codes, weight)
+
+    def chunks(self, size: int) -> Iterator[Self]:
+        """Iterate over the records, `size` rows at a time.
+
+        Examples
+        --------
+        >>> [len(chunk) for chunk in Records.of({"a": [1, 2, 3, 4, 5]}).chunks(2)]
+        [2, 2, 1]
+        """
+        if size < 1:
+            raise ValueError(f"A chunk must have at least one row, not {size}.")
+        for start in range(0, len(self), size):
+            yield self.take(slice(start, start + size))
+
+    def merged(self) -> Self:
+        """Return each distinct row once, in order, with the weight of all that are like it.
+
+        Where there are more than 100,000 rows and a sample shows that nearly all of them differ,
+        they stay as they are: merging them would cost more than it saves.
+
+        Examples
+        --------
+        >>> r = Records.of({"a": ["x", "y", "x"]}).merged()
+        >>> len(r), r.sample_weight
+        (2, array([2., 1.]))
+        """
+        return self._merged
+
+    @cached_property
+    def _merged(self) -> Self:
+        if has_twins(len(self), self._twins):
+            found = self._trusted(self.domain, *self._merge())
+        elif self.sample_weight is None:
+            found = self._trusted(self.domain, self.codes, np.ones(len(self)))
+        else:
+            return self
+        found.__dict__["_merged"] = found
+        return found
+
+    def _merge(self) -> tuple[Any, FloatArray]:
+        """Return the codes of the distinct rows, and the weight of each."""
+        raise NotImplementedError
+
+    def _twins(self, rows: IntArray) -> FloatArray:
+        """Return how many of these rows are alike, for each one that differs from the others."""
+        raise NotImplementedError
 
 
-def _merge_few(codes: Codes, shape: Sequence[int], weight: Floats | None) -> tuple[Codes, Floats]:
-    """Merge where few different rows are possible: a cell for each, nothing is sorted."""
-    keys, _ = _row_keys(codes, shape)
-    count = np.bincount(keys)
-    kept = np.flatnonzero(count)
-    total = count if weight is None else np.bincount(keys, weights=weight)
-    distinct = np.empty((len(kept), len(shape)), dtype=codes.dtype)
-    rest = kept
-    for n in reversed(range(len(shape))):
-        rest, code = np.divmod(rest, shape[n] + 1)
-        distinct[:, n] = code - 1
-    return distinct, total[kept].astype(np.float64)
-
-
-def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], int]:
-    """Return one integer a row, equal where the rows are and in their order, and a bound on it."""
-    keys, bound = np.zeros(len(codes), dtype=np.int64), 1
-    for n, levels in enumerate(shape):
-        if bound * (levels + 1) > np.iinfo(np.int64).max:
-            # The product of levels no longer fits: ranks of the keys so far take their place.
-            first, keys = _number(keys, bound)
-            bound = len(first)
-        keys *= levels + 1
-        keys += codes[:, n]
-        keys += 1
-        bound *= levels + 1
-    return keys, bound
-
-
-def _number(keys: NDArray[np.int64], bound: int) -> tuple[NDArray[np.intp], NDArray[np.int64]]:
-    """Return a row of each distinct key, in order of the keys, and the rank of every key."""
-    if bound <= _FEW * len(keys):
-        row = np.full(bound, -1, dtype=np.intp)
-        row[keys[::-1]] = np.arange(len(keys) - 1, -1, -1)
-        used = row >= 0
-        rank = np.cumsum(used, dtype=np.int64) - 1
-        return row[used], rank[keys]
-    _, first, where = np.unique(keys, return_index=True, return_inverse=True)
-    return first, where.astype(np.int64, copy=False)
+#: Records of one form, whichever it is.
+R = TypeVar("R", bound=BaseRecords)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Records:
+class Records(BaseRecords):
     """Rows of codes over a domain; -1 is a missing cell.
 
     `Records.of` makes them from data; the constructor takes codes that are there already.
@@ -198,7 +234,7 @@ class Records:
     domain : Domain
         The variables, in the order of the columns.
     codes : array of int, shape (rows, variables)
-        Held read-only as int16 (int32 where a variable has more than 32,767 levels).
+        Held read-only in the narrowest type: int8 up to 127 levels, int16 up to 32,767, int32.
     sample_weight : array of float, shape (rows,), optional
         How many times each row counts.
 
@@ -212,16 +248,13 @@ class Records:
     -      40
     """
 
-    domain: Domain
     codes: Codes
-    sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
-        codes = checked_codes(self.domain, self.codes)
+        codes = as_codes(self.domain, self.codes)
         object.__setattr__(self, "codes", codes)
         if self.sample_weight is not None:
-            weight = checked_weight(self.sample_weight, len(codes))
-            object.__setattr__(self, "sample_weight", weight)
+            object.__setattr__(self, "sample_weight", as_weight(self.sample_weight, len(codes)))
 
     @classmethod
     def of(
@@ -286,33 +319,33 @@ class Records:
             domain = data.domain
         if domain is not None and not (kinds is None and levels is None and bins is None):
             raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
+        matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
             if domain == data.domain:
-                return data if sample_weight is None else replace(data, sample_weight=sample_weight)
+                return data if sample_weight is None else data.take(slice(None), sample_weight)
             sample_weight = data.sample_weight if sample_weight is None else sample_weight
-        frame = _of_records(data) if isinstance(data, Records) else take_apart(data)
-        frame, weight = take_weight(frame, sample_weight)
-        wishes = read_wishes(kinds, levels, bins)
-        matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
-        return cls(*read_table(frame, domain, wishes, weight, handle_unknown, matrix), weight)
+            data = _as_frame(data)
+        frame = take_apart(data)
+        if isinstance(sample_weight, str):
+            frame, sample_weight = split_column(frame, sample_weight)
+        weight = None if sample_weight is None else as_weight(sample_weight, frame.rows)
+        declared = read_declarations(kinds, levels, bins)
+        return cls._trusted(
+            *read_table(frame, domain, declared, weight, handle_unknown, matrix), weight
+        )
 
-    def __len__(self) -> int:
-        """Return the number of rows."""
-        return len(self.codes)
+    @classmethod
+    def _trusted(
+        cls, domain: Domain, codes: Codes, sample_weight: FloatArray | None = None
+    ) -> Self:
+        """Make records of codes and weights that are known to be valid."""
+        dtype = code_dtype(max(domain.shape, default=1))
+        codes = np.asarray(codes, dtype=dtype, order="C")
+        codes.setflags(write=False)
+        return super()._trusted(domain, codes, sample_weight)
 
     def __repr__(self) -> str:
         return head(self.domain, self.codes, self.sample_weight)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables.
-
-        Examples
-        --------
-        >>> Records.of([["a", 1], ["b", 2]]).names
-        ('x0', 'x1')
-        """
-        return self.domain.names
 
     def __getitem__(self, name: Hashable) -> NDArray[Any]:
         """Return the labels of one variable, None where missing."""
@@ -332,7 +365,7 @@ class Records:
             cells = (level[code] for level, code in zip(labels, row, strict=True))
             yield dict(zip(self.names, cells, strict=True))
 
-    def marginal(self, names: str | Iterable[Hashable]) -> NDArray[np.float64]:
+    def marginal(self, names: str | Iterable[Hashable]) -> FloatArray:
         """Return the shares of some variables among the rows that have all of them.
 
         Examples
@@ -350,19 +383,14 @@ class Records:
                 f"No record has a value for each of {self.domain.project(names).names}: "
                 "their marginal cannot be counted."
             )
-        shares: NDArray[np.float64] = table / total
+        shares: FloatArray = table / total
         return shares
 
-    def merged(self) -> "Records":
-        """Return each distinct row once, in order, with the weight of all that are like it.
+    def _merge(self) -> tuple[Codes, FloatArray]:
+        return merge_rows(self.codes, self.domain.shape, self.sample_weight)
 
-        Examples
-        --------
-        >>> r = Records.of({"a": ["x", "y", "x"]}).merged()
-        >>> len(r), r.sample_weight
-        (2, array([2., 1.]))
-        """
-        return Records(self.domain, *merge_rows(self.codes, self.domain.shape, self.sample_weight))
+    def _twins(self, rows: IntArray) -> FloatArray:
+        return merge_rows(self.codes[rows], self.domain.shape, None)[1]
 
     def project(self, names: str | Iterable[Hashable]) -> "Records":
         """Return the records of some variables, in the order asked.
@@ -373,22 +401,7 @@ class Records:
         ('c', 'a')
         """
         chosen = list(self.domain.indices(names))
-        return Records(self.domain.project(names), self.codes[:, chosen], self.sample_weight)
-
-    def chunks(self, size: int) -> Iterator["Records"]:
-        """Iterate over the records, `size` rows at a time.
-
-        Examples
-        --------
-        >>> [len(chunk) for chunk in Records.of({"a": [1, 2, 3, 4, 5]}).chunks(2)]
-        [2, 2, 1]
-        """
-        if size < 1:
-            raise ValueError(f"A chunk must have at least one row, not {size}.")
-        for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            weight = None if self.sample_weight is None else self.sample_weight[part]
-            yield Records(self.domain, self.codes[part], weight)
+        return self._trusted(self.domain.project(names), self.codes[:, chosen], self.sample_weight)
 
     def to_frame(self, backend: Backend | None = None, *, representatives: bool = False) -> Any:
         """Return a frame with the labels; empty cells are missing.
@@ -411,7 +424,7 @@ class Records:
         return make_frame(self.domain, self.codes, backend, representatives)
 
 
-def _of_records(records: Records) -> Frame:
+def _as_frame(records: Records) -> Frame:
     """Return records as coded columns, to be encoded in another domain."""
     columns = [
         Coded(v.levels, records.codes[:, n], True, v.kind == "ordinal")

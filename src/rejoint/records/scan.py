@@ -1,12 +1,11 @@
-"""Packs: codes of records in a folder of plain files, from where passes over them are quick.
+"""Scan: records that are read part by part; packs of their codes, over which passes are quick.
 
-``codes.bin`` has the rows one after another, a byte a cell (two or four where a variable has many
-levels), ``weight.bin`` their weights as float64, if there are any, and ``meta.json``, which is
-written last, the domain and the number of rows.
+A pack is a folder of plain files. ``codes.bin`` has the rows one after another, a byte a cell (two
+or four where a variable has many levels), ``weight.bin`` their weights as float64, if there are
+any, and ``meta.json``, which is written last, the domain and the number of rows.
 """
 
 import json
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,8 +19,10 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import duration, plural
+from rejoint.domain.variable import code_dtype
+from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
+from rejoint.text import duration, plural
 
 T = TypeVar("T")
 Report = Callable[[str], None]
@@ -97,6 +98,12 @@ class Scan:
     def __repr__(self) -> str:
         size = "" if self.rows is None else f"{plural(self.rows, 'row')}, "
         return f"Scan of {self.source}: {size}{plural(len(self.domain), 'variable')}"
+
+    def _why_no_table(self) -> str:
+        return (
+            f"{self!r} is read part by part, which Marginals.count and estimate can do with; all "
+            "else needs records in memory: rejoint.read(path), or Records.of one of its parts."
+        )
 
     def __iter__(self) -> Iterator[Records]:
         """Iterate over the parts, from the beginning."""
@@ -184,7 +191,7 @@ def pack(
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
-    kind = narrowest(max(scan.domain.shape, default=1))
+    kind = code_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = False
     with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
@@ -203,9 +210,8 @@ def pack(
         (place / "weight.bin").unlink()
     head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
     text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
-    aside = place / f".{META}"
-    aside.write_text(text, encoding="utf-8")
-    os.replace(aside, place / META)
+    with atomic_file(place / META) as file:
+        file.write(text.encode())
     return open_pack(place, longest)
 
 
@@ -261,18 +267,7 @@ def _parts(
                 mass: NDArray[Any] | None = None
                 if weights is not None:
                     mass = np.fromfile(weights, np.float64, count)
-                yield Records(domain, cells, mass)
+                yield Records._trusted(domain, cells, mass)
         finally:
             if weights is not None:
                 weights.close()
-
-
-def narrowest(levels: int) -> type[np.signedinteger[Any]]:
-    """The narrowest type of codes of so many levels.
-
-    Examples
-    --------
-    >>> narrowest(5).__name__, narrowest(1000).__name__
-    ('int8', 'int16')
-    """
-    return np.int8 if levels <= 127 else np.int16 if levels <= 32_767 else np.int32

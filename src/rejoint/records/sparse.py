@@ -1,15 +1,18 @@
 """SparseRecords: records of thousands of variables, of which each holds a few."""
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain, positions, refuse_duplicates
-from rejoint.domain.labels import Level, is_missing, native, natural_order, nearest, show
+from rejoint.domain.labels import Level, is_missing, native, natural_order
 from rejoint.domain.variable import (
     HandleUnknown,
     Kind,
@@ -21,13 +24,12 @@ from rejoint.domain.variable import (
 from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
-from rejoint.records.infer import Wishes, infer_variable, read_wishes
-from rejoint.records.records import Records, checked_weight
-
-Ints = NDArray[np.intp]
+from rejoint.records.infer import Declarations, infer_variable, read_declarations
+from rejoint.records.records import BaseRecords, Records, as_weight
+from rejoint.text import nearest, show
 
 #: A name, the rows in which the variable is observed, and what is observed there.
-Column = tuple[str, Ints, Any]
+ObservedColumn = tuple[str, IntArray, Any]
 
 
 @dataclass
@@ -35,24 +37,24 @@ class ColumnCells:
     """What is known of the variables beforehand, and what reading their columns has found."""
 
     domain: Domain | None
-    wishes: Wishes
-    weight: NDArray[np.float64] | None
+    declarations: Declarations
+    weight: FloatArray | None
     handle_unknown: HandleUnknown
     variables: dict[str, Variable] = field(default_factory=dict)
     strange: dict[str, Unknown] = field(default_factory=dict)
     empty: list[str] = field(default_factory=list)
 
-    def read(self, name: str, rows: Ints, values: Any) -> NDArray[Any] | None:
+    def read(self, name: str, rows: IntArray, values: Any) -> NDArray[Any] | None:
         """Codes of a column; None where there is nothing to tell its levels from."""
         column = read_column(values, name)
         if self.domain is not None:
             variable = self.domain[name]
-        elif not len(rows) and self.wishes.of(name).levels is None:
+        elif not len(rows) and self.declarations.of(name).levels is None:
             self.empty.append(name)
             return None
         else:
             weight = None if self.weight is None else self.weight[rows]
-            variable = infer_variable(name, column, self.wishes.of(name), weight)
+            variable = infer_variable(name, column, self.declarations.of(name), weight)
         self.variables[name] = variable
         codes, unknown = encode_column(variable.levels, column)
         if unknown is not None:
@@ -63,35 +65,32 @@ class ColumnCells:
         """The domain, once all that is to be said about the columns has been."""
         if self.domain is None and not self.variables:
             raise ValueError("No cell is observed: there is nothing to learn from.")
-        for name in self.wishes.by_name:
-            if name not in self.variables:
-                raise KeyError(
-                    f"kinds, levels or bins speak of {name!r}, but the variables are "
-                    f"{show(list(self.variables))}.{nearest(name, list(self.variables))}"
-                )
+        self.declarations.check(list(self.variables), "variables")
         if self.empty:
             remark(f"Variables in which nothing is observed are left out: {show(self.empty)}.")
         if self.domain is None:
-            report_inferred(self.variables, self.wishes)
+            report_inferred(self.variables, self.declarations)
         domain = self.domain or Domain(tuple(self.variables.values()))
         report_unknown(domain, self.strange, self.handle_unknown)
         return domain
 
 
-def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[Domain, SparseCodes]:
+def cells_of(
+    made: ColumnCells, rows: int, columns: Iterable[ObservedColumn]
+) -> tuple[Domain, SparseCodes]:
     """Read all columns, and put what is observed together record by record.
 
     Examples
     --------
-    >>> from rejoint.records.infer import read_wishes
-    >>> made = ColumnCells(None, read_wishes(None, None, None), None, "missing")
+    >>> from rejoint.records.infer import read_declarations
+    >>> made = ColumnCells(None, read_declarations(None, None, None), None, "missing")
     >>> columns = [("a", np.array([1]), ["x"]), ("b", np.array([0, 1]), ["y", "z"])]
     >>> cells_of(made, 2, columns)[1].to_codes()
     array([[-1,  0],
            [ 0,  1]], dtype=int16)
     """
     check_handle_unknown(made.handle_unknown)
-    parts: list[tuple[str, Ints, NDArray[Any]]] = []
+    parts: list[tuple[str, IntArray, NDArray[Any]]] = []
     for name, where, values in columns:
         codes = made.read(name, where, values)
         if codes is not None:
@@ -108,7 +107,9 @@ def cells_of(made: ColumnCells, rows: int, columns: Iterable[Column]) -> tuple[D
     return domain, SparseCodes(starts, cell[order], domain.shape)
 
 
-def columns_of_matrix(data: Any, names: Sequence[Any] | None) -> tuple[int, Iterator[Column]]:
+def columns_of_matrix(
+    data: Any, names: Sequence[Any] | None
+) -> tuple[int, Iterator[ObservedColumn]]:
     """Number of rows of a sparse matrix, and its columns.
 
     Examples
@@ -139,7 +140,9 @@ def columns_of_matrix(data: Any, names: Sequence[Any] | None) -> tuple[int, Iter
     return int(data.shape[0]), split(labels, row, column, values)
 
 
-def split(names: Sequence[str], row: Ints, column: Ints, values: Any) -> Iterator[Column]:
+def split(
+    names: Sequence[str], row: IntArray, column: IntArray, values: Any
+) -> Iterator[ObservedColumn]:
     """Columns of cells that are in the order of the columns."""
     ends = np.searchsorted(column, np.arange(len(names) + 1))
     for n, name in enumerate(names):
@@ -149,7 +152,7 @@ def split(names: Sequence[str], row: Ints, column: Ints, values: Any) -> Iterato
 
 def columns_of_rows(
     records: Iterable[Any], variables: Iterable[Any], values: Iterable[Any], domain: Domain | None
-) -> tuple[int, Iterator[Column]]:
+) -> tuple[int, Iterator[ObservedColumn]]:
     """Number of records of a long table, and its columns; no two cells of a record in one.
 
     Examples
@@ -186,7 +189,7 @@ def columns_of_rows(
     return len(ids), split(labels, row, column, cells)
 
 
-def places(values: Iterable[Any]) -> tuple[list[Any], Ints]:
+def places(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
     """Distinct ids in natural order, and the place of each value; -1 where it is missing."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         distinct, found = np.unique(values, return_inverse=True)
@@ -210,7 +213,7 @@ FEW = 6  # cells of records that are merged where they are alike: longer ones ha
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SparseRecords:
+class SparseRecords(BaseRecords):
     """Records by what is observed of them; what is not there is missing.
 
     Memory and time go with the number of observed cells, never with records x variables, so that
@@ -240,15 +243,13 @@ class SparseRecords:
     -     4
     """
 
-    domain: Domain
     codes: SparseCodes
-    sample_weight: NDArray[np.float64] | None = None
 
     def __post_init__(self) -> None:
         if self.codes.levels != self.domain.shape:
             raise ValueError("The cells have other numbers of levels than the domain.")
         if self.sample_weight is not None:
-            weight = checked_weight(self.sample_weight, len(self.codes))
+            weight = as_weight(self.sample_weight, len(self.codes))
             object.__setattr__(self, "sample_weight", weight)
 
     @classmethod
@@ -289,15 +290,15 @@ class SparseRecords:
         """
         if isinstance(data, Records):
             cells = SparseCodes.of_codes(data.codes, data.domain.shape)
-            data = cls(data.domain, cells, data.sample_weight)
+            data = cls._trusted(data.domain, cells, data.sample_weight)
         if isinstance(data, SparseRecords):
-            found = data if domain is None or domain == data.domain else moved(data, domain)
-            return found if sample_weight is None else replace(found, sample_weight=sample_weight)
-        wishes = read_wishes(kinds, levels, bins)
+            found = data if domain is None or domain == data.domain else _recode(data, domain)
+            return found if sample_weight is None else found.take(slice(None), sample_weight)
+        declarations = read_declarations(kinds, levels, bins)
         rows, columns = columns_of_matrix(data, names if domain is None else domain.names)
-        weight = None if sample_weight is None else checked_weight(sample_weight, rows)
-        made = ColumnCells(domain, wishes, weight, handle_unknown)
-        return cls(*cells_of(made, rows, columns), weight)
+        weight = None if sample_weight is None else as_weight(sample_weight, rows)
+        made = ColumnCells(domain, declarations, weight, handle_unknown)
+        return cls._trusted(*cells_of(made, rows, columns), weight)
 
     @classmethod
     def of_rows(
@@ -329,14 +330,10 @@ class SparseRecords:
         >>> SparseRecords.of_rows([7, 7, 3], ["b", "a", "a"], ["x", "y", "z"]).names
         ('a', 'b')
         """
-        wishes = read_wishes(kinds, levels, bins)
+        declarations = read_declarations(kinds, levels, bins)
         rows, columns = columns_of_rows(records, variables, values, domain)
-        made = ColumnCells(domain, wishes, None, handle_unknown)
-        return cls(*cells_of(made, rows, columns))
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return len(self.codes)
+        made = ColumnCells(domain, declarations, None, handle_unknown)
+        return cls._trusted(*cells_of(made, rows, columns))
 
     def __repr__(self) -> str:
         share = self.codes.size / max(len(self) * len(self.domain), 1)
@@ -345,16 +342,12 @@ class SparseRecords:
             f"{self.codes.size:,} cells observed ({100 * share:.2g} %)"
         )
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the variables.
-
-        Examples
-        --------
-        >>> SparseRecords.of_rows([0], ["a"], [1]).names
-        ('a',)
-        """
-        return self.domain.names
+    def _why_no_table(self) -> str:
+        return (
+            f"{self!r}: estimate, rank.select, Marginals.count, AllTables, JointPMF, pmf.log_prob "
+            "and pmf.classes take them; all else needs a code for each cell, which to_records() "
+            "makes."
+        )
 
     def to_records(self) -> Records:
         """As ordinary records, with a code for each cell, observed or not.
@@ -363,9 +356,9 @@ class SparseRecords:
         --------
         >>> SparseRecords.of_rows([0, 1], ["a", "b"], [1, 2]).to_records().codes
         array([[ 0, -1],
-               [-1,  0]], dtype=int16)
+               [-1,  0]], dtype=int8)
         """
-        return Records(self.domain, self.codes.to_codes(), self.sample_weight)
+        return Records._trusted(self.domain, self.codes.to_codes(), self.sample_weight)
 
     def project(self, names: str | Iterable[Hashable]) -> "SparseRecords":
         """Return the records of some variables, in the order asked.
@@ -378,9 +371,9 @@ class SparseRecords:
         """
         chosen = positions(self.domain, names)
         domain = Domain(tuple(self.domain[n] for n in chosen))
-        return SparseRecords(domain, self.codes.pick(chosen), self.sample_weight)
+        return self._trusted(domain, self.codes.pick(chosen), self.sample_weight)
 
-    def marginal(self, names: str | Iterable[Hashable]) -> NDArray[np.float64]:
+    def marginal(self, names: str | Iterable[Hashable]) -> FloatArray:
         """Return the shares of some variables among the records that have all of them.
 
         Examples
@@ -391,14 +384,8 @@ class SparseRecords:
         few = self.project(names).to_records()
         return few.marginal(few.names)
 
-    def merged(self) -> "SparseRecords":
-        """Return records of few cells once each where they are alike, with the weight of all.
-
-        Examples
-        --------
-        >>> SparseRecords.of_rows([0, 1], ["a", "a"], [1, 1]).merged().sample_weight
-        array([2.])
-        """
+    def _merge(self) -> tuple[SparseCodes, FloatArray]:
+        """Merge records of few cells: longer ones are hardly ever alike."""
         mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
         counts, starts = self.codes.counts, self.codes.starts[:-1]
         kept, weight = [np.flatnonzero(counts > FEW)], [mass[counts > FEW]]
@@ -411,79 +398,50 @@ class SparseRecords:
             kept.append(rows[first])
             total = np.bincount(which.ravel(), weights=mass[rows], minlength=len(first))
             weight.append(total.astype(np.float64, copy=False))
-        chosen = np.concatenate(kept)
-        return SparseRecords(self.domain, self.codes[chosen], np.concatenate(weight))
+        return self.codes[np.concatenate(kept)], np.concatenate(weight)
 
-    def chunks(self, size: int) -> Iterator["SparseRecords"]:
-        """Iterate over the records, `size` at a time.
-
-        Examples
-        --------
-        >>> [len(part) for part in SparseRecords.of_rows([0, 1, 2], "aaa", [1, 2, 1]).chunks(2)]
-        [2, 1]
-        """
-        if size < 1:
-            raise ValueError(f"A chunk must have at least one row, not {size}.")
-        for start in range(0, len(self), size):
-            part = slice(start, start + size)
-            weight = None if self.sample_weight is None else self.sample_weight[part]
-            yield SparseRecords(self.domain, self.codes[part], weight)
+    def _twins(self, rows: IntArray) -> FloatArray:
+        taken = self.codes[rows]
+        text, starts = taken.cells.tobytes(), (taken.cells.itemsize * taken.starts).tolist()
+        keys = Counter(text[a:b] for a, b in pairwise(starts))
+        return np.array([*keys.values()], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class DepartingRecords(SparseRecords):
+class DefaultCodedRecords(SparseRecords):
     """Records that are at the first level of nearly every variable, for estimates alone.
 
     Examples
     --------
     >>> cells = SparseCodes(np.array([0, 1, 1]), np.array([3]), (2, 2))
-    >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
+    >>> DefaultCodedRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).to_records().codes
     array([[0, 1],
-           [0, 0]], dtype=int16)
+           [0, 0]], dtype=int8)
     """
 
     codes: DefaultCodes  # type: ignore[assignment]
 
-    def merged(self) -> "DepartingRecords":
-        """Return each distinct record once, in order, with the weight of all that are like it.
-
-        Examples
-        --------
-        >>> cells = SparseCodes(np.array([0, 1, 1, 2]), np.array([3, 3]), (2, 2))
-        >>> DepartingRecords(Domain.of_shape([2, 2]), DefaultCodes(cells)).merged().sample_weight
-        array([1., 2.])
-        """
+    def _merge(self) -> tuple[DefaultCodes, FloatArray]:  # type: ignore[override]
         keys = self.codes.keys()
         row = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first one
         place = {key: n for n, key in enumerate(sorted(row))}
         which = np.fromiter((place[key] for key in keys), np.intp, len(keys))
         total = np.bincount(which, weights=self.sample_weight, minlength=len(place))
         chosen = np.fromiter((row[key] for key in place), np.intp, len(place))
-        return DepartingRecords(self.domain, self.codes[chosen], total.astype(np.float64))
+        return self.codes[chosen], total.astype(np.float64)
+
+    def _twins(self, rows: IntArray) -> FloatArray:
+        return np.array([*Counter(self.codes[rows].keys()).values()], dtype=np.float64)
 
 
-AnyRecords = Records | SparseRecords
-R = TypeVar("R", bound=Records | SparseRecords)
-
-
-def some(records: R, rows: NDArray[np.intp], weight: NDArray[np.float64] | None) -> R:
-    """Some of the records, with weights of their own.
-
-    Examples
-    --------
-    >>> len(some(Records.of({"a": [1, 2, 1]}), np.array([0, 2]), None))
-    2
-    """
-    codes: Any = records.codes[rows]
-    return type(records)(records.domain, codes, weight)
-
-
-def read_any(data: Any, *, domain: Domain | None = None, sample_weight: Any = None) -> AnyRecords:
-    """Sparse records from what is sparse, ordinary ones from all else.
+def as_records(
+    data: Any, *, domain: Domain | None = None, sample_weight: Any = None
+) -> Records | SparseRecords:
+    """Return sparse records if data are sparse records, `Records` of all else.
 
     Examples
     --------
-    >>> type(read_any({"a": [1, 2]})).__name__
+    >>> type(as_records({"a": [1, 2]})).__name__
     'Records'
     """
     if isinstance(data, SparseRecords):
@@ -491,8 +449,8 @@ def read_any(data: Any, *, domain: Domain | None = None, sample_weight: Any = No
     return Records.of(data, domain=domain, sample_weight=sample_weight)
 
 
-def moved(records: SparseRecords, domain: Domain) -> SparseRecords:
-    """The same records in another domain; what it does not have becomes missing."""
+def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
+    """Return the records in another domain; what it does not have becomes missing."""
     codes = records.codes
     inside = codes.codes
     columns = []
@@ -507,5 +465,5 @@ def moved(records: SparseRecords, domain: Domain) -> SparseRecords:
             continue
         mine = order[ends[n] : ends[n + 1]]
         columns.append((variable.name, row[mine], variable.decode(inside[mine])))
-    made = ColumnCells(domain, read_wishes(None, None, None), None, "missing")
-    return SparseRecords(*cells_of(made, len(codes), columns), records.sample_weight)
+    made = ColumnCells(domain, read_declarations(None, None, None), None, "missing")
+    return SparseRecords._trusted(*cells_of(made, len(codes), columns), records.sample_weight)

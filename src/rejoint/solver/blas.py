@@ -16,7 +16,7 @@ def one_blas_thread() -> Iterator[None]:
     >>> with one_blas_thread():
     ...     pass
     """
-    from threadpoolctl import threadpool_limits  # looks through all loaded libraries
+    import threadpoolctl  # seldom needed, not cheap
 
-    with threadpool_limits(1, user_api="blas"):
+    with threadpoolctl.threadpool_limits(1, user_api="blas"):
         yield

@@ -6,7 +6,6 @@ member, without pickle, and is replaced whole: a kill at any moment leaves the p
 """
 
 import json
-import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, fields, is_dataclass, replace
 from functools import partial
@@ -18,9 +17,9 @@ from time import perf_counter
 from typing import IO, Any
 
 import numpy as np
-from numpy.lib import format as npy
 
-from rejoint.io.atomic import whole_file
+from rejoint.io.archive import Archive, read_archive, write_archive
+from rejoint.io.atomic import atomic_file
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Record, Run, Stop
@@ -30,7 +29,8 @@ def digest(*things: Any) -> str:
     """A text that is the same for equal things, and for no others to speak of.
 
     Things are arrays, numbers, texts, generators of random numbers (by their state), functions with
-    their arguments (``functools.partial``), and tuples, mappings and dataclasses of such.
+    their arguments (``functools.partial``), and tuples, mappings, dataclasses and other objects of
+    such.
 
     Examples
     --------
@@ -62,7 +62,9 @@ def _take(hasher: Any, thing: Any) -> None:
         hasher.update(f"({len(thing)}".encode())
         for part in thing:
             _take(hasher, part)
-    elif callable(thing):
+    elif getattr(type(thing), "__repr__", None) is object.__repr__ and hasattr(thing, "__dict__"):
+        _take(hasher, (type(thing).__qualname__, vars(thing)))  # its repr would be an address
+    elif hasattr(thing, "__qualname__"):
         hasher.update(f"{thing.__module__}.{thing.__qualname__}".encode())
     else:
         hasher.update(f"{type(thing).__name__}:{thing!r};".encode())
@@ -116,6 +118,10 @@ class Checkpoint:
             self._read(self.path)
         else:
             self.save()  # a path that cannot be written to is an error now, not after an hour
+
+    def __reduce__(self) -> tuple[type["Checkpoint"], tuple[()]]:
+        """In another process nothing is kept."""
+        return Checkpoint, ()
 
     @property
     def active(self) -> bool:
@@ -193,7 +199,7 @@ class Checkpoint:
             if self.path is None or not self._changed:
                 return
             begun = perf_counter()
-            with whole_file(self.path) as file:
+            with atomic_file(self.path) as file:
                 _write(file, self.identity, self.entries)
             self._written, self._changed = perf_counter(), False
             self._pause = max(WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO * (self._written - begun))
@@ -213,15 +219,16 @@ class Checkpoint:
 
     def _read(self, path: Path) -> None:
         try:
-            with zipfile.ZipFile(path) as archive:
-                head = json.loads(archive.read("meta.json"))
+            with open(path, "rb") as file:
+                archive = read_archive(file)
+                head = archive.meta
                 if head["format"] != _FORMAT or head["version"] != _VERSION:
                     raise ValueError("it has another format")
                 self.entries = {
                     key: {name: _value(archive, value) for name, value in entry.items()}
                     for key, entry in head["entries"].items()
                 }
-        except (zipfile.BadZipFile, KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
             raise ValueError(
                 f"'{path}' is not a checkpoint that can be read ({error}): name another file, or "
                 "delete it to start over."
@@ -295,18 +302,13 @@ def _write(file: IO[bytes], identity: Mapping[str, str], entries: Mapping[str, E
                 value = {"array": len(arrays) - 1}
             plain[key][name] = value
     head = {"format": _FORMAT, "version": _VERSION, "identity": dict(identity), "entries": plain}
-    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
-        archive.writestr("meta.json", json.dumps(head))
-        for number, array in enumerate(arrays):
-            with archive.open(f"{number}.npy", "w", force_zip64=True) as member:
-                npy.write_array(member, array, allow_pickle=False)
+    write_archive(file, head, {str(k): array for k, array in enumerate(arrays)}, allow_nan=True)
 
 
-def _value(archive: zipfile.ZipFile, value: Any) -> Any:
+def _value(archive: Archive, value: Any) -> Any:
     if not isinstance(value, dict):
         return value
-    with archive.open(f"{int(value['array'])}.npy") as member:
-        return npy.read_array(member, allow_pickle=False)
+    return archive.array(str(value["array"]), may_be_empty=True)
 
 
 def _history(records: Sequence[Record]) -> Entry:

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any
 
-from rejoint.domain.labels import plural
+from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
+from rejoint.text import plural
 
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
-    from rejoint.estimation.posterior import Posterior
     from rejoint.identifiability.ambiguity import Ambiguity
+    from rejoint.pmf.draws import Posterior
     from rejoint.rank.selection import Selection
 
 
@@ -121,7 +122,7 @@ class FitResult:
         )
         return cls(
             pmf=pmf,
-            stop=f"{stop} {more}".rstrip(),
+            stop=join_messages([stop, more]),
             history=tuple(record for run in runs for record in run.records),
             error=best.error,
             residual=best.residual,

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.domain.labels import duration
 from rejoint.model import Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Problem, Record, Run, Solver, Stalled, Stop, check_needs
+from rejoint.text import duration
 
 
 def run(

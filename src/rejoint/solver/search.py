@@ -10,29 +10,13 @@ from dataclasses import replace
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
 
+from rejoint.messages import FitInterrupted
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run, Stop
 
 T = TypeVar("T")
 OnInterrupt = Literal["raise", "return"]
-
-
-class FitInterrupted(KeyboardInterrupt):
-    """Raised when Ctrl-C ends a fit; ``result`` is the best result so far.
-
-    Examples
-    --------
-    >>> try:
-    ...     raise FitInterrupted("the best so far")
-    ... except KeyboardInterrupt as interrupted:
-    ...     interrupted.result
-    'the best so far'
-    """
-
-    def __init__(self, result: Any) -> None:
-        super().__init__("Interrupted: .result has the best fit so far.")
-        self.result = result
 
 
 def interruptible(session: Session, fit: Callable[[], T], on_interrupt: OnInterrupt) -> T:
@@ -193,7 +177,7 @@ def _follow_in_threads(
     workers: int,
 ) -> None:
     """Follow starts in threads; the first one in this thread, which Ctrl-C reaches."""
-    ended = Event()
+    ended, errors = Event(), list[BaseException]()
 
     def report(line: str) -> None:
         if ended.is_set():
@@ -203,8 +187,14 @@ def _follow_in_threads(
     watched = session.reporting(report)
 
     def task(number: int, start: Any, key: str) -> None:
-        if not ended.is_set():
+        if ended.is_set():
+            return
+        try:
             runs[number] = follow(problem, start, number, watched, key)
+        except BaseException as error:
+            errors.append(error)
+            ended.set()  # the other threads stop at their next step
+            raise
 
     with ThreadPoolExecutor(workers) as pool:
         others = [pool.submit(task, *work) for work in pending[1:]]
@@ -213,9 +203,9 @@ def _follow_in_threads(
                 task(*pending[0])
             wait(others)
         finally:
-            ended.set()  # on Ctrl-C, and where one has failed
-        for future in others:
-            future.result()
+            ended.set()
+            if errors:
+                raise errors[0] from None  # the others only stopped because of it
 
 
 def best_run(runs: Sequence[Run]) -> int:

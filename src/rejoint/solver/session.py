@@ -1,11 +1,9 @@
 """Session: what a fit works with, and what it has to show if it is interrupted."""
 
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,46 +14,19 @@ from rejoint.solver.solver import Run
 Report = Callable[[str], None]
 
 
-class Progress:
-    """Lines of progress on a terminal's stderr, each over the last; silent elsewhere.
-
-    Examples
-    --------
-    >>> with Progress(shown=False) as report:
-    ...     report("start 1")
-    """
-
-    def __init__(self, shown: bool | None = None, every: float = 0.2) -> None:
-        self.shown = sys.stderr.isatty() if shown is None else shown
-        self.every = every
-        self.last = -np.inf
-
-    def __enter__(self) -> "Progress":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown and np.isfinite(self.last):
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-
-    def __call__(self, line: str) -> None:
-        """Show a line, unless the last one is fresh."""
-        now = perf_counter()
-        if self.shown and now - self.last >= self.every:
-            self.last = now
-            sys.stderr.write(f"\r\x1b[K{line}")
-            sys.stderr.flush()
-
-
 def report_nothing(line: str) -> None:
     """Discard a line of progress."""
+
+
+def _make_nothing() -> None:
+    """Nothing has been found yet."""
 
 
 @dataclass
 class _Offer:
     """How to make the result of an interrupted fit; shared by all copies of a session."""
 
-    make: Callable[[], Any] = lambda: None
+    make: Callable[[], Any] = _make_nothing
     converters: tuple[Callable[[Any], Any], ...] = ()
 
 
@@ -92,14 +63,17 @@ class Session:
     _offer: _Offer = field(default_factory=_Offer, repr=False)
 
     def offer(self, make: Callable[[], Any]) -> None:
-        """Say how to make the result if the fit is interrupted from now on."""
-        converters = self._offer.converters
+        """Say how to make the result if the fit is interrupted from now on.
+
+        Where that is None, the result that was offered before counts.
+        """
+        converters, before = self._offer.converters, self._offer.make
 
         def converted() -> Any:
             result = make()
             for convert in reversed(converters):
                 result = None if result is None else convert(result)
-            return result
+            return before() if result is None else result
 
         self._offer.make = converted
 

@@ -5,7 +5,7 @@ passed to :func:`rejoint.factorize` or :func:`rejoint.estimate`.
 """
 
 from copy import copy
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import StrEnum
 from functools import reduce
 from typing import Any, Protocol, TypeVar
@@ -265,11 +265,11 @@ def with_limits(solver: Any, limits: Limits) -> Any:
     >>> with_limits(Admm(), Limits(max_steps=3)).limits.max_steps
     3
     """
-    if is_dataclass(solver):
+    if is_dataclass(solver) and any(f.name == "limits" and f.init for f in fields(solver)):
         return replace(solver, limits=limits)  # type: ignore[type-var]
     limited = copy(solver)
     try:
-        limited.limits = limits
+        object.__setattr__(limited, "limits", limits)  # which frozen dataclasses take, too
     except AttributeError:
         return solver
     return limited

@@ -10,11 +10,12 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from rejoint.domain.columns import Coded, Codes, Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import nearest, plural, quantile_edges, show
+from rejoint.domain.labels import quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
-from rejoint.records.frames import refuse_sparse, take_apart
-from rejoint.records.records import Records, checked_weight
+from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.records import Records, as_weight
+from rejoint.text import nearest, plural, show
 
 #: Distinct numbers above which a column is binned, and the fewest and most bins.
 MOST_UNBINNED, FEWEST_BINS, MOST_BINS = 15, 4, 20
@@ -24,7 +25,7 @@ def read_features(
     estimator: Any, X: Any, sample_weight: Any
 ) -> tuple[Records, NDArray[np.float64]]:
     """Return records of the rows that have weight, and the weight of all rows."""
-    refuse_sparse(X)
+    refuse_non_table(X)
     X = check_columns(estimator, X, reset=True)
     if isinstance(X, Records):
         weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
@@ -41,7 +42,7 @@ def read_features(
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
     """Return codes of rows to predict, in the domain of the features."""
-    refuse_sparse(X)
+    refuse_non_table(X)
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return Records.of(X, domain=domain).codes
 
@@ -74,10 +75,7 @@ def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
     """Return the weight of each row, one by default."""
     if sample_weight is None:
         return np.ones(rows)
-    weight = checked_weight(sample_weight, rows)
-    if not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
-    return weight
+    return as_weight(sample_weight, rows)
 
 
 class Targets(NamedTuple):

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.check import whole
-from rejoint.domain.labels import plural
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.starts import follow_start, given_model
@@ -27,6 +26,7 @@ from rejoint.solver.run import run
 from rejoint.solver.search import best_run, interruptible, search
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Run
+from rejoint.text import plural
 
 #: Folds, and cells of distinct training records after which no further fold is used.
 FOLDS, ENOUGH_CELLS = 5, 100_000

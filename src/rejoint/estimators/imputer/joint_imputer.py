@@ -9,7 +9,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from rejoint.domain.columns import Coded, Codes, Column, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import code_dtype, encode_column, unknown_text
 from rejoint.estimators.imputer.fill import (
     Filled,
@@ -26,9 +25,10 @@ from rejoint.estimators.sklearn_input import accept_mixed_columns, check_columns
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
-from rejoint.records.frames import Frame, refuse_sparse, take_apart
+from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
+from rejoint.text import plural
 
 #: Columns with unknown levels that a warning names one by one.
 MOST_NAMED = 5
@@ -143,7 +143,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         array(['a', 0], dtype=object)
         """
         self._check_method()
-        refuse_sparse(X)
+        refuse_non_table(X)
         records = read(self, X, sample_weight, reset=True)
         assert isinstance(records, Records)
         result = fit_joint(records, self.rank, self.solver, self.n_init, self.random_state)

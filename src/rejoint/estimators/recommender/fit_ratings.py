@@ -10,7 +10,6 @@ from scipy import sparse
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural
 from rejoint.domain.variable import Variable
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, fit_data
@@ -21,11 +20,13 @@ from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.records.sparse import AnyRecords, DepartingRecords, SparseRecords
+from rejoint.records.records import BaseRecords
+from rejoint.records.sparse import DefaultCodedRecords, SparseRecords
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Record, Run, Stop
+from rejoint.text import plural
 
 Array = NDArray[np.float64]
 
@@ -114,7 +115,7 @@ def most_draws(result: FitResult) -> int:
     return max(1, MOST_NUMBERS // (sum(result.pmf.domain.shape) * rank))
 
 
-def as_records(evidence: UserEvidence, domain: Domain) -> AnyRecords:
+def as_records(evidence: UserEvidence, domain: Domain) -> BaseRecords:
     """Return evidence as records: observed cells, or those that differ from the background."""
     cells = sparse.csr_array(evidence.cells)
     cells.sum_duplicates()  # in order
@@ -123,6 +124,6 @@ def as_records(evidence: UserEvidence, domain: Domain) -> AnyRecords:
         return SparseRecords(domain, kernels.SparseCodes(cells.indptr, cells.indices, domain.shape))
     done = sparse.csr_array(cells > 0)  # and not what is undone by it
     done.sort_indices()
-    return DepartingRecords(
+    return DefaultCodedRecords(
         domain, kernels.DefaultCodes(kernels.SparseCodes(done.indptr, done.indices, domain.shape))
     )

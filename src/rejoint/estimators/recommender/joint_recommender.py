@@ -12,7 +12,7 @@ from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.check import whole
-from rejoint.domain.labels import is_missing, show
+from rejoint.domain.labels import is_missing
 from rejoint.estimators.predictive import predictive
 from rejoint.estimators.recommender.best_set import best_set
 from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence, most_draws
@@ -37,6 +37,7 @@ from rejoint.estimators.recommender.ratings import (
 from rejoint.estimators.sklearn_input import generator
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
+from rejoint.text import show
 
 Array = NDArray[np.float64]
 Ints = NDArray[np.intp]

@@ -17,10 +17,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
-from rejoint.domain.labels import is_missing, native, natural_order, nearest, show
+from rejoint.domain.labels import is_missing, native, natural_order
 from rejoint.estimators.sklearn_input import is_frame
 from rejoint.messages import remark
 from rejoint.records.sparse import SparseRecords
+from rejoint.text import nearest, show
 
 Array = NDArray[np.float64]
 

@@ -1,19 +1,23 @@
-"""A smaller model for the same joint: exact joining of classes, then a fit to its own tables."""
+"""Reduction of a model to a lower rank: exact joins of classes, then a fit to its own tables."""
 
 from collections.abc import Sequence
 from math import comb, prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.factorization.admm import Admm
+from rejoint.factorization.auto import Auto
+from rejoint.factorization.newton import Newton
+from rejoint.factorization.stages import fit_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import choose_subsets
 from rejoint.pmf.from_dense import join_classes
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.distances import relative_error, triangular_root
-
-if TYPE_CHECKING:
-    from rejoint.pmf.pmf import LowRankPMF
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Limits
 
 FloatArray = NDArray[np.float64]
 
@@ -35,17 +39,17 @@ class Reduction(NamedTuple):
     (True, True)
     """
 
-    pmf: "LowRankPMF"
+    pmf: LowRankPMF
     error: float
 
 
-def smaller(
-    pmf: "LowRankPMF",
+def reduce(
+    pmf: LowRankPMF,
     rank: int | None,
     tol: float,
     random_state: int | np.random.Generator | None,
 ) -> Reduction:
-    """Reduce to a rank, or to the least rank found that keeps the error below `tol`."""
+    """Reduce to a rank, or to the lowest rank found; see :meth:`LowRankPMF.reduce`."""
     if rank is not None and rank < 1:
         raise ValueError(f"reduce: rank must be at least 1; got {rank}.")
     if not tol >= 0.0:
@@ -60,16 +64,16 @@ def smaller(
 
 
 class _Search:
-    """Fits of one model at several ranks; its tables are made once."""
+    """Fits of one model at several ranks; its tables are computed once."""
 
     def __init__(
-        self, pmf: "LowRankPMF", joined: "LowRankPMF", tol: float, rng: np.random.Generator
+        self, pmf: LowRankPMF, joined: LowRankPMF, tol: float, rng: np.random.Generator
     ) -> None:
         self.pmf, self.joined, self.tol, self.rng = pmf, joined, tol, rng
         self.whole = self._judge(joined)
         self._tables: Marginals | None = None
 
-    def _judge(self, model: "LowRankPMF") -> Reduction:
+    def _judge(self, model: LowRankPMF) -> Reduction:
         p = self.pmf
         return Reduction(model, relative_error(p.weights, p.factors, model.weights, model.factors))
 
@@ -103,31 +107,22 @@ class _Search:
                 return best
             best = self._better(best, self.tables(), rank, start)
         if best.error > self.tol and prod(joined.domain.shape) <= _WHOLE:
-            # Small enough for the whole joint to be the table: then the error itself is minimised.
+            # Small enough for the whole joint to be the table: then the error itself is minimized.
             whole = Marginals.from_pmf(joined, subsets=[joined.domain.names])
             best = self._better(best, whole, rank, best.pmf)
         return best
 
     def _better(
-        self, best: Reduction, tables: Marginals, rank: int, start: "LowRankPMF | None"
+        self, best: Reduction, tables: Marginals, rank: int, start: LowRankPMF | None
     ) -> Reduction:
-        # The layer of factorization is below this one, and only this method needs it.
-        from rejoint.factorization.admm import Admm
-        from rejoint.factorization.auto import Auto
-        from rejoint.factorization.factorize import factorize_quietly
-        from rejoint.factorization.newton import Newton
-        from rejoint.solver.solver import Limits
-
         # An exact fit is reached in a few dozen steps; the last digits of any other are not
         # worth minutes.
         solver = Auto(
             polish=Newton(limits=Limits(max_steps=100, progress=1e-3)),
             finish=Admm(limits=Limits(max_steps=50, progress=1e-3)),
         )
-        seed = int(self.rng.integers(2**31))
-        result = factorize_quietly(
-            tables, rank, solver, start=start, n_init=_STARTS, random_state=seed, progress=False
-        )
+        session = Session(np.random.default_rng(int(self.rng.integers(2**31))))
+        result = fit_tables(tables, rank, solver, session, start=start, n_init=_STARTS)
         return min(best, self._judge(result.pmf), key=lambda found: found.error)
 
     def tables(self) -> Marginals:

@@ -1,5 +1,6 @@
 """Estimates from records that are read part by part."""
 
+import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -8,29 +9,25 @@ from weakref import WeakSet
 
 import numpy as np
 import pytest
-from rejoint.estimation.streamed import ScanProblem, SmoothScan
-from small_records import random_records, random_start
+from small_records import interrupted, random_records, random_start
 
 import rejoint as rj
-from rejoint.estimation import Em, estimate
-from rejoint.estimation import ordinal_smoothing as slipping
-from rejoint.estimation.data import RecordProblem, add_up, look_at
-from rejoint.estimation.ordinal_smoothing import SmoothProblem
+from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
+from rejoint.estimation.data import InMemory, Parted
+from rejoint.estimation.ordinal_smoothing import Smoothed
+from rejoint.estimation.survey import add_up, look_at
+from rejoint.progress import Progress
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
 THOROUGH = Em(limits=Limits(max_steps=3000, progress=1e-13, window=10, exact=-1.0))
 
 
-def quiet(line):
-    pass
-
-
 @pytest.fixture(scope="module")
 def records():
     found = random_records(0, SHAPE, 3000, rank=3, missing=0.2)
     codes = np.array(found.codes)
-    codes[::50] = -1  # empty ones, which say nothing
+    codes[::50] = -1  # empty ones, which have no information
     weight = np.random.default_rng(0).integers(0, 4, len(codes)).astype(float)
     return rj.Records(found.domain, codes, weight)
 
@@ -45,40 +42,44 @@ def survey(scan, size=10**6, budget=0):
     return add_up(scan.map(partial(look_at, seed=0, size=size, budget=budget)))
 
 
+def parted(scan):
+    return Parted(scan.domain, scan.threads, scan, survey(scan))
+
+
 @pytest.mark.parametrize("size", [1, 7, 3000])
 def test_a_pass_is_the_sum_over_parts(records, size):
     records = rj.Records(records.domain, records.codes[:500], records.sample_weight[:500])
-    scan = rj.scan(records, size=size)
-    problem = ScanProblem.surveyed(scan, survey(scan), quiet, None)
-    whole = RecordProblem.of(records)
+    data, whole = parted(rj.scan(records, size=size)), InMemory.of(records)
     model = random_start(0, SHAPE, 4)
-    mine, other = problem.expect(*model), whole.expect(*model)
+    mine, other = data.expect(model), whole.expect(model)
     # Sums of 500 numbers in another order.
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-13)
-    np.testing.assert_allclose(mine.stacked, other.stacked, rtol=1e-11)
-    np.testing.assert_allclose(problem.centre, whole.centre, rtol=1e-14)
-    assert problem.total == whole.total
+    np.testing.assert_allclose(mine.counts, other.counts, rtol=1e-11)
+    np.testing.assert_allclose(data.center, whole.center, rtol=1e-14)
+    assert data.total == whole.total
 
 
 def test_the_same_steps(records):
     """From the same start: sums in another order, so nearly the same numbers."""
-    scan = rj.scan(records, size=100)
-    problem = ScanProblem.surveyed(scan, survey(scan), quiet, None)
+    data = parted(rj.scan(records, size=100))
     solver, start = Em(limits=Limits(max_steps=15, exact=-1.0)), random_start(0, SHAPE, 3)
-    mine, other = run(solver, problem, *start), run(solver, RecordProblem.of(records), *start)
+    mine, other = run(solver, data, start), run(solver, InMemory.of(records), start)
     assert mine.objective == pytest.approx(other.objective, rel=1e-12)
     # Rounding grows over 15 quasi-Newton steps.
     np.testing.assert_allclose(mine.factors, other.factors, atol=1e-7)
 
 
 @pytest.mark.parametrize("solver", ["ml", "map"])
-def test_from_a_sample_to_all(records, solver, monkeypatch):
-    monkeypatch.setattr("rejoint.estimation.data.sample_size", lambda variables: 800)
-    result = estimate(rj.scan(records, size=500, memory=0), 3, solver, n_init=4, random_state=0)
+def test_from_a_sample_to_all(records, solver):
+    scan, policy = (
+        rj.scan(records, size=500, memory=0),
+        Policy(fewest_sampled=800, most_sampled=800),
+    )
+    result = estimate(scan, 3, solver, n_init=4, random_state=0, policy=policy)
     whole = estimate(records, 3, solver, random_state=0)
     if solver == "ml":
         # The rise over ten passes below which it stops is 0.01; the best of some starts of a sample
-        # need not be on the highest hill, but is here.
+        # need not lead to the highest maximum, but does here.
         assert result.log_likelihood == pytest.approx(whole.log_likelihood, abs=0.5)
     assert rj.metrics.total_variation(result.pmf, whole.pmf) < 0.02
     assert "of 3,000 records" in result.stop
@@ -86,7 +87,7 @@ def test_from_a_sample_to_all(records, solver, monkeypatch):
 
 @pytest.fixture(scope="module")
 def bumpy():
-    """Nine levels in an order, columns that are bumps, holes."""
+    """Nine levels in an order, columns that are bumps, values missing."""
     at = np.arange(9)[:, None]
     bumps = [np.exp(-0.5 * ((at - [c, 8 - c]) / 1.5) ** 2) + 0.01 for c in (1, 2, 6, 7, 3)]
     levels = [rj.Variable(f"x{n}", tuple(range(9)), "ordinal") for n in range(5)]
@@ -96,22 +97,19 @@ def bumpy():
 
 
 def test_smooth_passes_and_steps_are_those_in_memory(bumpy):
-    scan = rj.scan(bumpy, size=70)
-    problem = SmoothScan.over(ScanProblem.surveyed(scan, survey(scan), quiet, None), [0, 3], 0.4)
-    whole = SmoothProblem.over(RecordProblem.of(bumpy), [0, 3], 0.4)
-    np.testing.assert_allclose(problem.centre, whole.centre, rtol=1e-12)
-    np.testing.assert_array_equal(problem.firmness, whole.firmness)
+    base = parted(rj.scan(bumpy, size=70))
+    data = Smoothed.over(base, [0, 3], 0.4)
+    whole = Smoothed.over(InMemory.of(bumpy), [0, 3], 0.4)
+    np.testing.assert_allclose(data.center, whole.center, rtol=1e-12)
+    np.testing.assert_array_equal(data.concentration_unit, whole.concentration_unit)
     start = random_start(0, bumpy.domain.shape, 3)
-    mine, other = problem.expect(*start), whole.expect(*start)
-    np.testing.assert_allclose(mine.stacked, other.stacked, rtol=1e-11)  # sums in another order
+    mine, other = data.expect(start), whole.expect(start)
+    np.testing.assert_allclose(mine.counts, other.counts, rtol=1e-11)  # sums in another order
     solver = Em(limits=Limits(max_steps=10, exact=-1.0))
-    one, two = run(solver, problem, *start), run(solver, whole, *start)
+    one, two = run(solver, data, start), run(solver, whole, start)
     np.testing.assert_allclose(one.factors, two.factors, atol=1e-8)  # rounding grows over steps
-    other = SmoothScan.over(problem, [0, 3], 0.8)
-    assert (
-        len({problem.fingerprint, other.fingerprint, SmoothScan.over(other, [], 0).fingerprint})
-        == 3
-    )
+    others = Smoothed.over(base, [0, 3], 0.8), Smoothed.over(base, [], 0.0)
+    assert len({each.fingerprint for each in (data, *others)}) == 3
 
 
 @pytest.mark.parametrize("solver", [THOROUGH, "map"], ids=["ml", "map"])
@@ -133,12 +131,13 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
 
 
 def test_ctrl_c_while_the_time_is_chosen(bumpy, press_at):
-    press_at(slipping, "brief_fit", 3)
-    result = estimate(rj.scan(bumpy, size=70, memory=0), 2, "ml", smooth=True, random_state=0)
+    press_at(ordinal_smoothing, "brief_fit", 3)
+    scan = rj.scan(bumpy, size=70, memory=0)
+    result = interrupted(estimate, scan, 2, "ml", smooth=True, random_state=0)
     assert "Interrupted; this is a fit to a sample" in result.stop
 
 
-def test_what_fits_is_a_fit_in_memory(some):
+def test_a_scan_that_fits_into_memory_is_fitted_there(some):
     scan = rj.scan(some, size=100)
     for options in ({"rank": 2, "solver": "bayes"}, {"solver": "map", "n_init": 2}):
         one = estimate(scan, **options, random_state=0)
@@ -158,8 +157,8 @@ def test_few_distinct_records_are_held(records):
     assert survey(rj.scan(records, size=100), budget=4000).records is None
 
 
-def test_the_sample_is_one(records):
-    """Each record is as likely: of 400 samples of 100 out of 1,000, 40 have each, +- 6."""
+def test_each_record_is_as_likely_in_the_sample(records):
+    """Of 400 samples of 100 out of 1,000, 40 have each, +- 6."""
     codes = np.arange(1000)[:, None]
     scan = rj.scan(rj.Records(rj.Domain.of({"a": 1000}), codes), size=130)
     counts = np.zeros(1000)
@@ -194,10 +193,10 @@ def test_no_more_than_a_few_parts_are_there_at_a_time(records):
 def test_rank_of_a_sample(some):
     result = estimate(rj.scan(some, size=100, memory=0), solver="map", random_state=0)
     assert result.selection is not None
-    assert "of the 600 records, drawn at random, were looked at" in result.choice
+    assert "of the 600 records, drawn at random, were used for this" in result.choice
 
 
-def test_what_cannot_be(records):
+def test_impossible_requests_are_errors(records):
     scan = rj.scan(records, size=500, memory=0)
     with pytest.raises(ValueError, match="solver='kl' is not known"):
         estimate(scan, 2, "kl")
@@ -232,44 +231,30 @@ def test_files_of_text_are_packed_first(tmp_path, records, monkeypatch):
     assert len(opened) == 2  # the dialect, the rows
 
 
-def test_ctrl_c_before_the_first_pass_has_ended(records, monkeypatch):
+def test_ctrl_c_before_the_first_pass_has_ended(records, press_at):
     scan = rj.scan(records, size=500, memory=0)
-
-    def seen(self, *model):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ScanProblem, "seen", seen)
-    result = estimate(scan, 2, "ml", n_init=2, random_state=0)
+    press_at(Parted, "expect", 1)
+    result = interrupted(estimate, scan, 2, "ml", n_init=2, random_state=0)
     assert "Interrupted; this is a fit to a sample" in result.stop
 
 
-def test_ctrl_c_while_the_rank_is_chosen(some, monkeypatch):
+def test_ctrl_c_while_the_rank_is_chosen(some, press_at):
     scan = rj.scan(some, size=100, memory=0)
-    real, calls = RecordProblem.seen, []
-
-    def seen(self, *model):
-        calls.append(1)
-        if len(calls) == 150:
-            raise KeyboardInterrupt
-        return real(self, *model)
-
-    monkeypatch.setattr(RecordProblem, "seen", seen)
-    result = estimate(scan, solver="ml", random_state=0)
+    press_at(InMemory, "expect", 150)
+    result = interrupted(estimate, scan, solver="ml", random_state=0)
     assert result.selection.interrupted
     assert "Interrupted; this is a fit to a sample" in result.stop
 
 
-def test_progress_tells_the_time_left(records, capsys, monkeypatch):
-    monkeypatch.setattr("rejoint.solver.progress.Progress.__call__", say)
+def test_progress_shows_the_time_left(records, capsys, monkeypatch):
+    monkeypatch.setattr(Progress, "__call__", write_line)
     estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)
     text = capsys.readouterr().err
     assert "first look: 3,000 records" in text
     assert "; this pass 50% of 3,000 records, less than a second left" in text
 
 
-def say(self, line):
-    import sys
-
+def write_line(self, line):
     sys.stderr.write(line + "\n")
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.identifiability import concern as concerns
+from rejoint.identifiability.assessment import assess_records, assess_tables, find_patterns
 
 
 def random_pmf(levels, rank, seed=0):
@@ -45,7 +45,7 @@ def test_pairs_are_said():
     ],
 )
 def test_nothing_serious(levels, rank, which):
-    assert not concerns.of_tables(tables_of(levels, **which), rank).serious
+    assert not assess_tables(tables_of(levels, **which), rank).serious
 
 
 def test_classes_that_are_not_unique_are_in_the_words_only():
@@ -54,22 +54,22 @@ def test_classes_that_are_not_unique_are_in_the_words_only():
         warnings.simplefilter("error")
         result = rj.factorize(tables, rank=3, n_init=1, random_state=0)
     assert "The joint is locally unique, but its classes are not" in result.stop
-    whole = concerns.of_tables(tables_of([2] * 3, order=3), 3)
-    assert whole.words.startswith("The joint is in a table, but its classes are not unique")
+    whole = assess_tables(tables_of([2] * 3, order=3), 3)
+    assert whole.text.startswith("The joint is in a table, but its classes are not unique")
 
 
 def test_variables_that_no_table_holds_together_are_named():
     tables = tables_of([3] * 4, subsets=[("x0", "x1", "x2"), ("x1", "x2", "x3")])
-    concern = concerns.of_tables(tables, 2)
-    assert "No table holds together: x0 and x3." in concern.words
-    assert not concern.serious  # rank 2 is locally unique, and with it how they depend
+    warning = assess_tables(tables, 2)
+    assert "No table holds together: x0 and x3." in warning.text
+    assert not warning.serious  # rank 2 is locally unique, and with it how they depend
 
 
 def test_moments_of_three_variables_close_it():
     domain = rj.Domain.of(dict.fromkeys("abc", 2))
     pairs = {s: np.full((2, 2), 0.25) for s in [("a", "b"), ("b", "c"), ("a", "c")]}
     tables = rj.Marginals.from_tables(pairs, domain=domain, moments={("a", "b", "c"): 0.01})
-    assert not concerns.of_tables(tables, 2)
+    assert not assess_tables(tables, 2)
 
 
 def test_tables_of_weight_zero_do_not_count():
@@ -77,7 +77,7 @@ def test_tables_of_weight_zero_do_not_count():
     tables = rj.Marginals.from_tables(
         {**given, ("a", "b", "c"): np.ones((2, 2, 2))}, table_weight={("a", "b", "c"): 0.0}
     )
-    assert concerns.of_tables(tables, 2).serious
+    assert assess_tables(tables, 2).serious
 
 
 def split_forms(seed=0):
@@ -118,10 +118,10 @@ def test_records_of_two_cells_are_pairs():
 
 
 def test_records_of_three_cells_are_triples():
-    assert not concerns.of_records(with_cells(3), 3)
-    concern = concerns.of_records(with_cells(3), 15)
-    assert concern.serious
-    assert "rank 15 has 164 parameters, the tables have 130 independent numbers" in concern.words
+    assert not assess_records(with_cells(3), 3)
+    warning = assess_records(with_cells(3), 15)
+    assert warning.serious
+    assert "rank 15 has 164 parameters, the tables have 130 independent numbers" in warning.text
 
 
 def test_estimate_says_what_records_never_hold_together_and_chunks_do_not():
@@ -136,16 +136,16 @@ def test_estimate_says_what_records_never_hold_together_and_chunks_do_not():
 
 def test_a_variable_without_a_cell_is_no_pair():
     codes = np.array([[0, 1, -1], [1, 0, -1]], dtype=np.int16)
-    concern = concerns.of_records(rj.Records(rj.Domain.of_shape([2, 2, 2]), codes), 2)
-    assert concern.words == "No record holds 'x2': nothing is known of it."
-    assert not concern.serious
+    warning = assess_records(rj.Records(rj.Domain.of_shape([2, 2, 2]), codes), 2)
+    assert warning.text == "No record holds 'x2': nothing is known of it."
+    assert not warning.serious
 
 
 def test_patterns_of_many_variables():
     seen = np.zeros((40, 130), dtype=bool)
     for k in range(40):
         seen[k, [k % 20, k % 20 + 64, 129]] = True
-    assert concerns.patterns(seen) == {(k, k + 64, 129) for k in range(20)}
+    assert find_patterns(seen) == {(k, k + 64, 129) for k in range(20)}
 
 
 def test_complete_records_say_nothing_but_too_many_classes():
@@ -166,16 +166,16 @@ def test_many_patterns_are_not_tested_one_by_one():
     codes[codes[:, 0] >= 0, 1] = -1
     codes[:, 2] = np.where(codes[:, 3] >= 0, -1, codes[:, 2])  # some pairs, never
     records = rj.Records(rj.Domain.of_shape([2] * 14), codes.astype(np.int16))
-    concern = concerns.of_records(records, 30)
-    assert concern.words.startswith("No record holds together: x0 and x1; x2 and x3.")
-    assert "determine" not in concern.words
+    warning = assess_records(records, 30)
+    assert warning.text.startswith("No record holds together: x0 and x1; x2 and x3.")
+    assert "determine" not in warning.text
 
 
 def test_large_problems_are_left_alone():
     subsets = [(f"x{i}", f"x{(i + 1) % 60}", f"x{(i + 7) % 60}") for i in range(60)]
     tables = tables_of([3] * 60, subsets=subsets)
-    assert not concerns.of_tables(tables, 8).serious  # 968 parameters: only counted
-    assert concerns.of_tables(tables, 40).serious
+    assert not assess_tables(tables, 8).serious  # 968 parameters: only counted
+    assert assess_tables(tables, 40).serious
 
 
 def test_many_patterns_of_many_sizes_are_no_obstacle():
@@ -184,4 +184,4 @@ def test_many_patterns_of_many_sizes_are_no_obstacle():
     codes = rng.integers(0, 4, size=(5000, 30)).astype(np.int16)
     codes[rng.random(codes.shape) < 0.9] = -1
     records = rj.Records(rj.Domain.of_shape([4] * 30), codes)
-    assert not concerns.of_records(records, 40)
+    assert not assess_records(records, 40)

@@ -40,21 +40,21 @@ def test_direction_goes_down():
         assert slope @ direction(slope, np.ones(5), memory) < 0
 
 
-def test_the_last_pair_is_met():
+def test_the_last_pair_is_fulfilled():
     rng = np.random.default_rng(2)
     memory, _ = random_memory(rng, 3)
     move, change = memory[-1]
     np.testing.assert_allclose(direction(change, np.ones(5), memory), -move, atol=1e-10)
 
 
-def test_slope_and_memory_are_left_alone():
+def test_slope_and_memory_are_not_changed():
     memory, _ = random_memory(np.random.default_rng(3), 3)
     slope = np.ones(5)
     direction(slope, np.ones(5), memory)
     assert slope.tolist() == [1.0] * 5
 
 
-def test_memory_is_bounded_and_refuses_hollows():
+def test_memory_is_bounded_and_takes_positive_curvature_only():
     memory = ()
     for k in range(6):
         memory = remember(memory, np.array([1.0, k]), np.array([1.0, k]), 4)

@@ -1,4 +1,4 @@
-"""Fit tables from several starts: what ``factorize`` does once its arguments are read."""
+"""Fit tables from several starts: the stages that are followed from each, and the result."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -58,8 +58,9 @@ def fit_tables(
         first = as_start(start if pmf is None else pmf, tables, rank)
         starts = plan_starts(problem, rank, plan, first, n_init, session.rng)
         conclude = partial(make_result, problem, tables)
-        offer = {"offer": conclude, "enough": is_enough}
-        return conclude(search(problem, starts, follow_stages, session, **offer))
+        return conclude(
+            search(problem, starts, follow_stages, session, offer=conclude, enough=is_enough)
+        )
 
     if fill and marginals.unknown is not None:
         return fit_filled(marginals, session, fit)
@@ -193,7 +194,9 @@ def as_start(
     start: Model | LowRankPMF | str | None, marginals: Any, rank: int
 ) -> Model | str | None:
     """The model to begin at, if one is given; else what was said."""
-    if isinstance(start, Model) or start is None or start in ("random", "algebraic"):
+    if start is None or isinstance(start, Model):
+        return start
+    if isinstance(start, str) and start in ("random", "algebraic"):
         return start
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")

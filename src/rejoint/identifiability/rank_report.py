@@ -1,27 +1,28 @@
-"""Report: every bound on the rank that is known for some tables, and which is the best."""
+"""Reports: every known bound on the rank that tables determine, and the best one."""
 
 from dataclasses import dataclass
 from html import escape
 from math import prod
 
+from rejoint.check import whole
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import plural, show
-from rejoint.identifiability.bounds import Bound
-from rejoint.identifiability.layout import Layout, Levels, Subsets, layout, whole_rank
+from rejoint.identifiability.bounds import RankBound
+from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
 from rejoint.identifiability.theorems import (
     GENERIC,
-    expected_rank,
-    grouped_bounds,
-    listed_bounds,
-    single_table,
+    all_tables_bounds,
+    expected_rank_bounds,
+    listed_tables_bounds,
+    single_table_bounds,
 )
 from rejoint.identifiability.theorems_as_printed import printed_bounds
+from rejoint.messages import Message, PythonName
+from rejoint.text import plural, show
 
-#: Where the rest is: it would not fit into a line of the table.
-BASIS = "What a result rests on: print(report[name])."
+_BASIS = "What a result rests on: print(report[name])."
 
-#: Named, not evaluated: what their statement takes is more than sides and subsets.
-ELSEWHERE = (
+# Their statements need more than sides and subsets.
+_NOT_EVALUATED = (
     "Not evaluated: Sorensen-De Lathauwer 2015 (coupled decompositions: conditions on the "
     "factors themselves), further cases of Domanov-De Lathauwer 2015 (Lemma 2 is theirs)."
 )
@@ -29,16 +30,16 @@ ELSEWHERE = (
 
 @dataclass(frozen=True)
 class Report:
-    """What is known about the rank that some tables determine.
+    """What is known about the rank that tables determine.
 
     Parameters
     ----------
-    layout : Layout
+    layout : TableLayout
         Variables and tables.
-    bounds : tuple of Bound
-        Ranks up to which a result says that the model is unique; printed ones may be unproved.
-    limits : tuple of Bound
-        Ranks that no result can pass.
+    bounds : tuple of RankBound
+        Ranks up to which results say that the model is unique; printed ones may be unproved.
+    limits : tuple of RankBound
+        Ranks that no result can exceed.
     rank : int or None
         The rank asked about.
 
@@ -54,13 +55,13 @@ within 55, which counting leaves possible: neither proved nor excluded. \
 identifiability.jacobian decides it locally.
     """
 
-    layout: Layout
-    bounds: tuple[Bound, ...]
-    limits: tuple[Bound, ...]
+    layout: TableLayout
+    bounds: tuple[RankBound, ...]
+    limits: tuple[RankBound, ...]
     rank: int | None = None
 
     @property
-    def best(self) -> Bound:
+    def best(self) -> RankBound:
         """The largest proved bound."""
         return max((b for b in self.bounds if b.proved), key=lambda b: b.rank)
 
@@ -74,17 +75,22 @@ identifiability.jacobian decides it locally.
         """Proposition 1: every joint of these variables has at most this rank."""
         return self["Proposition 1"].rank
 
-    def __getitem__(self, name: str) -> Bound:
+    @property
+    def results(self) -> tuple[RankBound, ...]:
+        """All bounds and limits."""
+        return (*self.bounds, *self.limits)
+
+    def __getitem__(self, name: str) -> RankBound:
         """The result of this name."""
-        for bound in (*self.bounds, *self.limits):
+        for bound in self.results:
             if bound.name == name:
                 return bound
-        known = show([b.name for b in (*self.bounds, *self.limits)], most=99)
+        known = show([b.name for b in self.results], most=99)
         raise KeyError(f"There is no result {name!r} for these tables; there are {known}.")
 
     @property
     def verdict(self) -> str:
-        """What all this means, in words.
+        """What the bounds mean for the rank asked about.
 
         Examples
         --------
@@ -97,25 +103,34 @@ determine it, unless its factors have enough zeros. Add tables of three variable
         if absent:
             it = "it" if len(absent) == 1 else "them"
             return f"No table contains {show(absent)}: nothing is known about {it}."
-        return open_words(self) if self.rank is None else rank_words(self, self.rank)
+        return _verdict(self) if self.rank is None else _verdict_on_rank(self, self.rank)
 
     def __str__(self) -> str:
-        lines = [repr(self.layout)[7:-1] + ".", "", *rows(self), "", self.verdict]
-        if self.layout.apart:
-            lines.append(apart_words(self.layout))
-        return "\n".join([*lines, BASIS, ELSEWHERE])
+        lines = [f"{self.layout.description}.", "", *self._lines(), "", self.verdict]
+        apart = [self.layout.apart_text] if self.layout.apart else []
+        return "\n".join([*lines, *apart, _BASIS, _NOT_EVALUATED])
+
+    def _lines(self) -> list[str]:
+        """The results, one in each line."""
+        width = max(len(b.name) for b in self.results) + 2
+        digits = max(5, *(len(str(b.rank)) for b in self.results)) if self.upper < 10**12 else 12
+        lines = [f"{'result':{width}}{'rank':>{digits}}"]
+        for b in self.results:
+            rank = str(b.rank) if b.rank < 10**12 else f"{b.value:.2g}"
+            lines.append(f"{b.name:{width}}{rank:>{digits}}  {b.standing:20} {b.groups}".rstrip())
+        return lines
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{h}</th>" for h in ("result", "rank", "", "partition", "rests on"))
         body = "".join(
             f"<tr><td>{escape(b.name)}</td><td>{b.rank:,}</td><td>{b.standing}</td>"
             f"<td>{escape(b.groups)}</td><td>{escape(b.assumptions)}</td></tr>"
-            for b in (*self.bounds, *self.limits)
+            for b in self.results
         )
         return (
-            f"<p>{escape(repr(self.layout)[7:-1])}. <b>{escape(self.verdict)}</b></p>"
+            f"<p>{escape(self.layout.description)}. <b>{escape(self.verdict)}</b></p>"
             f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-            f"<p>{escape(ELSEWHERE)}</p>"
+            f"<p>{escape(_NOT_EVALUATED)}</p>"
         )
 
 
@@ -126,18 +141,18 @@ def report(
     subsets: Subsets | None = None,
     domain: Domain | None = None,
 ) -> Report:
-    """Say up to which rank tables determine the model: every bound, the best one, its basis.
+    """Report up to which rank tables determine the model: every bound, the best one, its basis.
 
     Parameters
     ----------
     levels : sequence of int, Domain or Marginals
-        Number of levels of each variable; Marginals say the subsets, too.
+        Number of levels of each variable; Marginals give the subsets, too.
     order : int, optional
-        All tables of so many variables are there; 3 by default.
+        There are tables of all subsets of this many variables; 3 by default.
     rank : int, optional
         The rank that the verdict is about.
     subsets : sequence of tuples, optional
-        These tables are there instead: names or positions.
+        There are tables of these subsets, by names or positions.
     domain : Domain, optional
         In place of ``levels``.
 
@@ -148,9 +163,9 @@ def report(
 
     Notes
     -----
-    Bounds are on *generic* models: all but a set of probability zero. They say that the classes
-    themselves are unique, hence the joint; where a table holds all variables the joint is known
-    whatever the rank.
+    Bounds hold for *generic* models: all but a set of probability zero. They say that the classes
+    themselves are unique, hence the joint; if a table holds all variables, the joint is known at
+    every rank.
 
     Examples
     --------
@@ -181,113 +196,92 @@ between them identifiability.jacobian decides it locally.
     What a result rests on: print(report[name]).
     Not evaluated: ...
     """
-    tables = layout(levels, order, subsets, domain)
-    asked = None if rank is None else whole_rank(rank)
-    most = limits(tables)
-    found = [*printed_bounds(tables), *grouped_bounds(tables)]
-    if tables.order is None:
-        found += listed_bounds(tables)
-    single = single_table(tables)
-    found += [single] if single else []
-    found += expected_rank(tables)
-    if not any(b.proved and b.rank for b in found):
-        found.append(trivial(tables))
-    return Report(tables, tuple(found), most, asked)
+    tables = read_layout(levels, order, subsets, domain)
+    bounds = [
+        *printed_bounds(tables),
+        *all_tables_bounds(tables),
+        *listed_tables_bounds(tables),
+        *single_table_bounds(tables),
+        *expected_rank_bounds(tables),
+    ]
+    if not any(b.proved and b.rank for b in bounds):
+        one = 0 if tables.uncovered else 1
+        needs = "every variable is in a table"
+        bounds.append(RankBound("One class", one, True, "literature", needs, (), one))
+    return Report(
+        tables, tuple(bounds), _limits(tables), None if rank is None else whole("rank", rank)
+    )
 
 
-def trivial(tables: Layout) -> Bound:
-    """One class is always unique, if every variable is in a table."""
-    rank = 0 if tables.uncovered else 1
-    return Bound("One class", rank, True, "literature", "every variable is in a table", (), rank)
-
-
-def limits(tables: Layout) -> tuple[Bound, Bound]:
+def _limits(tables: TableLayout) -> tuple[RankBound, RankBound]:
     """The counting bound and Proposition 1."""
-    count = (tables.equations + 1) / tables.rows
+    count = (tables.equations + 1) / tables.class_size
     exact = "" if len(set(tables.levels)) == 1 else "; with unequal levels it may be one too many"
     every = prod(tables.levels) // max(tables.levels)
     return (
-        Bound(
+        RankBound(
             "Counting",
             int(count),
             True,
             "limit",
             f"{GENERIC}; F (sum (I_n - 1) + 1) - 1 parameters need as many of the "
             f"{tables.equations:,} independent numbers in the tables{exact}",
-            (),
-            count,
+            value=count,
         ),
-        Bound(
+        RankBound(
             "Proposition 1",
             every,
             True,
             "limit",
             "none: every joint is a naive Bayes model of at most this rank",
-            (),
-            float(every) if every < 1e300 else float("inf"),
+            value=float(every) if every < 1e300 else float("inf"),
         ),
     )
 
 
-def open_words(said: Report) -> str:
-    """The verdict where no rank is asked about."""
-    best, counting = said.best, said.counting
+def _verdict(report: Report) -> str:
+    best, counting = report.best, report.counting
     if best.rank >= counting:
         return f"Proved up to rank {best.rank} ({best.name}), which is all that counting allows."
-    return (
-        f"Proved up to rank {best.rank} ({best.name}), excluded from rank {counting + 1} on; "
-        "between them identifiability.jacobian decides it locally."
+    return Message(
+        "Proved up to rank {rank} ({name}), excluded from rank {beyond} on; between them "
+        "{jacobian} decides it locally.",
+        rank=best.rank,
+        name=best.name,
+        beyond=counting + 1,
+        jacobian=PythonName("identifiability.jacobian"),
     )
 
 
-def rank_words(said: Report, rank: int) -> str:
-    """The verdict on one rank."""
-    best, tables = said.best, said.layout
+def _verdict_on_rank(report: Report, rank: int) -> str:
+    best, tables = report.best, report.layout
     if rank <= best.rank:
         return (
             f"Rank {rank} is identifiable for almost all models: {best.name} proves it up to "
             f"rank {best.rank}."
         )
-    given = " The joint itself is known: one table holds all variables." if tables.whole else ""
-    if tables.largest <= 2 and not tables.whole:
+    if tables.largest_order <= 2 and not tables.has_joint:
         free = rank * (rank - 1) // 2
         return (
             f"Tables of two variables leave {plural(free, 'direction')} of a rank {rank} model "
             "open, or more: they never determine it, unless its factors have enough zeros. Add "
             "tables of three variables."
         )
-    if rank > said.counting:
-        size = plural(rank * tables.rows - 1, "parameter")
+    given = " The joint itself is known: one table holds all variables." if tables.has_joint else ""
+    if rank > report.counting:
         return (
-            f"Rank {rank} is not identifiable: {size}, but the "
-            f"tables hold only {tables.equations:,} independent numbers, enough for rank "
-            f"{said.counting}.{given}"
+            f"Rank {rank} is not identifiable: {plural(tables.parameters(rank), 'parameter')}, but "
+            f"the tables hold only {tables.equations:,} independent numbers, enough for rank "
+            f"{report.counting}.{given}"
         )
-    return (
-        f"Rank {rank} is above {best.rank}, the largest rank proved ({best.name}), and within "
-        f"{said.counting}, which counting leaves possible: neither proved nor excluded. "
-        f"identifiability.jacobian decides it locally.{given}"
-    )
-
-
-def rows(said: Report) -> list[str]:
-    """The bounds line by line."""
-    every = (*said.bounds, *said.limits)
-    width = max(len(b.name) for b in every) + 2
-    digits = max(5, *(len(str(b.rank)) for b in every)) if said.upper < 10**12 else 12
-    lines = [f"{'result':{width}}{'rank':>{digits}}"]
-    for b in every:
-        rank = str(b.rank) if b.rank < 10**12 else f"{b.value:.2g}"
-        lines.append(f"{b.name:{width}}{rank:>{digits}}  {b.standing:20} {b.groups}".rstrip())
-    return lines
-
-
-def apart_words(tables: Layout) -> str:
-    """Which variables no table holds together."""
-    pairs = [" and ".join(pair) for pair in tables.apart[:3]]
-    more = len(tables.apart) - len(pairs)
-    tail = f", and {plural(more, 'more pair')}" if more else ""
-    return (
-        f"No table holds together: {'; '.join(pairs)}{tail}. How they depend on each other rests "
-        "on the model alone."
+    return Message(
+        "Rank {rank} is above {proved}, the largest rank proved ({name}), and within {counting}, "
+        "which counting leaves possible: neither proved nor excluded. {jacobian} decides it "
+        "locally.{given}",
+        rank=rank,
+        proved=best.rank,
+        name=best.name,
+        counting=report.counting,
+        jacobian=PythonName("identifiability.jacobian"),
+        given=given,
     )

@@ -1,70 +1,62 @@
 """Posterior draws from records that are read part by part, a pass a sweep."""
 
 from functools import partial
-from importlib import import_module
 from itertools import islice
 
 import numpy as np
 import pytest
-from rejoint.estimation.streamed import ScanProblem, draw_over
-from small_records import random_records, random_start
+from small_records import gibbs_chain, interrupted, ordinal, random_records, random_start
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Bayes, estimate
-from rejoint.estimation import fit_records as scanned
-from rejoint.estimation.data import RecordProblem, add_up, look_at
+from rejoint.estimation import Bayes, Policy, estimate
+from rejoint.estimation.data import InMemory, Parted, draw_part
 from rejoint.estimation.effective_draws import effective_draws
-from rejoint.estimation.gibbs import Draw, chain
-from rejoint.estimation.priors import first_strengths
-
-choices = import_module("rejoint.estimation.estimate")
+from rejoint.estimation.estimate import Fit
+from rejoint.estimation.survey import add_up, look_at
+from rejoint.model import Model
 
 SHAPE = (3, 4, 2, 3, 3)
 SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=2)
 
 
-def quiet(line):
-    pass
-
-
-def problem_of(scan):
+def parted(scan):
     survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
-    return ScanProblem.surveyed(scan, survey, quiet, None)
+    return Parted(scan.domain, scan.threads, scan, survey)
 
 
 @pytest.fixture(scope="module")
 def records():
     found = random_records(0, SHAPE, 2000, rank=3, missing=0.2)
     codes = np.array(found.codes)
-    codes[::50] = -1  # empty ones, which say nothing
+    codes[::50] = -1  # empty ones, which have no information
     weight = np.random.default_rng(0).integers(0, 4, len(codes)).astype(float)
     return rj.Records(found.domain, codes, weight)
 
 
 def test_every_record_is_drawn_into_one_class(records):
-    problem = problem_of(rj.scan(records, size=70))
-    found = problem.drawn(*random_start(0, SHAPE, 4), np.random.default_rng(0))
-    assert found.classes.sum() == problem.total
-    np.testing.assert_array_equal(found.levels.sum(axis=1), problem.level_totals)
-    expected = problem.expect(*random_start(0, SHAPE, 4))
+    data, model = parted(rj.scan(records, size=70)), random_start(0, SHAPE, 4)
+    found = data.draw(model, np.random.default_rng(0))
+    assert found.classes.sum() == data.total
+    np.testing.assert_array_equal(found.levels.sum(axis=1), data.level_totals)
+    expected = data.expect(model)
     # Five standard deviations of counts of up to 3,000 records, each in a class or not.
-    assert np.abs(found.stacked - expected.stacked).max() < 5 * np.sqrt(3000 / 4)
+    assert np.abs(found.counts - expected.counts).max() < 5 * np.sqrt(3000 / 4)
 
 
-def test_threads_do_not_matter_and_numbers_do(records):
+def test_draws_depend_on_the_part_and_not_on_threads(records):
     model = random_start(0, SHAPE, 3)
-    one, two = (draw_over(records, 5, *model, seed=3, threads=k).counts for k in (1, 2))
+    one, two = (draw_part(records, 5, model, seed=3, threads=k).counts for k in (1, 2))
     np.testing.assert_array_equal(one, two)
-    # Parts that are alike have draws of their own, or their errors would add up.
-    assert (draw_over(records, 6, *model, seed=3, threads=1).counts != one).any()
+    # Equal parts have different draws, or their errors would add up.
+    assert (draw_part(records, 6, model, seed=3, threads=1).counts != one).any()
 
 
-def test_a_record_of_little_weight_is_there_now_and_then():
+def test_a_record_of_small_weight_is_drawn_as_often_as_that():
     part = rj.Records(
         rj.Domain.of({"a": 2}), np.zeros((1000, 1), dtype=np.int16), np.full(1000, 0.4)
     )
-    found = draw_over(part, 0, np.ones(1), np.full((2, 1), 0.5), seed=0, threads=1)
+    found = draw_part(part, 0, Model.of([1.0], [[[0.5], [0.5]]]), seed=0, threads=1)
     assert abs(found.counts[0, 0] - 400) < 5 * 16  # five standard deviations
 
 
@@ -72,11 +64,11 @@ def test_the_posterior_is_that_in_memory():
     """Means and deviations of two long chains, one by passes over seven parts."""
     records = random_records(1, (2, 3, 2), 100, rank=2, missing=0.2)
     drawn = []
-    for problem in (RecordProblem.of(records), problem_of(rj.scan(records, size=15))):
-        start = Draw(*random_start(0, problem.levels, 2), first_strengths(problem))
-        steps = islice(chain(problem, start, 1.0, np.random.default_rng(0)), 100, 2600)
+    for data in (InMemory.of(records), parted(rj.scan(records, size=15))):
+        chain = gibbs_chain(data, random_start(0, (2, 3, 2), 2), np.random.default_rng(0))
+        models = [draw.model for draw in islice(chain, 100, 2600)]
         # Tables, which do not depend on how classes are numbered.
-        drawn.append([((d.factors[:2] * d.weights) @ d.factors[2:5].T).ravel() for d in steps])
+        drawn.append([((m.parts[0] * m.weights) @ m.parts[1].T).ravel() for m in models])
     one, two = np.array(drawn)
     # Errors of the means by those of fifty batches; five of them, for two chains.
     error = np.array([part.mean(axis=0) for part in np.array_split(one, 50)]).std(axis=0) / 50**0.5
@@ -112,48 +104,45 @@ def test_a_given_sampler_and_chains(records):
 
 
 def test_smooth_columns_are_drawn_smooth(records):
-    kinds = rj.Domain(tuple(rj.Variable(v.name, v.levels, "ordinal") for v in records.domain))
-    scan = rj.scan(rj.Records(kinds, records.codes[:150]), size=40, memory=0)
+    scan = rj.scan(rj.Records(ordinal(records.domain), records.codes[:150]), size=40, memory=0)
     result = estimate(scan, 2, SHORT, smooth=True, random_state=0)
     assert "levels spread by" in result.choice
-    # Slips leave no level without a chance, whatever the hidden column.
+    # Smoothing leaves no level without a probability, whatever the hidden column.
     assert min(a.min() for draw in result.posterior.draws for a in draw.factors[:2]) > 1e-6
 
 
-def test_chains_have_spare_classes_where_the_rank_was_estimated(records, monkeypatch):
-    """Every other one: the same as in memory."""
+def test_chains_have_spare_classes_where_the_rank_was_estimated(records, press_at):
+    """Every other one has them, as in memory."""
     some = rj.Records(records.domain, records.codes[:300])
     scan = rj.scan(some, size=70, memory=0)
     result = estimate(scan, solver=SHORT, random_state=0)
-    spare = min(result.selection.largest - result.selection.rank, choices.SPARE)
+    spare = min(result.selection.largest - result.selection.rank, Policy().spare_classes)
     assert spare > 0
     ranks = [draw.rank for draw in result.posterior.draws]
     assert ranks == [result.selection.rank + spare] * 6 + [result.selection.rank] * 6
 
-    def explore(self, *given):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(scanned.Search, "widened", explore)
-    cut = estimate(scan, solver=SHORT, random_state=0)
+    press_at(Fit, "widened", 1)
+    cut = interrupted(estimate, scan, solver=SHORT, random_state=0)
     assert "Interrupted before there were posterior draws" in cut.stop
     assert cut.posterior is None
     np.testing.assert_array_equal(cut.pmf.weights, result.pmf.weights)
 
 
 @pytest.mark.parametrize(("k", "kept"), [(3, 0), (4 * 8 + 2, 2)])
-def test_draws_that_are_there_are_kept(records, press_at, k, kept):
+def test_draws_so_far_are_kept(records, press_at, k, kept):
     calls = press_at(kernels, "class_draws", k)
     scan = rj.scan(records, size=500, memory=0)  # four parts; draws of the sixth sweep on are kept
-    result = estimate(scan, 2, SHORT, random_state=0)
+    result = interrupted(estimate, scan, 2, SHORT, random_state=0)
     assert len(calls) == k
-    assert result.starts[0].reason == "interrupted"
+    assert result.interrupted
+    assert result.starts[0].stop == "interrupted"
     assert (
         "Interrupted after 2 posterior" if kept else "before there were posterior"
     ) in result.stop
     assert len(result.posterior.draws if result.posterior else ()) == kept
 
 
-def test_what_draws_are_worth():
+def test_effective_draws_of_an_autoregression():
     """An autoregression of 0.8 has an autocorrelation time of 1.8 / 0.2 = 9."""
     rng = np.random.default_rng(0)
     values = np.zeros((3, 500, 40))

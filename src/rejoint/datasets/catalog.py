@@ -1,58 +1,65 @@
-"""Every file: where it comes from, its checksum, and how it is read."""
+"""The catalog: where every data set comes from, its checksums, and how it is read."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from rejoint.datasets.fetch import FetchError, Origin, advice, cached, in_data_folder
+from rejoint.datasets.fetch import (
+    FetchError,
+    SourceFile,
+    fetch_file,
+    offline_advice,
+    read_data_folder,
+)
 from rejoint.datasets.parse import Columns, read_adult, read_lines, read_member, read_packed
 
-__all__ = ["CATALOGUE", "MOVIELENS", "Entry", "load"]
 
-
-class Entry(NamedTuple):
+class CatalogEntry(NamedTuple):
     """A table: the checksum of its packed file, its public files, and how those are read.
 
     Examples
     --------
-    >>> CATALOGUE["car"].origins[0].name
+    >>> CATALOG["car"].sources[0].name
     'car.data'
     """
 
     sha256: str
-    origins: tuple[Origin, ...] = ()
+    sources: tuple[SourceFile, ...] = ()
     read: Callable[..., Columns] = read_packed
 
 
-def load(name: str, catalogue: Mapping[str, Entry] | None = None) -> Columns:
-    """Columns of a table, wherever it is found first.
+def load_columns(name: str, catalog: Mapping[str, CatalogEntry] | None = None) -> Columns:
+    """Columns of a table: from the data folder, the cache or the public source.
 
     Parameters
     ----------
     name : str
         Name of the packed file without its ending.
-    catalogue : mapping, optional
+    catalog : mapping, optional
         Where the name is looked up.
     """
-    entry = (CATALOGUE if catalogue is None else catalogue)[name]
+    entry = (CATALOG if catalog is None else catalog)[name]
     file = f"{name}.csv.gz"
-    packed = in_data_folder(file, entry.sha256)
+    packed = read_data_folder(file, entry.sha256)
     if packed is not None:
         return read_packed(packed)
-    if not entry.origins:
+    if not entry.sources:
         raise FetchError(
             f"'{file}' was put together from several releases and has no public source of its "
-            f"own. {advice([file])}"
+            f"own. {offline_advice(file)}"
         )
-    return entry.read(*(cached(origin, [file]) for origin in entry.origins))
+    return entry.read(*(fetch_file(source, file) for source in entry.sources))
 
 
-def _uci(path: str, sha256: str) -> Origin:
+def _uci(sha256: str, read: Callable[..., Columns], *files: str) -> CatalogEntry:
+    """A set of the UCI repository; ``files`` are the path and checksum of each file in turn."""
     root = "https://archive.ics.uci.edu/ml/machine-learning-databases/"
-    return Origin(path, sha256, root, "REJOINT_UCI_URL")
+    pairs = zip(files[::2], files[1::2], strict=True)
+    sources = (SourceFile(path, checksum, root, "REJOINT_UCI_URL") for path, checksum in pairs)
+    return CatalogEntry(sha256, tuple(sources), read)
 
 
-_SMALL = Origin(
+_MOVIELENS_SMALL = SourceFile(
     "ml-latest-small.zip",
     "696d65a3dfceac7c45750ad32df2c259311949efec81f0f144fdfb91ebc9e436",
     "https://files.grouplens.org/datasets/movielens/",
@@ -89,116 +96,78 @@ _VOTES = (
     "export-administration-act-south-africa",
 )
 
-CATALOGUE: dict[str, Entry] = {
-    "adult": Entry(
+CATALOG: dict[str, CatalogEntry] = {
+    "adult": _uci(
         "cb5366ec4b668ce7fb7ac6e348827d5ded4b5cef4eb5682393e0976f61aaa888",
-        (
-            _uci(
-                "adult/adult.data",
-                "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-            ),
-            _uci(
-                "adult/adult.test",
-                "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-            ),
-        ),
         partial(read_adult, header=_ADULT),
+        "adult/adult.data",
+        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+        "adult/adult.test",
+        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
     ),
-    "credit_crx": Entry(
+    "credit_crx": _uci(
         "fdc5152f4b3a8f987a10c16061da43b83064ff13b30b6f9f865d01af4443eb9d",
-        (
-            _uci(
-                "credit-screening/crx.data",
-                "fff49bc186cbddb3ace7371d40d9fbbb3af4f126019c13ff3f562249b1454f4d",
-            ),
-        ),
         partial(read_lines, header=[f"A{n}" for n in range(1, 17)]),
+        "credit-screening/crx.data",
+        "fff49bc186cbddb3ace7371d40d9fbbb3af4f126019c13ff3f562249b1454f4d",
     ),
-    "credit_australian": Entry(
+    "credit_australian": _uci(
         "86c796a8c04b3a6232a482708cb427e17bc1ebd16e155041be808a22ddff5e31",
-        (
-            _uci(
-                "statlog/australian/australian.dat",
-                "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
-            ),
-        ),
         partial(read_lines, header=[f"A{n}" for n in range(1, 16)], separator=None),
+        "statlog/australian/australian.dat",
+        "3abe5af151afa50b999a9ba21cbc884e80d80a4050b716cf88b34a2e6ecb731c",
     ),
-    "heart_cleveland": Entry(
+    "heart_cleveland": _uci(
         "756dd011a0d33a646685d588d2af6dd3475e24522acf00f1fde264a1dd741ce9",
-        (
-            _uci(
-                "heart-disease/processed.cleveland.data",
-                "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
-            ),
-        ),
         partial(read_lines, header=(*_HEART, "num")),
+        "heart-disease/processed.cleveland.data",
+        "a74b7efa387bc9d108d7d0115d831fe9b414b29ae7124f331b622b4efa0427c8",
     ),
-    "heart_statlog": Entry(
+    "heart_statlog": _uci(
         "ea2cba484e7d947708ebbca1371a1997e2171f99643f5d59dc958efab13116c4",
-        (
-            _uci(
-                "statlog/heart/heart.dat",
-                "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
-            ),
-        ),
         partial(read_lines, header=(*_HEART, "class"), separator=None),
+        "statlog/heart/heart.dat",
+        "f5f3b4204c285bafadd85cb735f38b47689f2be7047feb172dcbeab648110bf9",
     ),
-    "mushroom": Entry(
+    "mushroom": _uci(
         "c98a7434b918a9b4bc80bee30d34780d92e36c67d5d62ecc75a15bc045317c4c",
-        (
-            _uci(
-                "mushroom/agaricus-lepiota.data",
-                "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e",
-            ),
-        ),
         partial(read_lines, header=_MUSHROOM),
+        "mushroom/agaricus-lepiota.data",
+        "e65d082030501a3ebcbcd7c9f7c71aa9d28fdfff463bf4cf4716a3fe13ac360e",
     ),
-    "votes84": Entry(
+    "votes84": _uci(
         "ae812349278219c948fdd5b6cfcf1011af191be77c8ccb3d804de60401fc0cb2",
-        (
-            _uci(
-                "voting-records/house-votes-84.data",
-                "c87c14110a5ba91d4a1e313ec7392824458152bf071fa5f5452340488337936e",
-            ),
-        ),
         partial(read_lines, header=_VOTES),
+        "voting-records/house-votes-84.data",
+        "c87c14110a5ba91d4a1e313ec7392824458152bf071fa5f5452340488337936e",
     ),
-    "car": Entry(
+    "car": _uci(
         "e078cdcd0cf330bcd73e587c95e8f10bf333e2426c6eee8b64f9860b0cb8249a",
-        (
-            _uci(
-                "car/car.data",
-                "b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83",
-            ),
-        ),
         partial(read_lines, header=_CAR),
+        "car/car.data",
+        "b703a9ac69f11e64ce8c223c0a40de4d2e9d769f7fb20be5f8f2e8a619893d83",
     ),
-    "nursery": Entry(
+    "nursery": _uci(
         "223573db9cbfbfc85eca62b337eb73c7d1a3f6ef496b6f82ae46fdd8c3cb359a",
-        (
-            _uci(
-                "nursery/nursery.data",
-                "8e0389c3dd37590248a921c2726d869ee96b817761a35eb8416afa24f31f931d",
-            ),
-        ),
         partial(read_lines, header=_NURSERY),
+        "nursery/nursery.data",
+        "8e0389c3dd37590248a921c2726d869ee96b817761a35eb8416afa24f31f931d",
     ),
-    "movielens_small2018_ratings": Entry(
+    "movielens_small2018_ratings": CatalogEntry(
         "ca1ae26ddea68098001fd96d211d6eca0595c72ab039446ba595a8ea3ed9f1fc",
-        (_SMALL,),
+        (_MOVIELENS_SMALL,),
         partial(read_member, member="ml-latest-small/ratings.csv"),
     ),
-    "movielens_small2018_movies": Entry(
+    "movielens_small2018_movies": CatalogEntry(
         "77bbc325e67ecbf1b92bfb38bbf48d2c68f6cdd896889bf1163d59a9a9db48eb",
-        (_SMALL,),
+        (_MOVIELENS_SMALL,),
         partial(read_member, member="ml-latest-small/movies.csv"),
     ),
 }
 
 # Cut from a pool of six releases: these are only in a data folder.
-CATALOGUE |= {
-    f"movielens_{name}": Entry(sha256)
+CATALOG |= {
+    f"movielens_{name}": CatalogEntry(sha256)
     for name, sha256 in {
         "pool_ratings": "e2bd4a00412af891c25fc10ac8e51739ef782e42623c504390ea54a9825615a9",
         "pool_users": "e439fc9c264d9a3c0b19398b0a06f520ad6e7c182061ce44890d3cc9be690a23",
@@ -213,5 +182,5 @@ CATALOGUE |= {
 }
 
 MOVIELENS = tuple(
-    name.removeprefix("movielens_") for name in CATALOGUE if name.startswith("movielens_")
+    name.removeprefix("movielens_") for name in CATALOG if name.startswith("movielens_")
 )

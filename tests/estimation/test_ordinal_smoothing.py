@@ -1,18 +1,18 @@
-"""Smooth factor columns: neighbouring levels inform each other, and rough ones stay rough."""
+"""Smooth factor columns: neighboring levels inform each other, and rough columns stay rough."""
 
+from dataclasses import replace
 from itertools import islice
 
 import numpy as np
 import pytest
-from small_records import random_records, random_start
+from small_records import gibbs_chain, interrupted, random_records, random_start
+from small_records import ordinal as ordinal_domain
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimation import ordinal_smoothing as slipping
-from rejoint.estimation.data import RecordProblem
-from rejoint.estimation.gibbs import Draw, chain
-from rejoint.estimation.ordinal_smoothing import SmoothProblem, heat_kernel
-from rejoint.estimation.priors import first_strengths
+from rejoint.estimation import Bayes, Em, Policy, estimate, ordinal_smoothing
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.ordinal_smoothing import Smoothed, heat_kernel, smooth_variables
+from rejoint.model import Model
 
 SHORT = Bayes(chains=2, burn_in=20, draws=20, thin=2)
 SHAPE = (4, 3, 5)
@@ -20,25 +20,24 @@ SHAPE = (4, 3, 5)
 
 def ordinal(pmf):
     """The same model over levels with an order."""
-    kinds = [rj.Variable(v.name, v.levels, kind="ordinal") for v in pmf.domain]
-    return rj.LowRankPMF(pmf.weights, pmf.factors, rj.Domain(tuple(kinds)))
+    return rj.LowRankPMF(pmf.weights, pmf.factors, ordinal_domain(pmf.domain))
 
 
 def bumps(seed, variables=6, levels=9, rank=3):
     """Columns that are bumps about one or two levels wide."""
     rng = np.random.default_rng(seed)
-    centre = rng.uniform(0, levels - 1, (variables, rank))
+    center = rng.uniform(0, levels - 1, (variables, rank))
     width = rng.uniform(0.9, 2.0, (variables, rank))
     at = np.arange(levels)[:, None]
     factors = [
-        np.exp(-0.5 * ((at - c) / w) ** 2) + 0.01 for c, w in zip(centre, width, strict=True)
+        np.exp(-0.5 * ((at - c) / w) ** 2) + 0.01 for c, w in zip(center, width, strict=True)
     ]
     weights = rng.dirichlet(np.full(rank, 5.0))
     return ordinal(rj.LowRankPMF(weights, [a / a.sum(axis=0) for a in factors]))
 
 
 @pytest.mark.parametrize("time", [0.0, 0.1, 3.0])
-def test_the_kernel_slips_to_neighbours_and_keeps_mass(time):
+def test_the_kernel_moves_to_neighbors_and_keeps_mass(time):
     kernel = heat_kernel(5, time)
     assert np.allclose(kernel.sum(axis=0), 1)
     assert np.allclose(kernel, kernel.T)
@@ -49,54 +48,54 @@ def test_the_kernel_slips_to_neighbours_and_keeps_mass(time):
 
 def test_the_pass_has_the_gradient_of_its_likelihood():
     """``B dL/dB`` are the counts: checked by differences."""
-    problem = SmoothProblem.over(RecordProblem.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
-    weights, factors = random_start(1, SHAPE, 2)
-    found = problem.expect(weights, factors)
+    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    model = random_start(1, SHAPE, 2)
+    found = data.expect(model)
     for row, f in ((0, 0), (3, 1), (5, 0), (9, 1)):
-        moved = factors.copy()
-        moved[row, f] *= 1 + 1e-6
-        rise = problem.expect(weights, moved).log_likelihood - found.log_likelihood
+        factors = model.factors.copy()
+        factors[row, f] *= 1 + 1e-6
+        rise = data.expect(replace(model, factors=factors)).log_likelihood - found.log_likelihood
         # Second differences are 1e-6 of the first, rounding 1e-13 of 300 over 1e-6.
         assert rise / 1e-6 == pytest.approx(found.levels[row, f], rel=1e-3, abs=1e-3)
     assert found.levels.sum() == pytest.approx(3 * 80)
 
 
-def test_without_time_it_is_the_plain_problem():
-    plain = RecordProblem.of(random_records(0, SHAPE, 80))
-    smooth = SmoothProblem.over(plain, [0, 1, 2], 0.0)
+def test_without_time_the_data_are_as_they_were():
+    plain = InMemory.of(random_records(0, SHAPE, 80))
+    smooth = Smoothed.over(plain, [0, 1, 2], 0.0)
     model = random_start(1, SHAPE, 2)
-    assert np.array_equal(smooth.expect(*model).levels, plain.expect(*model).levels)
-    assert np.array_equal(smooth.firmness, plain.firmness)
+    assert np.array_equal(smooth.expect(model).levels, plain.expect(model).levels)
+    assert np.array_equal(smooth.concentration_unit, plain.concentration_unit)
 
 
 def test_steps_raise_the_likelihood():
-    problem = SmoothProblem.over(RecordProblem.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
-    state = Em().init(problem, *random_start(1, SHAPE, 2))
+    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    state = Em().init(data, random_start(1, SHAPE, 2))
     for _ in range(60):
-        before, state = state, Em().step(problem, state)
+        before, state = state, Em().step(data, state)
         assert state.objective <= before.objective + 1e-9
 
 
 def test_drawn_hidden_levels_are_those_expected():
-    problem = SmoothProblem.over(RecordProblem.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
-    _, factors = random_start(1, SHAPE, 2)
+    data = Smoothed.over(InMemory.of(random_records(0, SHAPE, 80)), [0, 2], 0.3)
+    factors = random_start(1, SHAPE, 2).factors
     counts = np.full((12, 2), 1e6)
-    drawn = problem.draw_hidden(counts, factors, np.random.default_rng(0))
+    drawn = data.draw_hidden(counts, factors, np.random.default_rng(0))
     assert np.array_equal(drawn[4:7], counts[4:7])  # the variable that is not smooth
     # Five standard deviations of a sum of some binomials of a million.
-    assert np.abs(drawn - problem.hidden_counts(counts, factors)).max() < 5 * 2000
+    assert np.abs(drawn - data.hidden_counts(counts, factors)).max() < 5 * 2000
     assert drawn.sum() == counts.sum()
 
 
-def test_the_chain_is_about_the_posterior():
-    """One class, one variable: the draws' mean level shares are near those seen."""
+def test_draws_lie_around_the_observed_shares():
+    """One class, one variable: the draws' mean level shares are near the observed ones."""
     codes = np.repeat(np.arange(5), [50, 150, 300, 150, 50]).astype(np.int16)[:, None]
     records = rj.Records(rj.Domain.of({"a": 5}), codes)
-    problem = SmoothProblem.over(RecordProblem.of(records), [0], 0.2)
-    start = Draw(np.ones(1), np.full((5, 1), 0.2), first_strengths(problem))
-    draws = islice(chain(problem, start, 1.0, np.random.default_rng(0)), 50, 450)
-    mean = np.mean([problem.columns(draw.factors)[:, 0] for draw in draws], axis=0)
-    # A share of 700 records is known to 0.02; the prior is centred on the shares themselves.
+    data = Smoothed.over(InMemory.of(records), [0], 0.2)
+    start = Model(data.layout, np.ones(1), np.full((5, 1), 0.2))
+    draws = islice(gibbs_chain(data, start, np.random.default_rng(0)), 50, 450)
+    mean = np.mean([data.observed(draw.model).factors[:, 0] for draw in draws], axis=0)
+    # A share of 700 records is known to 0.02; the prior is centered on the shares themselves.
     assert np.abs(mean - np.array([50, 150, 300, 150, 50]) / 700).max() < 0.03
 
 
@@ -122,7 +121,7 @@ def test_rough_columns_stay_rough():
     result = estimate(data, 2, "map", smooth=True, random_state=0)
     assert result.choice.endswith("but held-out likelihood is best without.")
     plain = estimate(data, 2, "map", random_state=0)
-    # The same problem from other random numbers: one maximum, to the stopping rule.
+    # The same fit from other random numbers: one maximum, to the stopping rule.
     assert rj.metrics.tensor_error(plain.pmf, result.pmf) < 1e-2
 
 
@@ -131,27 +130,25 @@ def test_only_those_named_are_smooth():
     result = estimate(data, 3, "ml", smooth=["x0", "x3"], random_state=0)
     assert "Smooth columns: levels spread by" in result.choice
     least = [a.min() for a in result.pmf.factors]
-    # The likelihood puts zeros where a class has seen nothing; slips leave none.
+    # The likelihood puts zeros where a class has no records; smoothing leaves none.
     assert min(least[0], least[3]) > 1e-8
     assert min(least[1], least[2], least[4], least[5]) < 1e-8
 
 
-def test_ordinal_and_binned_are_meant_by_true():
+def test_true_means_ordinal_and_binned_variables():
     rows = {"a": [1, 2, 3] * 20, "b": [1.0, 2.0, 3.0] * 20, "c": ["x", "y", "z"] * 20}
     data = rj.Records.of(rows, kinds={"a": "ordinal"}, bins={"b": 3})
-    from rejoint.estimation.ordinal_smoothing import wished_variables
-
-    assert wished_variables(data.domain, True) == (0, 1)
-    assert wished_variables(data.domain, False) == ()
+    assert smooth_variables(data.domain, True) == (0, 1)
+    assert smooth_variables(data.domain, False) == ()
 
 
 def test_nominal_is_an_error():
     data = random_records(0, SHAPE, 50)
-    with pytest.raises(ValueError, match=r"'x1' is nominal.*no neighbours.*'ordinal'"):
+    with pytest.raises(ValueError, match=r"'x1' is nominal.*no neighbors.*'ordinal'"):
         estimate(data, 2, smooth=["x1"])
 
 
-def test_joint_pmf_passes_it_on():
+def test_joint_pmf_takes_smooth():
     data = bumps(1).sample(200, random_state=0)
     model = rj.JointPMF(rank=2, solver="map", n_init=2, smooth=True, random_state=0).fit(data)
     assert "Smooth columns" in model.result_.choice
@@ -160,16 +157,17 @@ def test_joint_pmf_passes_it_on():
 
 
 def test_ctrl_c_while_the_time_is_chosen(press_at):
-    press_at(slipping, "brief_fit", 3)
-    result = estimate(bumps(1).sample(200, random_state=0), 2, "map", smooth=True, random_state=0)
+    press_at(ordinal_smoothing, "brief_fit", 3)
+    data = bumps(1).sample(200, random_state=0)
+    result = interrupted(estimate, data, 2, "map", smooth=True, random_state=0)
     assert "interrupted; this is the best model so far" in result.stop
 
 
 def test_held_out_parts_add_up():
     data = rj.Records.of({"a": list("xyz"), "b": list("uvu")}, sample_weight=[10, 2.5, 0.4])
-    problem = RecordProblem.of(data)
+    data = InMemory.of(data)
     total = 0.0
-    for learn, judge in slipping.held_out(problem, np.random.default_rng(0)):
+    for learn, judge in ordinal_smoothing.hold_out(data, np.random.default_rng(0), Policy()):
         assert learn.total + judge.total == pytest.approx(12.9)
         total += judge.total
     assert total == pytest.approx(12.9)
