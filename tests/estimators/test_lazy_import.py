@@ -18,10 +18,9 @@ def is_loaded_after(code):
         "import rejoint",
         "import rejoint.estimators; rejoint.estimate",
         "from rejoint.estimators import Conditional, Traits",
-        # What the commands impute, recommend and fit --average use of estimators.
+        # What the commands impute and recommend use of estimators.
         "from rejoint.estimators.imputer.fill import fill",
         "from rejoint.estimators.recommender.best_set import best_set",
-        "from rejoint.estimators.predictive import predictive",
     ],
 )
 def test_not_loaded(code):

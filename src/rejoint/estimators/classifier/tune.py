@@ -18,6 +18,7 @@ from rejoint.estimators.classifier.conditional import Conditional, Labelled, lab
 from rejoint.estimators.partial_fit import join
 from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.model import FloatArray
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds, reweight
 from rejoint.records.records import Records
@@ -324,8 +325,7 @@ def fit_classifier(
         rank = whole("rank", rank)
     if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
-        mean = result.pmf if result.posterior is None else result.posterior.mean
-        return Fitted((mean,), np.ones((3, 1)), result)
+        return Fitted((predictive(result.pmf),), np.ones((3, 1)), result)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):

@@ -19,6 +19,10 @@ from rejoint.records.records import Records
 Array = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+#: Posterior draws to average. On Votes, Nursery, Adult and Mushroom with 10 and 30 % of the
+#: values removed, 30 of 200 draws cost at most 0.002 of log-loss, and are 7 times as fast.
+PREDICTIVE_DRAWS = 30
+
 #: Nodes after which the search for the joint mode of a row ends unproven.
 MOST_NODES = 20_000
 

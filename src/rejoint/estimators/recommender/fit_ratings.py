@@ -15,7 +15,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, fit_data
 from rejoint.estimators.recommender.rating_model import UserEvidence
 from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
-from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.estimators.recommender.traits import TraitFit, Traits, fit_traits
 from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
@@ -106,13 +106,6 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     pmf = LowRankPMF(model.weights, model.parts, domain)
     result = FitResult.of(pmf, [sweeps], "", log_likelihood=value)
     return replace(result, stop=stop, starts=())
-
-
-def most_draws(result: FitResult) -> int:
-    """Return the number of posterior draws that fit into the memory of a model."""
-    draws = () if result.posterior is None else result.posterior.draws
-    rank = max((draw.rank for draw in draws), default=1)
-    return max(1, MOST_NUMBERS // (sum(result.pmf.domain.shape) * rank))
 
 
 def as_records(evidence: UserEvidence, domain: Domain) -> BaseRecords:

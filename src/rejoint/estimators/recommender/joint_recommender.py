@@ -13,9 +13,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.check import whole
 from rejoint.domain.labels import is_missing
-from rejoint.estimators.predictive import predictive
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence, most_draws
+from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence
 from rejoint.estimators.recommender.rating_model import (
     RatingModel,
     UserEvidence,
@@ -34,7 +33,9 @@ from rejoint.estimators.recommender.ratings import (
     read_ratings,
     split_rows,
 )
+from rejoint.estimators.recommender.traits import MOST_NUMBERS
 from rejoint.estimators.sklearn_input import generator
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.text import show
@@ -255,7 +256,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         self.users_, self.items_, self.levels_ = cells.users, cells.items, self._scale.values
         self.result_, self.pmf_, self.rank_ = result, result.pmf, result.pmf.rank
-        self._model = RatingModel.of(predictive(result, most_draws(result)), self._scale.values)
+        average = predictive(result.pmf, numbers=MOST_NUMBERS)
+        self._model = RatingModel.of(average, self._scale.values)
         return self
 
     def predict(self, X: Any) -> Array:
