@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes
@@ -84,7 +84,7 @@ def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     return dict(zip(names, columns, strict=True)), weight[rows]
 
 
-def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(column: Any, rows: IntArray) -> Any:
     """Take some values of a column of any library."""
     if hasattr(column, "iloc"):
         return column.iloc[rows]
@@ -117,7 +117,7 @@ def accept_mixed_columns(tags: Any) -> Any:
     return tags
 
 
-def weights_of(records: BaseRecords) -> NDArray[np.float64]:
+def weights_of(records: BaseRecords) -> FloatArray:
     """Return the weight of each record."""
     weight = records.sample_weight
     return np.ones(len(records)) if weight is None else weight

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.estimation import lbfgs
 from rejoint.estimation.data import InMemory
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.records.records import Records
 from rejoint.solver.solver import Limits
 
@@ -123,7 +123,7 @@ class Labelled:
         return links[1:, None]
 
     @cached_property
-    def combinations(self) -> tuple[NDArray[np.signedinteger], FloatArray]:
+    def combinations(self) -> tuple[Codes, FloatArray]:
         """Combinations of labels that occur, and the weight of each; the heaviest first.
 
         Examples
@@ -145,7 +145,7 @@ class Labelled:
         order = np.argsort(-mass, kind="stable")
         return found[order], mass[order]
 
-    def owners(self, rank: int) -> NDArray[np.intp]:
+    def owners(self, rank: int) -> IntArray:
         """The combination of labels that each class starts with, (F,)."""
         owned = share_out(self.combinations[1], rank)
         return np.repeat(np.arange(len(owned)), owned)
@@ -163,7 +163,7 @@ class Labelled:
         return {}
 
 
-def share_out(mass: FloatArray, rank: int) -> NDArray[np.intp]:
+def share_out(mass: FloatArray, rank: int) -> IntArray:
     """Return the number of classes of each combination: one each, others by the root of its weight.
 
     Examples
@@ -173,7 +173,7 @@ def share_out(mass: FloatArray, rank: int) -> NDArray[np.intp]:
     """
     mass = mass[:rank]
     share = rank * np.sqrt(mass) / np.sqrt(mass).sum()
-    owned: NDArray[np.intp] = np.maximum(1, np.floor(share)).astype(np.intp)
+    owned: IntArray = np.maximum(1, np.floor(share)).astype(np.intp)
     while owned.sum() > rank:
         owned[int(np.argmax(owned))] -= 1
     while owned.sum() < rank:
@@ -209,7 +209,7 @@ def label_start(problem: Labelled, rank: int, rng: np.random.Generator) -> Model
     return Model(known.layout, weights / weights.sum(), known.layout.normalize(columns))
 
 
-def level_shares(known: InMemory, labels: NDArray[np.signedinteger]) -> FloatArray:
+def level_shares(known: InMemory, labels: Codes) -> FloatArray:
     """Return shares of levels among the records with these labels, smoothed by a prior, (L,)."""
     there = (known.codes[:, -len(labels) :] == labels).all(axis=1)
     prior = known.layout.expand(known.concentration_unit) * known.center

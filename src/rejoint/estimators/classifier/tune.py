@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import Codes, FloatArray
 from rejoint.check import whole
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
@@ -17,7 +17,6 @@ from rejoint.estimation.starts import follow_start, given_model
 from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
 from rejoint.estimators.partial_fit import join
 from rejoint.estimators.sklearn_input import is_for_records
-from rejoint.model import FloatArray
 from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds, reweight
@@ -58,9 +57,6 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 JOINTS = (0.0, 0.1, 1.0, 10.0, 100.0)
 #: Classes for each combination of labels.
 CLASSES = (1, 2, 3, 6, 12, 24)
-
-
-Codes = NDArray[np.signedinteger]
 
 
 class Setting(NamedTuple):

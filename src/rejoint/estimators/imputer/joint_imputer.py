@@ -3,11 +3,11 @@
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.domain.columns import Coded, Codes, Column, read_column
+from rejoint.arrays import BoolArray, Codes, FloatArray
+from rejoint.domain.columns import Coded, Column, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype, encode_column, unknown_text
 from rejoint.estimators.imputer.fill import (
@@ -231,7 +231,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             tables.append(self._complete(X, table, filled, rng))
         return tables
 
-    def distribution(self, X: Any, name: str) -> NDArray[np.float64]:
+    def distribution(self, X: Any, name: str) -> FloatArray:
         """Probability of each level of a column, given the other cells of each row.
 
         What the column itself holds is not looked at, so that values can be checked, too.
@@ -333,7 +333,7 @@ class EncodedTable(NamedTuple):
 
     frame: Frame
     codes: Codes
-    gone: NDArray[np.bool_]
+    gone: BoolArray
     variables: list[int]
 
 
@@ -369,7 +369,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     return EncodedTable(frame, codes, gone, variables)
 
 
-def is_missing_in(column: Column) -> NDArray[np.bool_]:
+def is_missing_in(column: Column) -> BoolArray:
     """Whether each cell of a column is missing."""
     if isinstance(column, Coded):
         return np.asarray(column.codes < 0)

@@ -5,10 +5,10 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimation.data import InMemory
@@ -27,8 +27,6 @@ from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import plural
-
-Array = NDArray[np.float64]
 
 
 def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvidence:
@@ -56,7 +54,7 @@ def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvid
 def fit_ratings(
     evidence: UserEvidence,
     items: list[Any],
-    values: Array,
+    values: FloatArray,
     solver: Any,
     rank: int | Literal["auto"],
     rng: np.random.Generator,
@@ -77,7 +75,7 @@ def fit_ratings(
     return interruptible(session, partial(fit, session), "raise")
 
 
-def make_domain(items: list[Any], values: Array) -> Domain:
+def make_domain(items: list[Any], values: FloatArray) -> Domain:
     """Make a variable of each item, named by the text of its id."""
     names = [str(item) for item in items]
     if len(set(names)) < len(names):
