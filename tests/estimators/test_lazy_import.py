@@ -27,6 +27,11 @@ def test_not_loaded(code):
     assert not is_loaded_after(code)
 
 
+@pytest.mark.parametrize("command", ["ask", "fit", "impute", "predict", "recommend", "sample"])
+def test_not_loaded_by_commands(command):
+    assert not is_loaded_after(f"import rejoint.cli, rejoint.cli.{command}")
+
+
 def test_loaded_with_an_estimator():
     assert is_loaded_after("import rejoint; rejoint.JointPMF")
 
