@@ -99,6 +99,19 @@ def test_impute_writes_numbers_for_bins_and_leaves_what_it_does_not_know(run, ag
     assert "3 cells filled in 2 of 3 rows." in result.stderr
 
 
+def test_expectations_are_of_numbers_and_not_of_truth_values(run, world):
+    """As JointImputer fills them."""
+    table = {"wet": [True, False] * 20, "drops": [1, 2] * 20}
+    imputer = rj.JointImputer(2, "map", "expect", random_state=0).fit(table)
+    imputer.pmf_.save(world / "wet.rejoint")
+    (world / "wet.csv").write_text("wet,drops\n,2\nTrue,\n")
+    filled = run("impute", "wet.rejoint", "wet.csv", "--method", "expect").stdout.splitlines()
+    expected = imputer.transform({"wet": [None, True], "drops": [2.0, None]})
+    assert filled[1] == "False,2"
+    assert not expected["wet"][0]
+    assert float(filled[2].removeprefix("True,")) == pytest.approx(expected["drops"][1], abs=1e-5)
+
+
 def test_impute_keeps_the_types_of_other_formats(run, ages):
     fitted(run, "--bins", "age=0,30,99")
     lines = [{"age": None, "grade": "low"}, {"age": 61.5, "grade": None}]

@@ -31,11 +31,13 @@ from rejoint.cli.output import (
 )
 from rejoint.cli.raw_table import read_raw
 from rejoint.estimation.estimate import estimate
+from rejoint.estimators.imputer.fill import PREDICTIVE_DRAWS
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.model import Layout
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.progress import Progress
 from rejoint.records.read import files_of, scan
@@ -252,10 +254,7 @@ def _chosen_model(result: FitResult, average: bool, draws: bool) -> LowRankPMF:
     """Return the model to write: the fit or the mean of its draws, with or without draws."""
     pmf = result.pmf
     if average:
-        # It comes with the estimators, whose scikit-learn takes a second to import.
-        from rejoint.estimators.predictive import predictive
-
-        pmf = predictive(result)
+        pmf = predictive(pmf, PREDICTIVE_DRAWS)
     return pmf if draws else LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
 
 

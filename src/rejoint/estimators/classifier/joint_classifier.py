@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimators.classifier.features import (
@@ -22,8 +23,6 @@ from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, we
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-
-Array = NDArray[np.float64]
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -188,7 +187,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
 
-        def labels_of(shares: list[Array]) -> list[NDArray[Any]]:
+        def labels_of(shares: list[FloatArray]) -> list[NDArray[Any]]:
             return [labels[largest(s)] for labels, s in zip(self._classes, shares, strict=True)]
 
         blocks = self._predict_blocks(X, list, labels_of)
@@ -265,13 +264,15 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         rows = right.reshape(len(right), -1).min(axis=1)
         return float(np.average(rows, weights=sample_weight))
 
-    def _predict_blocks(self, X: Any, ask: Ask, answer: Callable[[list[Array]], Any]) -> list[Any]:
+    def _predict_blocks(
+        self, X: Any, ask: Ask, answer: Callable[[list[FloatArray]], Any]
+    ) -> list[Any]:
         """Pass the averaged probabilities of the labels to ``answer``, block by block."""
         features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
         codes = read_rows(self, X, features)
         return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
 
-    def _kinds(self, codes: NDArray[np.signedinteger]) -> NDArray[np.intp]:
+    def _kinds(self, codes: Codes) -> IntArray:
         """Whether rows miss none (0), few (1) or many (2) of the columns never missing before."""
         if codes.min(initial=0) >= 0:
             return np.zeros(len(codes), dtype=np.intp)
@@ -290,22 +291,20 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def join(
-    features: Records, targets: Sequence[Variable], labels: NDArray[np.signedinteger]
-) -> Records:
+def join(features: Records, targets: Sequence[Variable], labels: Codes) -> Records:
     """Put features and labels side by side."""
     domain = Domain((*features.domain.variables, *targets))
     return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
 
 
-def always_there(records: Records, features: int) -> NDArray[np.intp]:
+def always_there(records: Records, features: int) -> IntArray:
     """Return the columns that are (nearly) never missing."""
     weight = weights_of(records)
     missing = weight @ (records.codes[:, :features] < 0)
     return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
 
 
-def largest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
+def largest(shares: FloatArray) -> IntArray:
     """Return the column of the largest share in each row; for two columns faster than argmax.
 
     Examples

@@ -6,15 +6,13 @@ from functools import reduce
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 
-Array = NDArray[np.float64]
-Codes = NDArray[np.signedinteger]
-Ask = Callable[[Sequence[Array]], Sequence[Array]]
+Ask = Callable[[Sequence[FloatArray]], Sequence[FloatArray]]
 T = TypeVar("T")
 
 #: Rows of a block: few enough for the cache, many enough for the threads.
@@ -23,11 +21,11 @@ BLOCK_ROWS = 16_384
 
 def average_shares(
     models: Sequence[LowRankPMF],
-    weights: Array,
+    weights: FloatArray,
     codes: Codes,
-    kinds: Callable[[Codes], NDArray[np.intp]],
+    kinds: Callable[[Codes], IntArray],
     ask: Ask,
-    answer: Callable[[list[Array]], T],
+    answer: Callable[[list[FloatArray]], T],
 ) -> list[T]:
     """Average ``posterior @ table.T`` over the models, block by block, in threads.
 
@@ -65,7 +63,7 @@ def average_shares(
         if len(models) == 1:  # its weight is one for every kind
             return answer(shares_of(models[0], rows, ask))
         kind = kinds(rows)
-        found: list[Array] = []
+        found: list[FloatArray] = []
         for model, weight in zip(models, weights.T, strict=True):
             mine = weight[kind, None]
             if not mine.any():
@@ -81,7 +79,7 @@ def average_shares(
         return list(threads.map(answer_block, starts))
 
 
-def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
+def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[FloatArray]:
     """Return probabilities of labels under one model; rows sum to one."""
     features = codes.shape[1]
     asked = ask(model.factors[features:])
@@ -93,7 +91,7 @@ def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[Array]:
     return found
 
 
-def products(factors: Sequence[Array]) -> Array:
+def products(factors: Sequence[FloatArray]) -> FloatArray:
     """Return the probability of each combination of levels in each class, (combinations, F).
 
     Examples
