@@ -12,11 +12,11 @@ from small_models import random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Algebraic, Kl, Limits, Newton, Smooth
+from rejoint.factorization.fit_tables import AGREEMENT, LEAST_STARTS
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import make_problem
-from rejoint.factorization.stages import AGREEMENT, LEAST_STARTS
+from rejoint.messages import Progress
 from rejoint.model import Model
-from rejoint.progress import Progress
 from rejoint.solver import FitInterrupted
 
 

@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation import lbfgs
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
 
 _LIMITS = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
@@ -36,7 +36,7 @@ class EmState:
     counts: FloatArray
     passes: int
     residual: float = np.inf
-    memory: lbfgs.Memory = ()
+    memory: acceleration.Memory = ()
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class Em:
         """Try a quasi-Newton step, shortened at most twice; the state as it was if all fail."""
         policy, layout = self.policy, problem.layout
         slope = gradient(layout, state)
-        move = lbfgs.direction(slope, 1.0 / scaling(state.counts), state.memory)
+        move = acceleration.direction(slope, 1.0 / scaling(state.counts), state.memory)
         early = state.passes <= policy.early_passes
         most = policy.early_move if early else policy.largest_move
         move = np.clip(move, -most, most)  # logits near a bound ask for any length
@@ -113,7 +113,7 @@ class Em:
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
                 after = EmState(model, objective, counts, passes)
-                memory = lbfgs.remember(
+                memory = acceleration.remember(
                     state.memory, share * move, gradient(layout, after) - slope, self.moves
                 )
                 return moved_from(state, replace(after, memory=memory)), True

@@ -26,10 +26,9 @@ from rejoint.factorization.algebraic import Subtables
 from rejoint.factorization.factorize import factorize
 from rejoint.factorization.problem import make_problem
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import Progress, remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.progress import Progress
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
 from rejoint.records.records import BaseRecords, Records

@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from rejoint.arrays import Codes, FloatArray, IntArray
-from rejoint.estimation import lbfgs
 from rejoint.estimation.data import InMemory
 from rejoint.model import Layout, Model
 from rejoint.records.records import Records
+from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
 
 #: Penalty on the logits of the labels' columns, which must be free to become sharp, and on those of
@@ -277,7 +277,7 @@ class ConditionalState:
     model: Model
     objective: float
     slope: FloatArray
-    memory: lbfgs.Memory = ()
+    memory: acceleration.Memory = ()
 
     @property
     def residual(self) -> float:
@@ -342,7 +342,7 @@ class Conditional:
 
     def step(self, problem: Labelled, state: ConditionalState) -> ConditionalState:
         """One quasi-Newton step, shortened until it descends; the same state if none does."""
-        move = lbfgs.direction(state.slope, first_guess(state), state.memory)
+        move = acceleration.direction(state.slope, first_guess(state), state.memory)
         move = np.clip(move, -LARGEST_MOVE, LARGEST_MOVE)
         promised, share = float(np.vdot(state.slope, move)), 1.0
         for _ in range(12 if promised < 0 else 0):
@@ -350,7 +350,7 @@ class Conditional:
             gain = after.objective - state.objective
             if gain <= 1e-4 * share * promised:
                 pair = share * move, after.slope - state.slope
-                memory = lbfgs.remember(state.memory, *pair, self.memory)
+                memory = acceleration.remember(state.memory, *pair, self.memory)
                 return replace(after, memory=memory)
             # The minimum of the parabola through what is known, not too near to either end.
             bend = 2.0 * (gain - share * promised)
