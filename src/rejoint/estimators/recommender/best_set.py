@@ -29,13 +29,12 @@ WIDTH = 64
 
 
 class BestSet(NamedTuple):
-    """Items of the best set in order of choice, its probability, a bound on any set, nodes."""
+    """Items of the best set in order of choice, its probability, and a bound on any set."""
 
     items: IntArray
     probability: float
     bound: float
     exact: bool
-    nodes: int
 
 
 def best_set(classes: FloatArray, likes: FloatArray, size: int, max_nodes: int = 20_000) -> BestSet:
@@ -73,7 +72,7 @@ def best_set(classes: FloatArray, likes: FloatArray, size: int, max_nodes: int =
     bound = search.run() + lost
     value = float(classes @ np.prod(likes[search.best_items], axis=0))
     exact = bound <= value * (1.0 + 2.0 * TIE)
-    return BestSet(search.best_items, value, max(value, bound), exact, search.nodes)
+    return BestSet(search.best_items, value, max(value, bound), exact)
 
 
 class _Search:

@@ -165,11 +165,10 @@ class Traits:
 
 
 class TraitFit(NamedTuple):
-    """Log columns of all models side by side (N I, R), log-likelihood of each sweep, numbers."""
+    """Log columns of all models side by side (N I, R), and log-likelihood of each sweep."""
 
     log_columns: FloatArray
     history: tuple[float, ...]
-    items: FloatArray  # (N, K): the items' numbers at the end
 
 
 @dataclass
@@ -196,14 +195,14 @@ def fit_traits(
     """
     levels = evidence.cells.shape[1]
     if size == 1:  # all ratings are equal: there is nothing to learn
-        return TraitFit(np.zeros((levels, 1)), (0.0,), np.zeros((levels, 0)))
+        return TraitFit(np.zeros((levels, 1)), (0.0,))
     points, models = solver.within(levels)
     state = first_state(evidence, size, solver.traits, rng)
     history: list[float] = []
     kept: list[FloatArray] = []
     last = solver.sweeps + (models - 1) * solver.stride
     for sweep in range(last + 1):
-        used, scale = some_users(evidence, sweep > last - 2, rng)
+        used, scale = sample_users(evidence, sweep > last - 2, rng)
         places = draw_points(points, solver.traits, rng)
         log_columns = columns_at(state.items, places, size)
         if sweep >= solver.sweeps and (sweep - solver.sweeps) % solver.stride == 0:
@@ -211,7 +210,7 @@ def fit_traits(
         counts, log_likelihood = expect(used, log_columns)
         history.append(scale * log_likelihood)
         advance(state, scale * counts, log_columns, places, size)
-    return TraitFit(np.concatenate(kept, axis=1), tuple(history), state.items)
+    return TraitFit(np.concatenate(kept, axis=1), tuple(history))
 
 
 def polynomials(size: int) -> FloatArray:
@@ -274,10 +273,10 @@ def variances(degrees: int, kinds: int, traits: int) -> FloatArray:
     return np.repeat(VARIANCES[: 1 + kinds], [degrees] + [traits] * kinds)
 
 
-def some_users(
+def sample_users(
     evidence: UserEvidence, everybody: bool, rng: np.random.Generator
 ) -> tuple[UserEvidence, float]:
-    """UserEvidence of as many users as a sweep looks at, and how many each stands for."""
+    """Sample the users of a sweep; also return how many users each stands for."""
     users = evidence.cells.shape[0]
     share = MOST_CELLS / max(evidence.cells.nnz, 1)
     if everybody or share >= 1.0:
