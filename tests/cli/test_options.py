@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import rejoint as rj
+from rejoint.solver import Stop
 
 AGES = "age;grade;town\n" + "".join(
     f"{20 + 3 * k % 50};{('low', 'mid', 'high')[k % 3]};{('Köln', 'Ulm')[k % 2]}\n"
@@ -188,8 +189,12 @@ def test_a_table_that_is_missed_by_more_than_allowed(run, world):
 
 def test_ctrl_c_while_tables_are_fitted(run, world, monkeypatch):
     done = rj.factorize(rj.Marginals.read(world / "triples"), rank=1, n_init=1, random_state=0)
-    ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", lambda *args, **more: ended)
+    ended = replace(done, starts=(replace(done.starts[0], stop=Stop.INTERRUPTED),))
+
+    def interrupt(*args, **more):
+        raise rj.FitInterrupted(ended)
+
+    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", interrupt)
     result = run("fit-tables", "triples", "-o", "e.rejoint", "--rank", 1)
     assert result.exit_code == 3
     assert rj.load(world / "e.rejoint") == done.pmf

@@ -17,7 +17,6 @@ from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.ordinal_smoothing import Smoothed
 from rejoint.estimation.survey import add_up, look_at
-from rejoint.messages import Progress
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)

@@ -9,9 +9,9 @@ from sklearn.utils.validation import validate_data
 
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.domain import Domain
-from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.variational import Variational
+from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.early_stop import Smooth
+from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
@@ -98,8 +98,10 @@ def is_for_records(solver: Any) -> bool:
     """Whether a solver works on records and not on tables counted from them."""
     if isinstance(solver, str):
         return solver in ("auto", "ml", "map", "bayes")
-    # Solvers for records and for tables have the same methods: others say what they need.
-    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
+    # Solvers for records and for tables have the same methods: one for tables says what it needs.
+    needs = getattr(solver, "needs", ())
+    declared = any(need.split(".")[0] in ("tables", "subsets", "loss") for need in needs)
+    return not (declared or isinstance(solver, Auto | Algebraic | Smooth))
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -1,8 +1,9 @@
 """Fit tables from several starts: the stages that are followed from each, and the result.
 
-Tables with unknown cells are fitted, filled by the model, and fitted again. For the Kullback-Leibler
-solver on counts this is EM on the likelihood of what is known; for least squares each round lowers the squared error of the known cells. Cells taken as zero instead would
-pull the model towards zero there.
+Tables with unknown cells are fitted, filled by the model, and fitted again. For the
+Kullback-Leibler solver on counts this is EM on the likelihood of what is known; for least squares
+each round lowers the squared error of the known cells. Cells taken as zero instead would pull the
+model towards zero there.
 """
 
 from collections.abc import Callable, Iterator, Sequence
