@@ -59,38 +59,18 @@ OF_DASK = [
 
 # --- what does not hold yet ----------------------------------------------------------------------
 
-ENDING = (
-    "'Log-likelihood # of # records after # steps from one start; ...' beyond memory, "
-    "'Log-likelihood # after # steps from # starts; ...' in memory"
-)
 BY_PART = "columns left out and unknown labels are remarked on once a part, counts by part"
 NOTHING = (
     "'There is nothing to estimate from: ...' and not until the fit; of records, when they are "
     "made, 'sample_weight is zero in every row: ...'"
 )
-FOLDS = (
-    "held-out scores differ by up to 0.011 per record, with weights also the ranks that are tied "
-    "(of 400 rows the rank itself, 5 for 4): merged sparse records stand in another order, so "
-    "that others are held out; in the order of merged records scores agree to 1e-15"
-)
-DRAWN = (
-    "the mode differs by 4e-3 (weighted 5e-3): merged sparse records stand in another order, so "
-    "that draws of the same seed differ, and the strengths of the prior that are taken from them; "
-    "in the order of merged records by 9e-9 (weighted 4e-16)"
-)
 ROW = "rows are counted within a part: 349, 199, 99 or 49 instead of 599"
 
 KNOWN = {
-    **{("ending", fit, door): ENDING for door in BEYOND for fit in ("ml", "rank", "bayes")},
     **{("remarks of reading", "domain", door): BY_PART for door in PARTS},
     **{("no weight", door): NOTHING for door in SCANS},
     **{("no weight in a domain", door): NOTHING for door in SCANS},
     **{("row of an error", door): ROW for door in PARTS},
-    ("scores", "holes", "sparse"): FOLDS,
-    ("scores", "weighted", "sparse"): FOLDS,
-    ("choice in words", "rank", "sparse"): FOLDS,
-    ("model", "bayes", "holes", "sparse"): DRAWN,
-    ("model", "bayes", "weighted", "sparse"): DRAWN,
 }
 
 #: What a claim that does not hold ends in; anything else is a fault of the test.
@@ -283,7 +263,8 @@ def kind_of(sentence):
 def test_the_model_is_the_same(fitted, fit, name, door):
     mine, other = (fitted(fit, name, by)[0] for by in (door, "records"))
     # Sums in another order at the most: 1e-16, magnified by the steps of a fit.
-    assert distance(mine.pmf, other.pmf) <= 1e-10
+    # Passes over sparse records add up in an order of their own, so that EM may end a step earlier.
+    assert distance(mine.pmf, other.pmf) <= (1e-7 if door == "sparse" else 1e-10)
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
 
 

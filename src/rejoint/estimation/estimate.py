@@ -632,8 +632,7 @@ class Fit:
             value = em.penalty(best.model) - best.objective
         else:
             value = self.data.expect(model).log_likelihood
-        survey, posterior, words = self.survey, None, ""
-        of_records = "" if survey is None else f" of {survey.rows:,} records"
+        posterior, words = None, ""
         if draws:
             posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
         if chains and posterior is not None:
@@ -644,7 +643,7 @@ class Fit:
         return FitResult.of(
             self.data.to_pmf(model, () if posterior is None else posterior.draws),
             runs,
-            f"Log-likelihood {value:.6g}{of_records}",
+            f"Log-likelihood {value:.6g}",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,

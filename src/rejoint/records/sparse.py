@@ -25,6 +25,7 @@ from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import Declarations, infer_variable, read_declarations
+from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, as_weight
 from rejoint.text import nearest, show
 
@@ -209,6 +210,9 @@ def as_objects(values: Iterable[Any]) -> NDArray[Any]:
     return found
 
 
+#: Cells up to which sparse records are merged as a dense table is: all of them, in its order.
+MERGED_AS_DENSE = 2_000_000
+
 FEW = 6  # cells of records that are merged where they are alike: longer ones hardly ever are
 
 
@@ -385,7 +389,10 @@ class SparseRecords(BaseRecords):
         return few.marginal(few.names)
 
     def _merge(self) -> tuple[SparseCodes, FloatArray]:
-        """Merge records of few cells: longer ones are hardly ever alike."""
+        """Merge small tables as dense ones are; else records of few cells, which may be alike."""
+        if len(self) * len(self.domain) <= MERGED_AS_DENSE:
+            table, total = merge_rows(self.codes.to_codes(), self.domain.shape, self.sample_weight)
+            return SparseCodes.of_codes(table, self.domain.shape), total
         mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
         counts, starts = self.codes.counts, self.codes.starts[:-1]
         kept, weight = [np.flatnonzero(counts > FEW)], [mass[counts > FEW]]
