@@ -10,11 +10,10 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from math import inf, isfinite
 from time import perf_counter
 from types import EllipsisType
 from typing import Any, Self
-
-import numpy as np
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -215,13 +214,13 @@ class Progress:
     def __init__(self, shown: bool | None = None, every: float = 0.2) -> None:
         self.shown = sys.stderr.isatty() if shown is None else shown
         self.every = every
-        self.last = -np.inf
+        self.last = -inf
 
     def __enter__(self) -> "Progress":
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self.shown and np.isfinite(self.last):
+        if self.shown and isfinite(self.last):
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 

@@ -391,8 +391,9 @@ class SparseRecords(BaseRecords):
     def _merge(self) -> tuple[SparseCodes, FloatArray]:
         """Merge small tables as dense ones are; else records of few cells, which may be alike."""
         if len(self) * len(self.domain) <= MERGED_AS_DENSE:
-            table, total = merge_rows(self.codes.to_codes(), self.domain.shape, self.sample_weight)
-            return SparseCodes.of_codes(table, self.domain.shape), total
+            shape = self.domain.shape
+            table, merged = merge_rows(self.codes.to_codes(), shape, self.sample_weight)
+            return SparseCodes.of_codes(table, shape), merged
         mass = np.ones(len(self)) if self.sample_weight is None else self.sample_weight
         counts, starts = self.codes.counts, self.codes.starts[:-1]
         kept, weight = [np.flatnonzero(counts > FEW)], [mass[counts > FEW]]
