@@ -11,18 +11,17 @@ import numpy as np
 from models import random_pmf
 
 import rejoint as rj
-from rejoint.estimation.data import RecordProblem
+from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.starts import random_model
+from rejoint.model import Model
 
 MOST = 5_000
 
 
-def climb(
-    solver: Em, problem: RecordProblem, start: tuple, goal: float | None
-) -> tuple[int, float]:
+def climb(solver: Em, problem: InMemory, start: Model, goal: float | None) -> tuple[int, float]:
     """Passes and objective at the goal, or at the end of progress without one."""
-    state = solver.init(problem, *start)
+    state = solver.init(problem, start)
     trail = [state.objective]
     while state.passes < MOST:
         state = solver.step(problem, state)
@@ -35,7 +34,7 @@ def climb(
     return state.passes, state.objective
 
 
-def problems(count: int, seed: int) -> Iterator[tuple[str, RecordProblem, tuple]]:
+def problems(count: int, seed: int) -> Iterator[tuple[str, InMemory, Model]]:
     """Random problems of all sizes: what they are, and where to start."""
     rng = np.random.default_rng(seed)
     for number in range(count):
@@ -46,7 +45,7 @@ def problems(count: int, seed: int) -> Iterator[tuple[str, RecordProblem, tuple]
         data = truth.sample(records, random_state=rng)
         if missing:
             data = rj.datasets.remove_cells(data, missing, random_state=rng)
-        problem = RecordProblem.of(data, threads=1)
+        problem = InMemory.of(data, threads=1)
         words = f"{size:4} {levels:7} {rank:4} {records:7,} {missing:7.0%}"
         yield words, problem, random_model(problem, rank, np.random.default_rng(number))
 

@@ -18,7 +18,8 @@ from math import comb
 import numpy as np
 
 import rejoint as rj
-from rejoint.factorization.factorize import factorize_quietly
+from rejoint.factorization.fit_tables import fit_tables
+from rejoint.solver.session import Session
 
 RUNS = 10
 
@@ -81,9 +82,8 @@ def practise(problem: Problem, runs: int = RUNS, near: bool = False) -> Practice
     met, away, other = 0, 0.0, None
     for seed in range(runs):
         start = shaken(problem.truth, seed) if near else "random"
-        fit = factorize_quietly(
-            tables, problem.truth.rank, start=start, n_init=1, random_state=seed, progress=False
-        )
+        session = Session(np.random.default_rng(seed))
+        fit = fit_tables(tables, problem.truth.rank, "auto", session, start=start, n_init=1)
         if fit.error > MET:
             continue
         met += 1

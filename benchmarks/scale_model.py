@@ -25,11 +25,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from rejoint.estimation.streamed import pass_over
 from scipy.optimize import nnls
 
 import rejoint as rj
 from rejoint import kernels
+from rejoint.estimation.data import expect_part
+from rejoint.model import Model
 
 RESULT = Path(__file__).parent / "results" / "scale_model.json"
 LEVELS, MISSING = 5, 0.2
@@ -48,10 +49,10 @@ def records_of(rows: int, variables: int) -> rj.Records:
     return rj.Records(rj.Domain.of_shape([LEVELS] * variables), codes)
 
 
-def model_of(variables: int, rank: int) -> tuple[Array, Array]:
+def model_of(variables: int, rank: int) -> Model:
     rng = np.random.default_rng(1)
     columns = rng.dirichlet(np.ones(LEVELS), (variables, rank)).transpose(0, 2, 1)
-    return np.full(rank, 1.0 / rank), columns.reshape(-1, rank)
+    return Model.of(np.full(rank, 1.0 / rank), columns)
 
 
 def best(function: Callable[[], Any], clock: Callable[[], float], turns: int = 5) -> float:
@@ -65,7 +66,7 @@ def best(function: Callable[[], Any], clock: Callable[[], float], turns: int = 5
 
 def pass_seconds(rows: int, variables: int, rank: int) -> float:
     records, model = records_of(rows, variables), model_of(variables, rank)
-    look = partial(pass_over, records, *model, threads=1)
+    look = partial(expect_part, records, model, threads=1)
     return best(look, time.process_time)
 
 
@@ -129,7 +130,7 @@ def cluster_pass(client: Any, rows: int, parts: int, rank: int) -> Callable[[], 
     codes = np.where(records.codes < 0, np.nan, records.codes)
     data = dask.array.from_array(codes, chunks=(rows // parts, 20))
     scan = rj.distributed.scan(data, domain=records.domain, client=client)
-    look = partial(pass_over, weights=model[0], factors=model[1], threads=1)
+    look = partial(expect_part, model=model, threads=1)
     return lambda: list(scan.map(look))
 
 

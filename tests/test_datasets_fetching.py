@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 import rejoint as rj
-from rejoint.datasets import FetchError, uci
+from rejoint.datasets import FetchError
+from rejoint.datasets import catalog as parsing
 from rejoint.datasets import fetch as fetching
-from rejoint.datasets import movielens as ratings
 from rejoint.datasets import paper_set as protocol
-from rejoint.datasets import parse as parsing
+from rejoint.datasets import public_sets as ratings
+from rejoint.datasets import public_sets as uci
 from rejoint.datasets.catalog import CATALOG, CatalogEntry, load_columns
 
 DATA = os.environ.get("REJOINT_DATA")

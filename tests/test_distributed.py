@@ -8,11 +8,12 @@ from functools import partial
 
 import numpy as np
 import pytest
-from rejoint.estimation.streamed import ScanProblem
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
-from rejoint.estimation.data import add_up, look_at
+from rejoint.estimation.data import Parted
+from rejoint.estimation.survey import add_up, look_at
+from rejoint.model import Model
 from rejoint.records import formats as row_groups
 from rejoint.solver import Limits
 
@@ -82,13 +83,13 @@ def quiet(line):
 
 def problem_of(scan):
     survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
-    return ScanProblem.surveyed(scan, survey, quiet, None)
+    return Parted(scan.domain, scan.threads, scan, survey)
 
 
 def model_of(records, rank):
     rng = np.random.default_rng(0)
     columns = [rng.dirichlet(np.ones(size), rank).T for size in records.domain.shape]
-    return np.full(rank, 1 / rank), np.vstack(columns)
+    return Model.of(np.full(rank, 1 / rank), columns)
 
 
 def numbers_of(frame):
@@ -124,7 +125,7 @@ def check_all_collections(client, frame, records, tmp_path):
         assert scan.rows == len(local)
         mine, other = rj.Marginals.count(scan, order=3), rj.Marginals.count(local, order=3)
         np.testing.assert_array_equal(mine.flat, other.flat)  # bit for bit
-        found, expected = (p.expect(*model) for p in (problem_of(scan), problem_of(rj.scan(local))))
+        found, expected = (p.expect(model) for p in (problem_of(scan), problem_of(rj.scan(local))))
         assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
         np.testing.assert_allclose(found.stacked, expected.stacked, rtol=1e-10)
         fetched = list(scan)
@@ -143,7 +144,7 @@ def check_row_groups(client, frame, records, path):
     np.testing.assert_array_equal(mine.flat, other.flat)  # bit for bit
     np.testing.assert_array_equal(np.concatenate([p.codes for p in scan]), records.codes)
     model = model_of(records, 4)
-    found, expected = (p.expect(*model) for p in (problem_of(scan), problem_of(rj.scan(records))))
+    found, expected = (p.expect(model) for p in (problem_of(scan), problem_of(rj.scan(records))))
     np.testing.assert_allclose(found.stacked, expected.stacked, rtol=1e-10)
     options = {"rank": 3, "solver": "ml", "n_init": 2, "random_state": 0}
     one, two = (

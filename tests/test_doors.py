@@ -59,15 +59,9 @@ OF_DASK = [
 
 # --- what does not hold yet ----------------------------------------------------------------------
 
-SILENT = "'No record holds together: x0 and x3; ...' is remarked of records, not of a Scan"
-UNSAID = "choice lacks the sentence 'No record holds together: x0 and x3; ...' of records"
-LOOKED = "choice adds '600 of the 600 records, drawn at random, were looked at.' though all were"
 ENDING = (
     "'Log-likelihood # of # records after # steps from one start; ...' beyond memory, "
     "'Log-likelihood # after # steps from # starts; ...' in memory"
-)
-WORTH = (
-    "'worth about # independent ones for tables of two variables, ...' is said beyond memory only"
 )
 BY_PART = "columns left out and unknown labels are remarked on once a part, counts by part"
 NOTHING = (
@@ -87,11 +81,7 @@ DRAWN = (
 ROW = "rows are counted within a part: 349, 199, 99 or 49 instead of 599"
 
 KNOWN = {
-    **{("remarks of a fit", door): SILENT for door in SCANS},
-    **{("choice in words", "apart", door): UNSAID for door in SCANS},
-    **{("choice in words", "rank", door): LOOKED for door in BEYOND},
     **{("ending", fit, door): ENDING for door in BEYOND for fit in ("ml", "rank", "bayes")},
-    **{("worth of draws", door): WORTH for door in ("records", *IN_MEMORY)},
     **{("remarks of reading", "domain", door): BY_PART for door in PARTS},
     **{("no weight", door): NOTHING for door in SCANS},
     **{("no weight in a domain", door): NOTHING for door in SCANS},

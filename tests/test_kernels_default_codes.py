@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.kernels import DefaultCodes, SparseCodes, default_codes
+from rejoint.kernels import DefaultCodes, SparseCodes
+from rejoint.kernels import codes as default_codes
 from rejoint.records.sparse import DefaultCodedRecords
 
 

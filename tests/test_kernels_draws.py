@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from rejoint import kernels
-from rejoint.kernels.random_draws import UniformStream, binomial, numpy_class_draws
+from rejoint.kernels.class_passes import UniformStream, binomial, numpy_class_draws
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rejoint import kernels
-from rejoint.kernels import random_draws
+from rejoint.kernels import class_passes as random_draws
 
 
 def small_tree(rows=8, levels=6, rank=3):

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from rejoint import kernels
 from rejoint.kernels import SparseCodes
-from rejoint.kernels.class_passes import numpy_class_pass, numpy_class_posterior
-from rejoint.kernels.random_draws import numpy_class_draws
+from rejoint.kernels.class_passes import numpy_class_draws, numpy_class_pass, numpy_class_posterior
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 

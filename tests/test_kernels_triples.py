@@ -8,8 +8,9 @@ import pytest
 import rejoint as rj
 from rejoint import kernels
 from rejoint.factorization import Admm, admm
-from rejoint.factorization.problem import make_problem, objective
+from rejoint.factorization.problem import make_problem
 from rejoint.kernels import triples
+from rejoint.model import Layout, Model
 
 compiled = pytest.mark.skipif(kernels.backend != "native", reason="kernels are not compiled")
 
@@ -40,15 +41,13 @@ def by_variable(problem):
 def test_a_sweep_is_that_variable_by_variable(shape, rank):
     problem = make_problem(sampled_tables(shape), "equal")
     assert problem.packed is not None
-    weights, factors = random_model(shape, rank)
-    state = Admm().init(problem, weights, factors)
+    state = Admm().init(problem, Model(Layout(shape), *random_model(shape, rank)))
     for _ in range(2):  # with duals the second time
         one, other = (admm.sweep(p, state, 10) for p in (problem, by_variable(problem)))
         # The same numbers in another order; steps of least squares with condition numbers of up to
         # 1e10, which lift rounding to about 1e-7 where there are more classes than tables can tell.
-        np.testing.assert_allclose(one.factors, other.factors, rtol=0, atol=1e-6)
-        np.testing.assert_allclose(one.weights, other.weights, rtol=0, atol=1e-6)
-        exact = objective(problem, one.weights, one.factors)
+        np.testing.assert_allclose(one.model.stacked, other.model.stacked, rtol=0, atol=1e-6)
+        exact = problem.value(one.model)
         assert one.objective == pytest.approx(exact, abs=1e-13 * problem.scale)
         state = one
 
@@ -61,7 +60,7 @@ def test_the_twin_agrees(shape, rank, monkeypatch):
     model = random_model(shape, rank)
     duals = tuple(np.zeros_like(x) for x in model)
     for _ in range(2):  # with duals the second time
-        arguments = problem.packed, problem.levels, 2.5, model, duals, 10
+        arguments = problem.packed, problem.layout.levels, 2.5, model, duals, 10
         found, found_duals, value = kernels.triples_sweep(*arguments)
         plain = kernels.triples_value(*arguments[:3], *model)
         with monkeypatch.context() as patch:
@@ -79,25 +78,24 @@ def test_the_twin_agrees(shape, rank, monkeypatch):
 def test_the_objective_by_either_way():
     shape = (3, 2, 5, 4)
     problem = make_problem(sampled_tables(shape), "equal")
-    model = random_model(shape, 3)
-    slow = objective(problem, *model)
-    assert admm.value_of(problem, *model) == pytest.approx(slow, rel=1e-10)
+    model = Model(Layout(shape), *random_model(shape, 3))
+    slow = problem.value(model)
+    assert problem.quick_value(model) == pytest.approx(slow, rel=1e-10)
     exact = rj.Marginals.from_pmf(rj.datasets.asia(), order=3)
     met = make_problem(exact, "equal")
     pmf = rj.datasets.asia()
     # Next to an exact fit the residuals themselves are summed: nothing is lost.
-    assert admm.value_of(met, pmf.weights, np.vstack(pmf.factors)) < 1e-28
+    assert met.quick_value(Model.of(pmf.weights, pmf.factors)) < 1e-28
 
 
 def test_weights_of_tables_multiply():
     shape = (2, 3, 2, 2)
     tables = sampled_tables(shape)
     heavy = make_problem(replace(tables, table_weight=np.full(len(tables), 2.5)), "equal")
-    weights, factors = random_model(shape, 2)
-    state = Admm().init(heavy, weights, factors)
+    state = Admm().init(heavy, Model(Layout(shape), *random_model(shape, 2)))
     one, other = (admm.sweep(p, state, 10) for p in (heavy, by_variable(heavy)))
-    np.testing.assert_allclose(one.factors, other.factors, atol=1e-9)
-    assert one.objective == pytest.approx(objective(heavy, one.weights, one.factors), rel=1e-9)
+    np.testing.assert_allclose(one.model.factors, other.model.factors, atol=1e-9)
+    assert one.objective == pytest.approx(heavy.value(one.model), rel=1e-9)
 
 
 def test_what_does_not_fit_is_refused():

@@ -9,8 +9,9 @@ from tools.architecture import Tree, graph, knots_and_chain, names_twice
 
 #: Later ones may import earlier ones. The two verbs that use a rank come after the rank.
 LAYERS = [
-    *("check", "text", "arrays", "messages", "model", "kernels", "domain", "records", "marginals"),
-    *("queries", "language", "io", "pmf", "metrics", "identifiability", "solver", "factorization"),
+    *("check", "text", "arrays", "messages", "model", "kernels", "domain", "io", "records"),
+    *("marginals", "queries", "language", "pmf", "metrics", "identifiability", "solver"),
+    *("factorization",),
     *("estimation", "rank", "factorization.factorize", "estimation.estimate", "estimators"),
     *("population", "distributed", "datasets", "plots", "explorer", "cli"),
 ]

@@ -30,6 +30,7 @@ LATER = {
 NOUNS = {"sampling", "raking", "smoothing", "unfolding", "ordinal_smoothing"}
 
 #: What builds a FitResult: its name, or ``cls`` with a model.
+_CATCHES = r"(?m)^ *except[^\n]*KeyboardInterrupt"
 _RESULT = r"FitResult\(|(?<!\w)cls\(\n\s+pmf="
 
 
@@ -219,7 +220,7 @@ def measure(root: Path = ROOT) -> dict[str, object]:
             tree, r"FitResult\((?!Protocol)|(?<!\w)cls\(\n\s+pmf="
         ),
         "modules that submit starts to an executor": places(tree, r"\.submit\(|executor\.map\("),
-        "modules that catch KeyboardInterrupt": places(tree, r"except[^\n]*KeyboardInterrupt"),
+        "modules that catch KeyboardInterrupt": places(tree, _CATCHES),
         "code lines": sum(code_lines(tree.files[n], m) for n, m in tree.modules.items()),
     }
 

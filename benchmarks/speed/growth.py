@@ -13,6 +13,7 @@ from benchmarks.speed.measures import cpu_time
 from rejoint import kernels
 from rejoint.factorization import Admm, AllTables, admm
 from rejoint.factorization.all_tables import make_problem
+from rejoint.model import Model
 from rejoint.records import Records
 
 Sizes = dict[str, int]
@@ -90,8 +91,8 @@ def all_tables(at: Sizes) -> Callable[[], Any]:
     rng = np.random.default_rng(0)
     records = Records(Domain.of_shape([at["I"]] * at["N"]), codes_of(rng, at, 0.0))
     problem = replace(make_problem(AllTables(records, order=3), "equal"), threads=1)
-    weights, factors = np.full(at["F"], 1.0 / at["F"]), random_factors(rng, at)
-    state = Admm().init(problem, weights, factors)
+    weights = np.full(at["F"], 1.0 / at["F"])
+    state = Admm().init(problem, Model(problem.layout, weights, random_factors(rng, at)))
 
     def run() -> None:
         problem.kept.clear()

@@ -10,8 +10,11 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from time import perf_counter
 from types import EllipsisType
 from typing import Any, Self
+
+import numpy as np
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -198,3 +201,34 @@ class FitInterrupted(KeyboardInterrupt):
     def __init__(self, result: Any) -> None:
         super().__init__("Interrupted: .result has the best fit so far.")
         self.result = result
+
+
+class Progress:
+    """Lines of progress on a terminal's stderr, each over the last; silent elsewhere.
+
+    Examples
+    --------
+    >>> with Progress(shown=False) as report:
+    ...     report("start 1")
+    """
+
+    def __init__(self, shown: bool | None = None, every: float = 0.2) -> None:
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.every = every
+        self.last = -np.inf
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown and np.isfinite(self.last):
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+    def __call__(self, line: str) -> None:
+        """Show a line, unless the last one is fresh."""
+        now = perf_counter()
+        if self.shown and now - self.last >= self.every:
+            self.last = now
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()

@@ -6,11 +6,13 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import rejoint as rj
+from rejoint.solver import Stop
 
 resource = pytest.importorskip("resource", reason="limits of files are those of Unix")
 
@@ -118,11 +120,15 @@ def test_a_reader_that_has_gone_ends_it_quietly(world):
     assert b"Traceback" not in said
 
 
+def interrupt(result, *args, **more):
+    raise rj.FitInterrupted(result)
+
+
 def test_ctrl_c_keeps_the_best_so_far(run, world, monkeypatch):
     data = rj.read(world / "patients.csv")
     done = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
-    ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.cli.fit.estimate", lambda *args, **more: ended)
+    ended = replace(done, starts=(replace(done.starts[0], stop=Stop.INTERRUPTED),))
+    monkeypatch.setattr("rejoint.cli.fit.estimate", partial(interrupt, ended))
     result = run("fit", "patients.csv", "-o", "ended.rejoint")
     assert result.exit_code == 3
     assert "Ended by Ctrl-C: the best model so far is in ended.rejoint." in result.stderr
@@ -147,16 +153,7 @@ def test_an_interrupted_fit_that_carries_its_result(
         result = rj.rank.select(data, [1, 2], criterion="bic", random_state=0)
     else:
         result = rj.estimate(data, rank=2, solver="ml", n_init=1, random_state=0)
-
-    class Interrupted(KeyboardInterrupt):
-        pass
-
-    def interrupted(*args, **more):
-        error = Interrupted()
-        error.result = result
-        raise error
-
-    monkeypatch.setattr(f"rejoint.cli.{command}.{function}", interrupted)
+    monkeypatch.setattr(f"rejoint.cli.{command}.{function}", partial(interrupt, result))
     done = run(command.replace("_", "-"), *words)
     assert done.exit_code == 3
     if function == "select":

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.cli.html_report import page, sections
+from rejoint.cli.report import page, sections
 
 EVIL = "<script>alert('1')</script>&\"'"
 

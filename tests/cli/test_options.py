@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 import rejoint as rj
+from rejoint.solver import Stop
 
 AGES = "age;grade;town\n" + "".join(
     f"{20 + 3 * k % 50};{('low', 'mid', 'high')[k % 3]};{('Köln', 'Ulm')[k % 2]}\n"
@@ -99,6 +100,19 @@ def test_impute_writes_numbers_for_bins_and_leaves_what_it_does_not_know(run, ag
     assert "3 cells filled in 2 of 3 rows." in result.stderr
 
 
+def test_expectations_are_of_numbers_and_not_of_truth_values(run, world):
+    """As JointImputer fills them."""
+    table = {"wet": [True, False] * 20, "drops": [1, 2] * 20}
+    imputer = rj.JointImputer(2, "map", "expect", random_state=0).fit(table)
+    imputer.pmf_.save(world / "wet.rejoint")
+    (world / "wet.csv").write_text("wet,drops\n,2\nTrue,\n")
+    filled = run("impute", "wet.rejoint", "wet.csv", "--method", "expect").stdout.splitlines()
+    expected = imputer.transform({"wet": [None, True], "drops": [2.0, None]})
+    assert filled[1] == "False,2"
+    assert not expected["wet"][0]
+    assert float(filled[2].removeprefix("True,")) == pytest.approx(expected["drops"][1], abs=1e-5)
+
+
 def test_impute_keeps_the_types_of_other_formats(run, ages):
     fitted(run, "--bins", "age=0,30,99")
     lines = [{"age": None, "grade": "low"}, {"age": 61.5, "grade": None}]
@@ -175,8 +189,12 @@ def test_a_table_that_is_missed_by_more_than_allowed(run, world):
 
 def test_ctrl_c_while_tables_are_fitted(run, world, monkeypatch):
     done = rj.factorize(rj.Marginals.read(world / "triples"), rank=1, n_init=1, random_state=0)
-    ended = replace(done, starts=(replace(done.starts[0], reason="interrupted"),))
-    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", lambda *args, **more: ended)
+    ended = replace(done, starts=(replace(done.starts[0], stop=Stop.INTERRUPTED),))
+
+    def interrupt(*args, **more):
+        raise rj.FitInterrupted(ended)
+
+    monkeypatch.setattr("rejoint.cli.fit_tables.factorize", interrupt)
     result = run("fit-tables", "triples", "-o", "e.rejoint", "--rank", 1)
     assert result.exit_code == 3
     assert rj.load(world / "e.rejoint") == done.pmf

@@ -8,6 +8,7 @@ from small_records import dense, log_likelihood, random_pmf, random_records
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, Policy, Prior, Variational, estimate
+from rejoint.estimation.data import InMemory
 from rejoint.solver import Limits
 
 SHAPE = (2, 3, 2)
@@ -279,5 +280,6 @@ def test_two_variables_and_constants_are_fine():
 def test_empty_records_change_nothing():
     codes = np.vstack([RECORDS.codes, np.full((30, 3), -1)])
     padded = rj.Records(RECORDS.domain, codes)
+    assert InMemory.of(padded).total == len(RECORDS)
     one, same = (estimate(r, 2, "ml", random_state=0) for r in (RECORDS, padded))
     assert one.pmf == same.pmf

@@ -3,6 +3,8 @@
 import _thread
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from importlib import import_module
 from itertools import count
 
 import numpy as np
@@ -13,8 +15,11 @@ import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation import Bayes, Em, Policy, Variational, estimate, ordinal_smoothing, starts
 from rejoint.estimation.data import InMemory, Parted
+from rejoint.rank import criteria
 from rejoint.rank.criteria import HeldOutLikelihood
 from rejoint.solver import FitInterrupted, Limits
+
+search = import_module("rejoint.solver.search")
 
 SHAPE = (3, 3, 3, 3)
 RECORDS = random_records(0, SHAPE, 300, rank=3, missing=0.1)
@@ -80,7 +85,7 @@ def test_while_the_best_start_is_followed_to_the_end(press):
     assert TEXT in result.stop
     # One more pass, for the likelihood of the result.
     assert len(calls) == 201
-    assert len(result.history) > 61
+    assert result.history[-1].step > 60
     assert result.log_likelihood == pytest.approx(-result.history[-1].objective, rel=1e-10)
 
 
@@ -253,17 +258,9 @@ def test_selections_keep_the_ranks_scored(press, criterion):
     np.testing.assert_array_equal(same.scores, found.scores)
 
 
-def test_sparse_selection_keeps_the_last_cap(monkeypatch):
+def test_sparse_selection_keeps_the_last_cap(press_at):
     """Ctrl-C under the second cap leaves what the first one kept."""
-    lines = []
-
-    def press_under_the_second_cap(self, line):
-        lines.append(line)
-        if sum("variational Bayes with" in line for line in lines) == 2:
-            raise KeyboardInterrupt
-
-    progress = type(rj.solver.session.Progress(shown=False))
-    monkeypatch.setattr(progress, "__call__", press_under_the_second_cap)
+    press_at(criteria, "fit_capped", 2)
     policy = Policy(first_cap=2)
     options = {"criterion": "variational", "policy": policy, "random_state": 0}
     found = interrupted(rj.rank.select, RECORDS, **options)
@@ -397,6 +394,27 @@ def test_the_signal_itself_ends_all_threads(monkeypatch):
     finally:
         signal.signal(signal.SIGINT, before)
     assert TEXT in result.stop
+
+
+@pytest.mark.parametrize("with_checkpoint", [False, True])
+def test_starts_that_an_executor_has_finished_are_kept(monkeypatch, tmp_path, with_checkpoint):
+    def wait_for_one(futures):
+        futures[0].result()
+        raise KeyboardInterrupt
+
+    options = {"n_init": 6, "random_state": 0}
+    expected = estimate(RECORDS, 3, "ml", **options)
+    if with_checkpoint:
+        options["checkpoint"] = tmp_path / "fit.checkpoint"
+    with monkeypatch.context() as patch, ThreadPoolExecutor(1) as executor:
+        patch.setattr(search, "wait", wait_for_one)
+        result = interrupted(estimate, RECORDS, 3, "ml", **options, executor=executor)
+    assert TEXT in result.stop
+    assert 1 <= len(result.starts) < 6
+    with ThreadPoolExecutor(1) as executor:
+        again = estimate(RECORDS, 3, "ml", **options, executor=executor)
+    assert again.pmf == expected.pmf
+    assert again.stop == expected.stop
 
 
 def test_constant_columns_have_no_parameters():

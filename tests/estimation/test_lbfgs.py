@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rejoint.estimation.lbfgs import direction, remember
+from rejoint.solver.acceleration import direction, remember
 
 
 def bfgs_inverse(inverse, memory):

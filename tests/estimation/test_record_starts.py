@@ -149,12 +149,15 @@ def test_threads_where_they_gain(monkeypatch, thread_pools):
     monkeypatch.setattr(kernels, "available_threads", lambda: 2)
     explore_briefly(50_000, 5)
     assert thread_pools == [2]
+    explore_briefly(50_000, 5, largest_threaded_pass=100_000)
+    explore_briefly(50_000, 5, smallest_threaded_pass=10_000_000)
+    assert thread_pools == [2]
 
 
-def explore_briefly(rows, count):
+def explore_briefly(rows, count, **numbers):
     """A fit of some starts, of one step each."""
     one_step = Limits(max_steps=1, exact=-1.0)
-    policy = Policy(explore=one_step, growth_steps=1, lifts=0, most_table_cells=0)
+    policy = Policy(explore=one_step, growth_steps=1, lifts=0, most_table_cells=0, **numbers)
     records = random_records(0, (9,) * 6, rows)
     solver = Em(limits=one_step)
     estimate(records, 2, solver, n_init=count, random_state=0, policy=policy)

@@ -4,6 +4,7 @@ import sys
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
+from importlib import import_module
 from multiprocessing import get_context
 from weakref import WeakSet
 
@@ -16,7 +17,6 @@ from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.ordinal_smoothing import Smoothed
 from rejoint.estimation.survey import add_up, look_at
-from rejoint.progress import Progress
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -226,9 +226,13 @@ def test_files_of_text_are_packed_first(tmp_path, records, monkeypatch):
     monkeypatch.setattr(
         rj.records.delimited.Source, "open", lambda self: opened.append(1) or real(self)
     )
+    one_pass = Em(limits=Limits(max_steps=1, exact=-1.0))
+    estimate(scan, 2, one_pass, n_init=2, random_state=0)
+    count = len(opened)
+    assert count <= 3  # the dialect, the first rows, all rows
     result = estimate(scan, 2, "ml", n_init=2, random_state=0)
     assert len(result.history) > 5
-    assert len(opened) == 2  # the dialect, the rows
+    assert len(opened) == 2 * count
 
 
 def test_ctrl_c_before_the_first_pass_has_ended(records, press_at):
@@ -247,7 +251,8 @@ def test_ctrl_c_while_the_rank_is_chosen(some, press_at):
 
 
 def test_progress_shows_the_time_left(records, capsys, monkeypatch):
-    monkeypatch.setattr(Progress, "__call__", write_line)
+    progress = import_module("rejoint.estimation.estimate").Progress
+    monkeypatch.setattr(progress, "__call__", write_line)
     estimate(rj.scan(records, size=500, memory=0), 2, "ml", n_init=1, random_state=0, progress=True)
     text = capsys.readouterr().err
     assert "first look: 3,000 records" in text

@@ -11,8 +11,8 @@ import rejoint as rj
 from rejoint import kernels
 from rejoint.estimation import Bayes, Policy, estimate
 from rejoint.estimation.data import InMemory, Parted, draw_part
-from rejoint.estimation.effective_draws import effective_draws
 from rejoint.estimation.estimate import Fit
+from rejoint.estimation.gibbs import effective_draws
 from rejoint.estimation.survey import add_up, look_at
 from rejoint.model import Model
 

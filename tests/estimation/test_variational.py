@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import gammaln, logsumexp
 from scipy.stats import dirichlet
-from small_records import random_records, random_start
+from small_records import random_pmf, random_records, random_start
 
+import rejoint as rj
 from rejoint.estimation import Variational
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.priors import (
@@ -24,7 +25,7 @@ from rejoint.estimation.priors import (
 )
 from rejoint.estimation.variational import dirichlet_divergence, expected_logs
 from rejoint.model import Layout, Model
-from rejoint.solver import run
+from rejoint.solver import Limits, run
 
 SHAPE = (2, 3, 2)
 
@@ -199,3 +200,50 @@ def test_rank_one_has_no_gap():
     hyper = float(np.sum(log_hyperprior(before.concentrations, np.array(SHAPE))))
     exact = exact_log_evidence(data, np.asarray(records.codes), before.concentrations, 1.0, 1)
     assert -state.objective - hyper == pytest.approx(exact, abs=1e-8)
+
+
+# --- estimate with solver=Variational() ---------------------------------------------------------
+
+
+def test_estimate_takes_the_start_with_the_best_bound():
+    records = random_records(1, (3, 3, 3, 3), 200, rank=3, missing=0.2)
+    result = rj.estimate(records, 3, Variational(), n_init=5, random_state=0)
+    assert len(result.starts) == 5
+    best = min(result.starts, key=lambda run: run.objective)
+    # Classes are sorted by weight, and none is equal to another here.
+    np.testing.assert_allclose(result.pmf.weights, -np.sort(-best.weights))
+    assert {record.solver for record in result.history} == {"variational"}
+    assert result.posterior is None
+
+
+def test_estimate_is_the_posterior_mean():
+    records = random_records(1, (3, 3, 3, 3), 200, rank=3, missing=0.2)
+    start, data = random_pmf(2, (3, 3, 3, 3), 2), InMemory.of(records)
+    pmf = rj.estimate(records, 2, Variational(), start=start).pmf
+    solver = Variational()
+    state = solver.init(data, Model.of(pmf.weights, pmf.factors))
+    for _ in range(50):
+        state = solver.step(data, state)
+    # Steps of a converged model leave it where it is, to the root of the stopping rule.
+    np.testing.assert_allclose(state.model.weights, pmf.weights, atol=5e-3)
+    assert min(factor.min() for factor in pmf.factors) > 0
+
+
+def test_estimate_beyond_memory_is_that_in_memory():
+    records = random_records(1, (3, 3, 3, 3), 200, rank=3, missing=0.2)
+    start, limits = random_pmf(2, (3, 3, 3, 3), 2), Limits(max_steps=2000, progress=1e-12)
+    solver = Variational(limits=limits)
+    scan = rj.scan(records, size=30, memory=0)
+    one, other = (rj.estimate(data, 2, solver, start=start) for data in (records, scan))
+    # In memory probabilities near zero are lifted at the end, which gains nothing here.
+    assert rj.metrics.total_variation(one.pmf, other.pmf) < 1e-3
+    assert one.log_likelihood == pytest.approx(other.log_likelihood, abs=1e-2)
+
+
+def test_estimate_with_small_pseudo_counts_empties_classes():
+    records = random_records(4, SHAPE, 400, rank=1)
+    solver = Variational(pseudo_count=0.05)
+    result = rj.estimate(records, 4, solver, n_init=3, random_state=0)
+    # Three of four classes keep nothing but their pseudo-counts, and so are equal.
+    np.testing.assert_allclose(result.pmf.weights[1:], [3 * 0.05 / 400.2], rtol=1e-3)
+    assert "2 were equal to others: dropped." in result.stop

@@ -14,7 +14,7 @@ from rejoint.estimators.classifier.conditional import (
     label_start,
     objective,
     penalty,
-    shared_out,
+    share_out,
 )
 from rejoint.estimators.classifier.tune import HeldOutLabels, Setting, search_settings
 from rejoint.solver import Stop, run
@@ -187,8 +187,8 @@ def test_labels_never_known_together():
 
 
 @given(st.lists(st.integers(1, 1000), min_size=1, max_size=12), st.integers(1, 40))
-def test_classes_are_all_shared_out(mass, rank):
-    owned = shared_out(np.array(sorted(mass, reverse=True), dtype=float), rank)
+def test_classes_are_all_share_out(mass, rank):
+    owned = share_out(np.array(sorted(mass, reverse=True), dtype=float), rank)
     assert owned.sum() == rank
     assert (owned >= 1).all()
     assert (np.diff(owned) <= 0).all() or rank > len(mass)

@@ -216,7 +216,7 @@ def test_unknown_levels_are_missing(fitted):
 def test_blocks_do_not_matter(fitted, monkeypatch):
     X, _ = world(500, holes=0.2, seed=5)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr("rejoint.estimators.classifier.label_proba.BLOCK_ROWS", 7)
+    monkeypatch.setattr("rejoint.estimators.classifier.joint_classifier.BLOCK_ROWS", 7)
     # Products of matrices of other sizes round otherwise.
     assert np.allclose(fitted.predict_proba(X), whole, rtol=1e-12)
     assert np.array_equal(fitted.predict(X), fitted.classes_[whole.argmax(axis=1)])

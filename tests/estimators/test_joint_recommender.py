@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
-from rejoint.estimation import Bayes
+from rejoint.estimation import Bayes, Em
 from rejoint.estimators import Traits
 from rejoint.estimators.recommender.best_set import best_set
 from rejoint.estimators.recommender.rating_model import RatingModel, UserEvidence
@@ -572,3 +572,20 @@ def test_contradictions_do_not_break(fitted):
     cells = sparse.csr_array([[1.0, 0.0, 0.0, 1.0]])
     found = model.posterior(UserEvidence(cells))
     assert found == pytest.approx([0.5, 0.5])
+
+
+def test_an_interrupted_fit_of_classes_has_its_best_model(monkeypatch):
+    rows = [(user, item, 1 + (user * item) % 5) for user in range(30) for item in range(4)]
+    step, taken = Em.step, []
+
+    def press(self, problem, state):
+        taken.append(state)
+        if len(taken) == 5:
+            raise KeyboardInterrupt
+        return step(self, problem, state)
+
+    monkeypatch.setattr(Em, "step", press)
+    with pytest.raises(rj.FitInterrupted) as pressed:
+        rj.JointRecommender("map", rank=2, random_state=0).fit(rows)
+    assert pressed.value.result.interrupted
+    assert pressed.value.result.pmf.domain.names == ("0", "1", "2", "3")

@@ -18,14 +18,18 @@ def is_loaded_after(code):
         "import rejoint",
         "import rejoint.estimators; rejoint.estimate",
         "from rejoint.estimators import Conditional, Traits",
-        # What the commands impute, recommend and fit --average use of estimators.
+        # What the commands impute and recommend use of estimators.
         "from rejoint.estimators.imputer.fill import fill",
         "from rejoint.estimators.recommender.best_set import best_set",
-        "from rejoint.estimators.predictive import predictive",
     ],
 )
 def test_not_loaded(code):
     assert not is_loaded_after(code)
+
+
+@pytest.mark.parametrize("command", ["ask", "fit", "impute", "predict", "recommend", "sample"])
+def test_not_loaded_by_commands(command):
+    assert not is_loaded_after(f"import rejoint.cli, rejoint.cli.{command}")
 
 
 def test_loaded_with_an_estimator():

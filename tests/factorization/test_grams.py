@@ -75,18 +75,20 @@ def test_exclude_undoes_include(numbers, order):
 class TestSumsOverFamilies:
     def test_whole(self, n, order, complete):
         found, matrices = families(n, order, complete), random_grams(n)
-        np.testing.assert_allclose(grams.whole(found, matrices), brute(found, matrices), **CLOSE)
+        np.testing.assert_allclose(
+            grams.weights_gram(found, matrices), brute(found, matrices), **CLOSE
+        )
 
     def test_without(self, n, order, complete):
         found, matrices = families(n, order, complete), random_grams(n)
         wanted = np.stack([brute(found, matrices, [m]) for m in range(n)])
-        each = np.stack([grams.without(found, matrices, m) for m in range(n)])
+        each = np.stack([grams.factor_gram(found, matrices, m) for m in range(n)])
         np.testing.assert_allclose(each, wanted, **CLOSE)
-        np.testing.assert_allclose(grams.without_each(found, matrices), wanted, **CLOSE)
+        np.testing.assert_allclose(grams.factor_grams(found, matrices), wanted, **CLOSE)
 
     def test_without_pairs(self, n, order, complete):
         found, matrices = families(n, order, complete), random_grams(n)
-        pairs = grams.without_pairs(found, matrices)
+        pairs = grams.pair_grams(found, matrices)
         for a, b in np.ndindex(n, n):
             wanted = brute(found, matrices, [a, b]) if a != b else np.zeros((3, 3))
             np.testing.assert_allclose(pairs[a, b], wanted, **CLOSE)
@@ -94,7 +96,7 @@ class TestSumsOverFamilies:
     def test_without_each_along_is_the_derivative(self, n, order, complete):
         found, matrices = families(n, order, complete), random_grams(n)
         turns = np.random.default_rng(1).standard_normal(matrices.shape)  # not symmetric
-        got = grams.without_each_along(found, matrices, turns)
+        got = grams.factor_grams_along(found, matrices, turns)
         wanted = np.zeros_like(matrices)
         for m, k in np.ndindex(n, n):
             if m != k:
@@ -105,10 +107,10 @@ class TestSumsOverFamilies:
 def test_a_variable_in_no_subset_of_the_family():
     found = [Family(np.array([[0, 1], [0, 2]]), np.array([1.0, 2.0]), complete=False)]
     matrices = random_grams(4)
-    assert not grams.without(found, matrices, 3).any()
-    assert not grams.without_each(found, matrices)[3].any()
-    assert not grams.without_pairs(found, matrices)[3].any()
-    assert not grams.without_each_along(found, matrices, matrices)[3].any()
+    assert not grams.factor_gram(found, matrices, 3).any()
+    assert not grams.factor_grams(found, matrices)[3].any()
+    assert not grams.pair_grams(found, matrices)[3].any()
+    assert not grams.factor_grams_along(found, matrices, matrices)[3].any()
 
 
 def test_long_lists_are_summed_in_parts():
@@ -118,9 +120,9 @@ def test_long_lists_are_summed_in_parts():
     members = np.array(list(combinations(range(30), 2)))[:250]
     found = [Family(members, rng.random(250), complete=False)]
     total = brute(found, matrices)
-    np.testing.assert_allclose(grams.whole(found, matrices), total, rtol=1e-12)
+    np.testing.assert_allclose(grams.weights_gram(found, matrices), total, rtol=1e-12)
     each = np.stack([brute(found, matrices, [m]) for m in range(30)])
-    np.testing.assert_allclose(grams.without_each(found, matrices), each, rtol=1e-12)
+    np.testing.assert_allclose(grams.factor_grams(found, matrices), each, rtol=1e-12)
     # Linear in each matrix: along itself a product of one other changes by itself.
-    along = grams.without_each_along(found, matrices, matrices)
+    along = grams.factor_grams_along(found, matrices, matrices)
     np.testing.assert_allclose(along, each, rtol=1e-12)

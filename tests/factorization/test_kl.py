@@ -17,10 +17,9 @@ from small_models import (
 
 import rejoint as rj
 from rejoint.factorization import Kl, Limits, Newton
-from rejoint.factorization.fisher import information
 from rejoint.factorization.kl import em, evaluate
 from rejoint.factorization.loss import KL, SQUARES, TINY
-from rejoint.factorization.newton import pull, pull_both, softmax
+from rejoint.factorization.newton import information, pull, pull_both, softmax
 from rejoint.metrics import tensor_error
 
 EM = Kl(memory=0, dense_limit=0)

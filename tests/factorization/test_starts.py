@@ -5,8 +5,12 @@ import pytest
 from small_models import all_subsets, random_pmf, random_problem
 
 import rejoint as rj
-from rejoint.factorization.problem import make_problem
-from rejoint.factorization.random_start import mix_with_independence, own_shares, random_model
+from rejoint.factorization.problem import (
+    make_problem,
+    mix_with_independence,
+    own_shares,
+    random_model,
+)
 from rejoint.model import Model
 
 

@@ -12,13 +12,13 @@ from rejoint.cli.options import (
     as_json,
     domain_options,
     load,
-    predictive,
     rows_option,
     seed_option,
 )
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
-from rejoint.domain.labels import is_number
+from rejoint.estimators.imputer.fill import fill, numeric_values
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
@@ -116,9 +116,6 @@ def _fill_once(
     probabilities: str | None,
     seed: int,
 ) -> None:
-    # It comes with the estimators, whose scikit-learn takes a second to import.
-    from rejoint.estimators.imputer.fill import fill
-
     assert raw.records is not None
     found = fill(
         predictive(pmf),
@@ -126,7 +123,7 @@ def _fill_once(
         missing,
         rng=np.random.default_rng(seed) if method == "draw" else None,
         joint=method == "joint",
-        values=_values(pmf) if method == "expect" else None,
+        values=numeric_values(pmf.domain) if method == "expect" else None,
         confidence=probabilities is not None,
     )
     _patch(pmf, raw, found, missing)
@@ -140,27 +137,14 @@ def _fill_often(
     pmf: LowRankPMF, raw: RawTable, missing: NDArray[np.bool_], count: int, seed: int
 ) -> Iterator[list[Any]]:
     """Yield the rows of one completed table after another, each with its number in front."""
-    # It comes with the estimators, whose scikit-learn takes a second to import.
-    from rejoint.estimators.imputer.fill import fill
-
     assert raw.records is not None
     rng = np.random.default_rng(seed)
-    chosen = np.linspace(0, len(pmf.draws) - 1, min(count, len(pmf.draws))).round().astype(int)
-    models = [pmf.draws[int(place)] for place in chosen] or [pmf]
+    models = list(pmf.draws.thin(count)) or [pmf]
     for k in range(count):
         found = fill(models[k % len(models)], raw.records.codes, missing, rng=rng)
         _patch(pmf, raw, found, missing)
         for row in raw.rows():
             yield [k + 1, *row]
-
-
-def _values(pmf: LowRankPMF) -> dict[int, Any]:
-    """Return the values of the levels of variables that have an expectation."""
-    return {
-        n: np.asarray(v.numeric)
-        for n, v in enumerate(pmf.domain)
-        if v.representatives is not None or all(is_number(level) for level in v.levels)
-    }
 
 
 def _patch(pmf: LowRankPMF, raw: RawTable, found: Any, missing: NDArray[np.bool_]) -> None:

@@ -218,11 +218,6 @@ def load(path: str) -> LowRankPMF:
     return load_with_notes(path)[0]
 
 
-def predictive(pmf: LowRankPMF) -> LowRankPMF:
-    """What to predict with, as estimators do: the mean of the posterior draws if there are any."""
-    return pmf.draws.mean() if len(pmf.draws) else pmf
-
-
 def read_tables(paths: Sequence[str], **how: Any) -> Marginals:
     """Read the tables of a folder, of some files, or of one that holds several."""
     options = {key: value for key, value in how.items() if value not in (None, (), False)}

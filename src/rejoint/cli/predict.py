@@ -11,12 +11,12 @@ from rejoint.cli.options import (
     as_json,
     domain_options,
     load_with_notes,
-    predictive,
     rows_option,
     split_names,
 )
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.records.records import Records

@@ -12,11 +12,12 @@ from rejoint.cli.options import (
     as_json,
     domain_options,
     load_with_notes,
-    predictive,
     split_names,
 )
 from rejoint.cli.output import echo_json, show_table
 from rejoint.cli.raw_table import read_raw
+from rejoint.estimators.recommender.best_set import best_set
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
@@ -146,9 +147,6 @@ def _like(pmf: LowRankPMF, item: str, threshold: float | None) -> NDArray[np.flo
 def _bundle(
     pmf: LowRankPMF, likes: Mapping[str, NDArray[np.float64]], count: int, as_json: bool
 ) -> None:
-    # It comes with the estimators, whose scikit-learn takes a second to import.
-    from rejoint.estimators.recommender.best_set import best_set
-
     if count > len(likes):
         raise ValueError(f"A bundle of {count} items was asked for, but {len(likes)} are left.")
     found = best_set(pmf.weights, np.array(list(likes.values())), count)

@@ -15,10 +15,18 @@ at its public source, from which it goes into the cache. Checksums are always co
 """
 
 from rejoint.datasets.fetch import FetchError
-from rejoint.datasets.movielens import movielens
 from rejoint.datasets.paper_set import PAPER_SETS, PaperSet, paper_set
+from rejoint.datasets.public_sets import (
+    adult,
+    car,
+    credit,
+    heart,
+    movielens,
+    mushroom,
+    nursery,
+    votes,
+)
 from rejoint.datasets.simulate import asia, remove_cells
-from rejoint.datasets.uci import adult, car, credit, heart, mushroom, nursery, votes
 
 __all__ = [
     "PAPER_SETS",

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.datasets.catalog import load_columns
-from rejoint.datasets.parse import Backend, Columns, as_frame
+from rejoint.datasets.catalog import Backend, Columns, as_frame, load_columns
 from rejoint.text import nearest
 
 

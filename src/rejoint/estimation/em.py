@@ -17,11 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation import lbfgs
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
 
 _LIMITS = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
@@ -36,7 +36,7 @@ class EmState:
     counts: FloatArray
     passes: int
     residual: float = np.inf
-    memory: lbfgs.Memory = ()
+    memory: acceleration.Memory = ()
 
 
 @dataclass(frozen=True)
@@ -47,8 +47,8 @@ class Em:
     ----------
     prior : Prior, optional
         Pseudo-counts; none for maximum likelihood.
-    memory : int
-        Moves that the acceleration looks back on; 0 is plain EM.
+    memory : int, optional
+        Moves that the acceleration looks back on, ``policy.em_memory`` by default; 0 is plain EM.
     limits : Limits
         When to stop; by default once the log-likelihood has risen by less than 1e-4 over ten
         steps. A ``progress`` that is given is relative to the log-likelihood.
@@ -66,7 +66,7 @@ class Em:
     """
 
     prior: Prior | None = None
-    memory: int = DEFAULT.em_memory
+    memory: int | None = None
     limits: Limits = field(default=_LIMITS)
     policy: Policy = field(default=DEFAULT, repr=False)
     name: str = field(default="em", init=False)
@@ -78,13 +78,18 @@ class Em:
         progress = self.policy.em_nats / max(abs(objective), 1.0)
         return replace(self, limits=replace(_LIMITS, progress=progress))
 
+    @property
+    def moves(self) -> int:
+        """Moves that the acceleration looks back on."""
+        return self.policy.em_memory if self.memory is None else self.memory
+
     def init(self, problem: Data, model: Model) -> EmState:
         """State at a first model."""
         return EmState(model, *self.look(problem, model), passes=1)
 
     def step(self, problem: Data, state: EmState) -> EmState:
         """One quasi-Newton step, or one EM step where that fails or it is too early."""
-        if self.memory and state.passes > self.policy.plain_steps:
+        if self.moves and state.passes > self.policy.plain_steps:
             state, leapt = self.leap(problem, state)
             if leapt:
                 return state
@@ -96,7 +101,7 @@ class Em:
         """Try a quasi-Newton step, shortened at most twice; the state as it was if all fail."""
         policy, layout = self.policy, problem.layout
         slope = gradient(layout, state)
-        move = lbfgs.direction(slope, 1.0 / scaling(state.counts), state.memory)
+        move = acceleration.direction(slope, 1.0 / scaling(state.counts), state.memory)
         early = state.passes <= policy.early_passes
         most = policy.early_move if early else policy.largest_move
         move = np.clip(move, -most, most)  # logits near a bound ask for any length
@@ -108,8 +113,8 @@ class Em:
             passes += 1
             if objective <= state.objective + 1e-4 * share * promised:
                 after = EmState(model, objective, counts, passes)
-                memory = lbfgs.remember(
-                    state.memory, share * move, gradient(layout, after) - slope, self.memory
+                memory = acceleration.remember(
+                    state.memory, share * move, gradient(layout, after) - slope, self.moves
                 )
                 return moved_from(state, replace(after, memory=memory)), True
             share *= 0.3

@@ -14,9 +14,8 @@ import numpy as np
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import Data, InMemory, Parted
-from rejoint.estimation.effective_draws import describe_effective_draws
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw
+from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior, make_prior
@@ -24,11 +23,10 @@ from rejoint.estimation.starts import Start, follow_start, given_model, make_sta
 from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
-from rejoint.messages import Argument, Message, join_messages, remark
+from rejoint.messages import Argument, Message, Progress, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.progress import Progress
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records

@@ -15,9 +15,8 @@ from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.factorization.admm import Admm
-from rejoint.factorization.auto import Auto
-from rejoint.factorization.random_start import draw_model
-from rejoint.factorization.stages import fit_tables
+from rejoint.factorization.fit_tables import Auto, fit_tables
+from rejoint.factorization.problem import draw_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.records.records import Records

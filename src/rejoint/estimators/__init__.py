@@ -5,7 +5,6 @@ partial_fit    one chunk of records after another, in bounded memory
 classifier/    JointClassifier: labels from features that may miss values
 imputer/       JointImputer: missing values filled in the caller's own frame
 recommender/   JointRecommender: ratings predicted, recommended, bundled and explained
-predictive     the model that predictions are made with
 sklearn_input  X as users of scikit-learn pass it, read into records
 """
 

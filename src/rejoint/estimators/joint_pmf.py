@@ -6,27 +6,29 @@ from typing import Any, Literal, Self
 
 import narwhals as nw
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, DensityMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.labels import Bin
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.em import Em
 from rejoint.estimation.estimate import Request, estimate, fit_data
-from rejoint.estimation.gibbs import Bayes
-from rejoint.estimation.variational import Variational
 from rejoint.estimators.partial_fit import PartialFit
-from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, read, weights_of
+from rejoint.estimators.sklearn_input import (
+    accept_mixed_columns,
+    generator,
+    is_for_records,
+    read,
+    weights_of,
+)
 from rejoint.factorization.algebraic import Subtables
 from rejoint.factorization.factorize import factorize
 from rejoint.factorization.problem import make_problem
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import remark
+from rejoint.messages import Progress, remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.progress import Progress
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
 from rejoint.records.records import BaseRecords, Records
@@ -34,18 +36,8 @@ from rejoint.records.sparse import SparseRecords
 from rejoint.solver.result import FitResult
 from rejoint.solver.session import Session
 
-Array = NDArray[np.float64]
-
 #: Records per cell from which tables of four variables are filled well enough to be used.
 RECORDS_PER_CELL = 5.0
-
-
-def is_for_records(solver: Any) -> bool:
-    """Whether a solver works on records and not on tables counted from them."""
-    if isinstance(solver, str):
-        return solver in ("auto", "ml", "map", "bayes")
-    # Solvers for records and for tables have the same methods: others say what they need.
-    return isinstance(solver, Em | Variational | Bayes) or "expect" in getattr(solver, "needs", ())
 
 
 def has_partial_fit(estimator: Any) -> bool:
@@ -233,7 +225,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             pmf = fit_data(data, request, Session(generator(self.random_state), report)).pmf
         return Model.of(pmf.weights, pmf.factors)
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: Any) -> IntArray:
         """Return the most probable hidden class of each row; 0 is the largest class.
 
         Examples
@@ -247,7 +239,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         return np.asarray(np.argmax(self.predict_proba(X), axis=1))
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Return the posterior probability of each hidden class for each row.
 
         Examples
@@ -260,7 +252,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         check_is_fitted(self)
         return self.pmf_.classes(read(self, X, reset=False))
 
-    def score_samples(self, X: Any) -> Array:
+    def score_samples(self, X: Any) -> FloatArray:
         """Return the log-probability of each row, missing cells summed out.
 
         Examples

@@ -9,7 +9,7 @@ counts of classes and levels remain, which act on later fits as a prior does and
 stale, because older models made them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -133,10 +133,8 @@ class PartialFit:
         return self.model
 
     def _gather(self) -> InMemory:
-        """Join the chunks kept, identical records merged."""
-        codes = np.concatenate([part.codes for part in self.kept])
-        weight = np.concatenate([part.weight for part in self.kept])
-        self.kept = [InMemory.of(Records(self.domain, codes, weight))]
+        """Join the chunks kept."""
+        self.kept = [join(self.kept)]
         return self.kept[0]
 
     def _refine(self, data: InMemory) -> None:
@@ -178,3 +176,10 @@ class PartialFit:
         if not self.dropped_mass:
             return f"{text}, all of which are kept."
         return f"{text}; of {self.dropped_mass:,.0f} only expected counts are kept."
+
+
+def join(parts: Sequence[InMemory]) -> InMemory:
+    """Return the records of all parts, identical ones merged."""
+    codes = np.concatenate([part.codes for part in parts])
+    weight = np.concatenate([part.weight for part in parts])
+    return InMemory.of(Records(parts[0].domain, codes, weight), parts[0].threads)

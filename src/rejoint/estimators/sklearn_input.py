@@ -1,14 +1,17 @@
-"""Read X as users of scikit-learn pass it into records, with columns checked by its rules."""
+"""Read what users of scikit-learn pass: X into records by its rules, solvers, random states."""
 
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils import check_array
 from sklearn.utils.validation import validate_data
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.domain import Domain
+from rejoint.factorization.algebraic import Algebraic
+from rejoint.factorization.early_stop import Smooth
+from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
@@ -81,7 +84,7 @@ def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     return dict(zip(names, columns, strict=True)), weight[rows]
 
 
-def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
+def take_rows(column: Any, rows: IntArray) -> Any:
     """Take some values of a column of any library."""
     if hasattr(column, "iloc"):
         return column.iloc[rows]
@@ -89,6 +92,16 @@ def take_rows(column: Any, rows: NDArray[np.intp]) -> Any:
         if hasattr(column, take):
             return getattr(column, take)(rows)
     return [column[row] for row in rows]
+
+
+def is_for_records(solver: Any) -> bool:
+    """Whether a solver works on records and not on tables counted from them."""
+    if isinstance(solver, str):
+        return solver in ("auto", "ml", "map", "bayes")
+    # Solvers for records and for tables have the same methods: one for tables says what it needs.
+    needs = getattr(solver, "needs", ())
+    declared = any(need.split(".")[0] in ("tables", "subsets", "loss") for need in needs)
+    return not (declared or isinstance(solver, Auto | Algebraic | Smooth))
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -106,7 +119,7 @@ def accept_mixed_columns(tags: Any) -> Any:
     return tags
 
 
-def weights_of(records: BaseRecords) -> NDArray[np.float64]:
+def weights_of(records: BaseRecords) -> FloatArray:
     """Return the weight of each record."""
     weight = records.sample_weight
     return np.ones(len(records)) if weight is None else weight

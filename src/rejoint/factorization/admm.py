@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rejoint import kernels
-from rejoint.factorization.anderson import mixing_shares
 from rejoint.factorization.problem import ROUGH_SHARE, TableProblem
 from rejoint.kernels import damped_inverse, project_columns
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits, Stalled
 
 if TYPE_CHECKING:

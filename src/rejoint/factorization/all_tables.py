@@ -9,10 +9,9 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.factorization.admm import Admm
-from rejoint.factorization.auto import Auto, as_method
-from rejoint.factorization.random_start import draw_model
+from rejoint.factorization.fit_tables import Auto, as_method, as_pmf, as_start, join_runs
+from rejoint.factorization.problem import draw_model
 from rejoint.factorization.record_tables import RecordTables
-from rejoint.factorization.stages import as_pmf, as_start, join_runs
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords

@@ -14,11 +14,10 @@ from math import prod
 
 import numpy as np
 
+from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
-from rejoint.factorization.problem import TableProblem, make_problem
-from rejoint.factorization.random_start import random_model
-from rejoint.factorization.stages import as_pmf
+from rejoint.factorization.problem import TableProblem, make_problem, random_model
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF

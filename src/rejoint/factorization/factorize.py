@@ -8,19 +8,16 @@ import numpy as np
 
 from rejoint.check import whole
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
-from rejoint.factorization.auto import AnySolver, Auto
 from rejoint.factorization.early_stop import Smooth, fit_smooth
+from rejoint.factorization.fit_tables import AnySolver, Auto, fit_tables
 from rejoint.factorization.loss import Loss
-from rejoint.factorization.stages import fit_tables
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import join_messages, remark
+from rejoint.messages import Progress, join_messages, remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.progress import Progress
-from rejoint.solver.blas import one_blas_thread
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import OnInterrupt, interruptible
-from rejoint.solver.session import Session
+from rejoint.solver.session import Session, one_blas_thread
 
 
 def factorize(

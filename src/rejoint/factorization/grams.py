@@ -108,7 +108,7 @@ def chunks(count: int, size: int) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def whole(families: Sequence[Family], grams: FloatArray) -> FloatArray:
+def weights_gram(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     """``sum_S omega_S prod_{m in S} G_m``: the normal matrix of the weights."""
     total = np.zeros(grams.shape[1:])
     for family in families:
@@ -119,7 +119,7 @@ def whole(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     return total
 
 
-def without(families: Sequence[Family], grams: FloatArray, n: int) -> FloatArray:
+def factor_gram(families: Sequence[Family], grams: FloatArray, n: int) -> FloatArray:
     """``sum_{S with n} omega_S prod_{m in S - n} G_m``: the normal matrix of factor ``n``."""
     total = np.zeros(grams.shape[1:])
     for family in families:
@@ -131,8 +131,8 @@ def without(families: Sequence[Family], grams: FloatArray, n: int) -> FloatArray
     return total
 
 
-def without_each(families: Sequence[Family], grams: FloatArray) -> FloatArray:
-    """``without`` for every variable at once, (N, F, F)."""
+def factor_grams(families: Sequence[Family], grams: FloatArray) -> FloatArray:
+    """``factor_gram`` for every variable at once, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:
         degree = family.order - 1
@@ -150,7 +150,7 @@ def add_onto(total: FloatArray, onto: csr_array, values: FloatArray) -> None:
     total.reshape(len(total), -1)[:] += onto @ values.reshape(len(values), -1)
 
 
-def without_pairs(families: Sequence[Family], grams: FloatArray) -> FloatArray:
+def pair_grams(families: Sequence[Family], grams: FloatArray) -> FloatArray:
     """``sum_{S with n, m} omega_S prod_{k in S - n - m} G_k``, (N, N, F, F); zero where n = m."""
     size = len(grams)
     total = np.zeros((size, size, *grams.shape[1:]))
@@ -175,10 +175,10 @@ def add_pairs(total: FloatArray, family: Family, grams: FloatArray) -> None:
         np.add.at(total, (b, a), rest)
 
 
-def without_each_along(
+def factor_grams_along(
     families: Sequence[Family], grams: FloatArray, turns: FloatArray
 ) -> FloatArray:
-    """Derivative of ``without_each`` when each ``G_n`` moves along ``turns[n]``, (N, F, F)."""
+    """Derivative of ``factor_grams`` when each ``G_n`` moves along ``turns[n]``, (N, F, F)."""
     total = np.zeros_like(grams)
     for family in families:
         if family.complete and family.order > 1:

@@ -16,12 +16,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rejoint.factorization.anderson import mixing_shares
-from rejoint.factorization.fisher import information
 from rejoint.factorization.loss import KL, TINY
 from rejoint.factorization.newton import (
     column_sums,
     descend,
+    information,
     lift_zeros,
     pull,
     pull_both,
@@ -30,6 +29,7 @@ from rejoint.factorization.newton import (
 )
 from rejoint.factorization.problem import TableProblem
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits
 
 

@@ -224,7 +224,7 @@ class TableVisit:
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
         problem = self.problem
-        gram = grams.without(problem.families, self.products, n)
+        gram = grams.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
             more, pulled = self._factor_pull(moments, n)
@@ -239,13 +239,13 @@ class TableVisit:
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         problem = self.problem
-        gram = grams.whole(problem.families, self.products)
+        gram = grams.weights_gram(problem.families, self.products)
         target = np.zeros_like(self.weights)
         for n in range(len(problem.levels)):
             mine = mttkrp(problem, self.factors, n, owned=True)
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
-            more = grams.whole([moments.family], self.products)
+            more = grams.weights_gram([moments.family], self.products)
             push = moments.family.weight * moments.gaps(self.weights, self.factors)
             gram = gram + more
             target += push @ np.prod(moments.projections(self.factors), axis=1)
@@ -255,7 +255,7 @@ class TableVisit:
     def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
         """What moments add to ``G_n`` and ``V_n``."""
         rows = self.problem.layout.rows(n)
-        gram = grams.without([moments.family], self.products, n)
+        gram = grams.factor_gram([moments.family], self.products, n)
         sides = moments.projections(self.factors)
         push = moments.family.weight * moments.gaps(self.weights, self.factors)
         pulled = (self.factors[rows] * self.weights) @ gram
@@ -447,3 +447,37 @@ def remark_on_islands(marginals: Marginals) -> None:
             f"The tables fall into {len(groups)} groups of variables with no table in common "
             f"({parts}): they cannot say how variables of different groups depend on each other."
         )
+
+
+def own_shares(problem: TableProblem) -> list[FloatArray]:
+    """One-variable shares, each from the first table that holds the variable; else uniform."""
+    found = [np.full(size, 1.0 / size) for size in problem.levels]
+    for subset, table in zip(reversed(problem.subsets), reversed(problem.tables), strict=True):
+        for axis, n in enumerate(subset):
+            gone = tuple(k for k in range(len(subset)) if k != axis)
+            found[n] = table.sum(axis=gone)
+    return found
+
+
+def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> Model:
+    """Even weights, and factor columns drawn around each variable's own shares."""
+    return draw_model(own_shares(problem), rank, rng)
+
+
+def draw_model(shares: Sequence[FloatArray], rank: int, rng: np.random.Generator) -> Model:
+    """Even weights, and factor columns drawn around given shares."""
+    # At least 0.1, so that a level that was never seen may still be drawn.
+    spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
+    columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
+    return Model.of(np.full(rank, 1.0 / rank), columns)
+
+
+def mix_with_independence(problem: TableProblem, model: Model, share: float = 0.3) -> Model:
+    """Mix a model with independence, to start a solver away from the walls of the simplex.
+
+    A projected algebraic solution has many zeros that are noise; started there, solvers end in
+    poor local minima.
+    """
+    own = np.concatenate(own_shares(problem))
+    mixed = (1.0 - share) * model.factors + share * own[:, None]
+    return Model(model.layout, (1.0 - share) * model.weights + share / model.rank, mixed)

@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.factorization.admm import Admm
-from rejoint.factorization.auto import Auto
+from rejoint.factorization.fit_tables import Auto, fit_tables
 from rejoint.factorization.newton import Newton
-from rejoint.factorization.stages import fit_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import choose_subsets
 from rejoint.pmf.from_dense import join_classes

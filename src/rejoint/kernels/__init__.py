@@ -19,13 +19,18 @@ compare them.
 """
 
 from rejoint.kernels.backend import available_threads, backend
-from rejoint.kernels.class_passes import class_log_prob, class_pass, class_posterior, has_value
+from rejoint.kernels.class_passes import (
+    class_draws,
+    class_log_prob,
+    class_pass,
+    class_posterior,
+    draw_levels,
+    has_value,
+)
+from rejoint.kernels.codes import DefaultCodes, SparseCodes
 from rejoint.kernels.count_tables import count, table_sizes
-from rejoint.kernels.default_codes import DefaultCodes
 from rejoint.kernels.polynomials import Polynomials, SparseColumns, symmetric_total
-from rejoint.kernels.random_draws import class_draws, draw_levels
 from rejoint.kernels.simplex import admm_steps, damped_inverse, project_columns
-from rejoint.kernels.sparse_codes import SparseCodes
 from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [

@@ -17,7 +17,7 @@ from rejoint.kernels.backend import (
     check_weight,
     compiled,
 )
-from rejoint.kernels.sparse_codes import SparseCodes
+from rejoint.kernels.codes import SparseCodes
 
 Ints = NDArray[np.int64]
 

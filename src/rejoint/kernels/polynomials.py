@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.kernels.backend import Array, check_weight, compiled
-from rejoint.kernels.sparse_codes import SparseCodes
+from rejoint.kernels.codes import SparseCodes
 
 Places = NDArray[np.int32]
 

@@ -12,8 +12,8 @@ import numpy as np
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.marginals.suppression import UnknownCells
+from rejoint.messages import Progress
 from rejoint.model import FloatArray
-from rejoint.progress import Progress
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan

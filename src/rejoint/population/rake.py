@@ -144,7 +144,7 @@ def _align_records(records: Records, tables: Marginals) -> Records:
     --------
     >>> tables = Marginals.from_tables({"a": {"y": 1, "x": 3}})
     >>> _align_records(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
-    array([[1, 0]], dtype=int16)
+    array([[1, 0]], dtype=int8)
     """
     held = dict.fromkeys(name for names in tables.subsets for name in names)
     absent = [name for name in held if name not in records.domain]

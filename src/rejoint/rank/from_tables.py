@@ -6,15 +6,14 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
+from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
-from rejoint.factorization.problem import make_problem
-from rejoint.factorization.random_start import draw_model
-from rejoint.factorization.stages import fit_tables
+from rejoint.factorization.problem import draw_model, make_problem
 from rejoint.marginals.marginals import Marginals
+from rejoint.messages import Progress
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.progress import Progress
 from rejoint.rank.selection import Selection, describe_selection, search_ranks, smallest_best
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session

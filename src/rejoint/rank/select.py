@@ -12,7 +12,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.progress import Progress
+from rejoint.messages import Progress
 from rejoint.rank.criteria import (
     Bic,
     EvidenceBound,

@@ -69,6 +69,7 @@ class Selection:
 
         Examples
         --------
+        >>> import numpy as np
         >>> scores, errors = np.array([-9.0, -8.0, -8.1]), np.array([0.1, 0.0, 0.1])
         >>> Selection(2, (1, 2, 3), scores, errors, (2, 3), "heldout", "").largest
         3

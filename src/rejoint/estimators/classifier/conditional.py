@@ -1,4 +1,4 @@
-"""Conditional likelihood: models of features and labels, trained to tell the labels.
+"""Conditional likelihood: joint models of features and labels, trained to predict the labels.
 
 The conditional log-likelihood of the labels is ``log P(x, y) - log P(x)``: one pass over the
 records minus one over the same records with their labels hidden, and so is its slope. The
@@ -6,30 +6,42 @@ objective is minus
 
 ``sum log P(y | x) + joint * sum log P(x, y) - strength / 2 * ||logits - center||^2``
 
-in the logits of weights and columns (neighbouring levels of ordered variables are pulled together
+in the logits of weights and columns (neighboring levels of ordered variables are pulled together
 instead; what classes of a label have in common counts once). A softmax of scores that add up over
 the variables is such a model, whatever the scores: logistic regression has one class for each
-label, and more classes bend its boundaries. What comes out is a :class:`LowRankPMF` like any other.
+label, and more classes bend its boundaries. The result is a :class:`LowRankPMF` like any other.
 """
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from rejoint.estimation import lbfgs
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.estimation.data import InMemory
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.model import Layout, Model
 from rejoint.records.records import Records
+from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
 
-#: Pull on the logits of the labels' columns, which must be free to become sharp, and on those of
+#: Penalty on the logits of the labels' columns, which must be free to become sharp, and on those of
 #: the weights, of which one is redundant.
-LABELS, WEIGHTS = 0.01, 1e-3
+LABEL_PENALTY, WEIGHT_PENALTY = 0.01, 1e-3
 
-#: Pull on each level of an ordered variable, relative to one that is not.
-LOOSE = 0.1
+#: Penalty on each level of an ordered variable, relative to a nominal one.
+ORDERED_PENALTY = 0.1
+
+#: Standard deviation of the logits of classes that start with the same label, and the share of
+#: other labels in a class at the start.
+START_SPREAD, START_DOUBT = 0.5, 0.05
+
+#: Largest move of a logit in one step.
+LARGEST_MOVE = 5.0
+
+#: Least probability of a start, so that no logit is infinite.
+LEAST_START = 1e-6
+
+_LIMITS = Limits(max_steps=300, progress=1e-4, window=10, exact=-1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,16 +101,16 @@ class Labelled:
         """Rows of the labels in stacked factors."""
         return slice(int(self.layout.offsets[-1 - self.targets]), None)
 
-    def pull(self, strength: float) -> FloatArray:
+    def penalties(self, strength: float) -> FloatArray:
         """Strength of the penalty on each logit, (1 + L, 1)."""
         ordered = self.layout.expand(np.array([v.kind != "nominal" for v in self.known.domain]))
-        pull = np.where(ordered, LOOSE * strength, strength)
-        pull[self.labels] = LABELS
-        return np.concatenate([[WEIGHTS], pull])[:, None]
+        levels = np.where(ordered, ORDERED_PENALTY * strength, strength)
+        levels[self.labels] = LABEL_PENALTY
+        return np.concatenate([[WEIGHT_PENALTY], levels])[:, None]
 
     @cached_property
     def links(self) -> FloatArray:
-        """How much more neighbouring levels of ordered variables are pulled together, (L - 1, 1).
+        """How much more neighboring levels of ordered variables are pulled together, (L - 1, 1).
 
         The number of levels over 12: the price of a straight line is then that of its slope over
         one standard deviation, however many levels there are.
@@ -111,17 +123,35 @@ class Labelled:
         return links[1:, None]
 
     @cached_property
-    def combinations(self) -> tuple[NDArray[np.signedinteger], FloatArray]:
-        """Combinations of labels that occur, and the weight of each; the heaviest first."""
-        return label_combinations(self.known, self.targets)
+    def combinations(self) -> tuple[Codes, FloatArray]:
+        """Combinations of labels that occur, and the weight of each; the heaviest first.
 
-    def owners(self, rank: int) -> NDArray[np.intp]:
-        """Which combination of labels each class begins with, (F,)."""
-        owned = shared_out(self.combinations[1], rank)
+        Examples
+        --------
+        >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
+        >>> found, mass = Labelled.of(InMemory.of(records), 1).combinations
+        >>> found.tolist(), mass.tolist()
+        ([[1], [0]], [2.0, 1.0])
+        """
+        known = self.known
+        labels = known.codes[:, known.codes.shape[1] - self.targets :]
+        complete = (labels >= 0).all(axis=1)
+        if not complete.any():  # the largest class of each of several targets
+            shares = known.layout.split(known.center)[-self.targets :]
+            best = np.array([[int(share.argmax()) for share in shares]], dtype=labels.dtype)
+            return best, np.ones(1)
+        found, where = np.unique(labels[complete], axis=0, return_inverse=True)
+        mass = np.bincount(where.ravel(), weights=known.weight[complete]).astype(np.float64)
+        order = np.argsort(-mass, kind="stable")
+        return found[order], mass[order]
+
+    def owners(self, rank: int) -> IntArray:
+        """The combination of labels that each class starts with, (F,)."""
+        owned = share_out(self.combinations[1], rank)
         return np.repeat(np.arange(len(owned)), owned)
 
     def kin(self, rank: int) -> FloatArray:
-        """The matrix (F, F) that averages over classes which begin with the same labels."""
+        """The matrix (F, F) that averages over classes that start with the same labels."""
         if rank not in self._kin:
             owners = self.owners(rank)
             same = owners[:, None] == owners
@@ -133,40 +163,17 @@ class Labelled:
         return {}
 
 
-def label_combinations(
-    known: InMemory, targets: int
-) -> tuple[NDArray[np.signedinteger], FloatArray]:
-    """Combinations of labels that occur, and the weight of each; the heaviest first.
+def share_out(mass: FloatArray, rank: int) -> IntArray:
+    """Return the number of classes of each combination: one each, others by the root of its weight.
 
     Examples
     --------
-    >>> records = Records.of({"x": ["a", "a", "b"], "y": ["no", "yes", "yes"]})
-    >>> Labelled.of(InMemory.of(records), 1).combinations
-    (array([[1], [0]], dtype=int16), array([2., 1.]))
-    """
-    labels = known.codes[:, known.codes.shape[1] - targets :]
-    whole = (labels >= 0).all(axis=1)
-    if not whole.any():  # several targets, never all of them known: the largest class of each
-        shares = known.layout.split(known.center)[-targets:]
-        best = np.array([[int(share.argmax()) for share in shares]], dtype=labels.dtype)
-        return best, np.ones(1)
-    found, where = np.unique(labels[whole], axis=0, return_inverse=True)
-    mass = np.asarray(np.bincount(where.ravel(), weights=known.weight[whole]), dtype=np.float64)
-    order = np.argsort(-mass, kind="stable")
-    return found[order], mass[order]
-
-
-def shared_out(mass: FloatArray, rank: int) -> NDArray[np.intp]:
-    """How many classes each combination gets: one each, the others by the root of its weight.
-
-    Examples
-    --------
-    >>> shared_out(np.array([9.0, 1.0]), 8), shared_out(np.array([5.0, 3.0, 2.0]), 2)
+    >>> share_out(np.array([9.0, 1.0]), 8), share_out(np.array([5.0, 3.0, 2.0]), 2)
     (array([6, 2]), array([1, 1]))
     """
     mass = mass[:rank]
     share = rank * np.sqrt(mass) / np.sqrt(mass).sum()
-    owned: NDArray[np.intp] = np.maximum(1, np.floor(share)).astype(np.intp)
+    owned: IntArray = np.maximum(1, np.floor(share)).astype(np.intp)
     while owned.sum() > rank:
         owned[int(np.argmax(owned))] -= 1
     while owned.sum() < rank:
@@ -174,16 +181,11 @@ def shared_out(mass: FloatArray, rank: int) -> NDArray[np.intp]:
     return owned
 
 
-#: How far the classes of one label are spread (standard deviation of their logits), and how far
-#: a class is from being of one label only.
-SPREAD, DOUBT = 0.5, 0.05
-
-
 def label_start(problem: Labelled, rank: int, rng: np.random.Generator) -> Model:
     """Return a model to start from.
 
-    Each class is given a combination of labels, frequent ones several classes, and looks like the
-    records that have it, more or less: with one class for each label this is naive Bayes.
+    Each class has a combination of labels, frequent ones have several classes, and its columns are
+    near the distribution of the records with these labels: one class for each label is naive Bayes.
 
     Examples
     --------
@@ -196,32 +198,23 @@ def label_start(problem: Labelled, rank: int, rng: np.random.Generator) -> Model
     combinations, mass = problem.combinations
     owner = problem.owners(rank)
     owned = np.bincount(owner)
-    looks = np.stack([shares_of(known, combinations[k]) for k in range(len(owned))], axis=1)
-    columns = looks[:, owner]
-    columns *= np.exp(SPREAD * rng.standard_normal(columns.shape) * (owned[owner] > 1))
+    shares = np.stack([level_shares(known, combinations[k]) for k in range(len(owned))], axis=1)
+    columns = shares[:, owner]
+    columns *= np.exp(START_SPREAD * rng.standard_normal(columns.shape) * (owned[owner] > 1))
     for t in range(problem.targets):
         rows = known.layout.rows(len(known.domain) - problem.targets + t)
-        columns[rows] = DOUBT * known.center[rows, None]
-        columns[rows][combinations[owner, t], np.arange(rank)] += 1.0 - DOUBT
+        columns[rows] = START_DOUBT * known.center[rows, None]
+        columns[rows][combinations[owner, t], np.arange(rank)] += 1.0 - START_DOUBT
     weights = mass[owner] / owned[owner]
     return Model(known.layout, weights / weights.sum(), known.layout.normalize(columns))
 
 
-def shares_of(known: InMemory, labels: NDArray[np.signedinteger]) -> FloatArray:
-    """Shares of all levels among the records with these labels, (L,); a level's worth of prior."""
+def level_shares(known: InMemory, labels: Codes) -> FloatArray:
+    """Return shares of levels among the records with these labels, smoothed by a prior, (L,)."""
     there = (known.codes[:, -len(labels) :] == labels).all(axis=1)
     prior = known.layout.expand(known.concentration_unit) * known.center
     counts = known.take(np.flatnonzero(there), known.weight[there]).level_totals
     return known.layout.normalize(counts + prior)
-
-
-#: Largest move of a logit in one step.
-LARGEST = 5.0
-
-#: Probabilities of a start are raised to this, that no logit be infinite.
-LEAST = 1e-6
-
-DEFAULT = Limits(max_steps=300, progress=1e-4, window=10, exact=-1.0)
 
 
 def objective(
@@ -258,7 +251,7 @@ def penalty(problem: Labelled, logits: FloatArray, strength: float) -> tuple[flo
     away = logits - problem.anchor
     kin = problem.kin(logits.shape[1])
     counted = away - away @ kin * (1.0 - kin.diagonal())
-    pushed = problem.pull(strength) * counted
+    pushed = problem.penalties(strength) * counted
     price = 0.5 * float(np.vdot(pushed, away))
     links = strength * problem.links
     if links.any():
@@ -284,7 +277,7 @@ class ConditionalState:
     model: Model
     objective: float
     slope: FloatArray
-    memory: lbfgs.Memory = ()
+    memory: acceleration.Memory = ()
 
     @property
     def residual(self) -> float:
@@ -325,13 +318,13 @@ class Conditional:
     joint: float | str = "auto"
     strength: float | str = "auto"
     memory: int = 20
-    limits: Limits = field(default=DEFAULT)
+    limits: Limits = field(default=_LIMITS)
     name: str = field(default="conditional", init=False)
     needs = ("known", "blind")
 
     def init(self, problem: Labelled, model: Model) -> ConditionalState:
         """State at a first model."""
-        logits = np.log(np.maximum(model.stacked, LEAST))
+        logits = np.log(np.maximum(model.stacked, LEAST_START))
         # Levels of a variable share a constant, which the penalty decides.
         layout = problem.layout
         for block, anchor in zip(
@@ -349,15 +342,15 @@ class Conditional:
 
     def step(self, problem: Labelled, state: ConditionalState) -> ConditionalState:
         """One quasi-Newton step, shortened until it descends; the same state if none does."""
-        move = lbfgs.direction(state.slope, first_guess(state), state.memory)
-        move = np.clip(move, -LARGEST, LARGEST)
+        move = acceleration.direction(state.slope, first_guess(state), state.memory)
+        move = np.clip(move, -LARGEST_MOVE, LARGEST_MOVE)
         promised, share = float(np.vdot(state.slope, move)), 1.0
         for _ in range(12 if promised < 0 else 0):
             after = self.at(problem, state.logits + share * move)
             gain = after.objective - state.objective
             if gain <= 1e-4 * share * promised:
                 pair = share * move, after.slope - state.slope
-                memory = lbfgs.remember(state.memory, *pair, self.memory)
+                memory = acceleration.remember(state.memory, *pair, self.memory)
                 return replace(after, memory=memory)
             # The minimum of the parabola through what is known, not too near to either end.
             bend = 2.0 * (gain - share * promised)

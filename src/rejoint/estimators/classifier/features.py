@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, check_consistent_length
 from sklearn.utils.multiclass import check_classification_targets
 
-from rejoint.domain.columns import Coded, Codes, Numbers, read_column
+from rejoint.arrays import Codes, FloatArray
+from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import quantile_edges
 from rejoint.domain.variable import Variable
@@ -21,9 +22,7 @@ from rejoint.text import nearest, plural, show
 MOST_UNBINNED, FEWEST_BINS, MOST_BINS = 15, 4, 20
 
 
-def read_features(
-    estimator: Any, X: Any, sample_weight: Any
-) -> tuple[Records, NDArray[np.float64]]:
+def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, FloatArray]:
     """Return records of the rows that have weight, and the weight of all rows."""
     refuse_non_table(X)
     X = check_columns(estimator, X, reset=True)
@@ -47,9 +46,7 @@ def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
     return Records.of(X, domain=domain).codes
 
 
-def bin_edges(
-    table: dict[str, Any], wanted: Any, weight: NDArray[np.float64]
-) -> dict[str, NDArray[np.float64]]:
+def bin_edges(table: dict[str, Any], wanted: Any, weight: FloatArray) -> dict[str, FloatArray]:
     """Return edges of quantile bins for each column with many distinct numbers.
 
     Examples
@@ -71,7 +68,7 @@ def bin_edges(
     return edges
 
 
-def weight_of(sample_weight: Any, rows: int) -> NDArray[np.float64]:
+def weight_of(sample_weight: Any, rows: int) -> FloatArray:
     """Return the weight of each row, one by default."""
     if sample_weight is None:
         return np.ones(rows)
@@ -93,9 +90,7 @@ class Targets(NamedTuple):
     several: bool
 
 
-def read_targets(
-    y: Any, taken: Sequence[str], weight: NDArray[np.float64] | None = None
-) -> Targets:
+def read_targets(y: Any, taken: Sequence[str], weight: FloatArray | None = None) -> Targets:
     """Read labels; names that features have ``taken`` are changed.
 
     Classes are those of rows with weight, in order.
@@ -149,7 +144,7 @@ def is_table(y: Any) -> bool:
 
 
 def read_target(
-    name: str, column: Any, weight: NDArray[np.float64] | None
+    name: str, column: Any, weight: FloatArray | None
 ) -> tuple[Variable, NDArray[Any], NDArray[np.int32]]:
     """Read one target: its variable, its classes as an array, and the code of each row."""
     if isinstance(column, np.ndarray):

@@ -1,13 +1,17 @@
 """JointClassifier: labels predicted from any of the features, by the joint model of both."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Self
+from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
+from typing import Any, Literal, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
+from rejoint import kernels
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimators.classifier.features import (
@@ -16,14 +20,105 @@ from rejoint.estimators.classifier.features import (
     read_targets,
     split_targets,
 )
-from rejoint.estimators.classifier.label_proba import Ask, average_shares, products
 from rejoint.estimators.classifier.tune import fit_classifier
 from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, weights_of
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.queries.log_prob import posteriors
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 
-Array = NDArray[np.float64]
+Ask = Callable[[Sequence[FloatArray]], Sequence[FloatArray]]
+T = TypeVar("T")
+
+#: Rows of a block: few enough for the cache, many enough for the threads.
+BLOCK_ROWS = 16_384
+
+
+def average_shares(
+    models: Sequence[LowRankPMF],
+    weights: FloatArray,
+    codes: Codes,
+    kinds: Callable[[Codes], IntArray],
+    ask: Ask,
+    answer: Callable[[list[FloatArray]], T],
+) -> list[T]:
+    """Average ``posterior @ table.T`` over the models, block by block, in threads.
+
+    Parameters
+    ----------
+    models : sequence of LowRankPMF
+        Of the features, then the targets.
+    weights : array (kinds, models)
+        Weight of each model for each kind of row; they sum to one.
+    codes : array (rows, features)
+        The rows.
+    kinds : callable
+        Returns the kind of each row.
+    ask : callable
+        Makes the tables (combinations, F) that are asked for of the factors of the targets.
+    answer : callable
+        Takes the averages (rows, combinations) of a block, one for each table.
+
+    Returns
+    -------
+    list
+        The answers of the blocks, in order.
+
+    Examples
+    --------
+    >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
+    >>> codes, alike = np.array([[0]], dtype=np.int16), lambda rows: np.zeros(len(rows), int)
+    >>> [[shares]] = average_shares([model], np.ones((1, 1)), codes, alike, list, list)
+    >>> shares.round(3)
+    array([[0.818, 0.182]])
+    """
+
+    def answer_block(first: int) -> T:
+        rows = codes[first : first + BLOCK_ROWS]
+        if len(models) == 1:  # its weight is one for every kind
+            return answer(shares_of(models[0], rows, ask))
+        kind = kinds(rows)
+        found: list[FloatArray] = []
+        for model, weight in zip(models, weights.T, strict=True):
+            mine = weight[kind, None]
+            if not mine.any():
+                continue
+            shares = [mine * share for share in shares_of(model, rows, ask)]
+            found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
+        return answer(found)
+
+    starts = range(0, len(codes), BLOCK_ROWS)
+    if len(starts) < 2:
+        return [answer_block(first) for first in starts]
+    with ThreadPoolExecutor(kernels.available_threads()) as threads:
+        return list(threads.map(answer_block, starts))
+
+
+def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[FloatArray]:
+    """Return probabilities of labels under one model; rows sum to one."""
+    features = codes.shape[1]
+    asked = ask(model.factors[features:])
+    found = [np.empty((len(codes), len(table))) for table in asked]
+    codes = np.ascontiguousarray(codes)
+    for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes, 1):
+        for share, table in zip(found, asked, strict=True):
+            np.matmul(posterior, table.T, out=share[rows])
+    return found
+
+
+def products(factors: Sequence[FloatArray]) -> FloatArray:
+    """Return the probability of each combination of levels in each class, (combinations, F).
+
+    Examples
+    --------
+    >>> products([np.array([[0.9], [0.1]]), np.array([[0.5], [0.5]])])[:, 0]
+    array([0.45, 0.45, 0.05, 0.05])
+    """
+    return reduce(
+        lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]),
+        map(np.asarray, factors),
+    )
+
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -188,7 +283,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         """
         check_is_fitted(self)
 
-        def labels_of(shares: list[Array]) -> list[NDArray[Any]]:
+        def labels_of(shares: list[FloatArray]) -> list[NDArray[Any]]:
             return [labels[largest(s)] for labels, s in zip(self._classes, shares, strict=True)]
 
         blocks = self._predict_blocks(X, list, labels_of)
@@ -265,13 +360,15 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         rows = right.reshape(len(right), -1).min(axis=1)
         return float(np.average(rows, weights=sample_weight))
 
-    def _predict_blocks(self, X: Any, ask: Ask, answer: Callable[[list[Array]], Any]) -> list[Any]:
+    def _predict_blocks(
+        self, X: Any, ask: Ask, answer: Callable[[list[FloatArray]], Any]
+    ) -> list[Any]:
         """Pass the averaged probabilities of the labels to ``answer``, block by block."""
         features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
         codes = read_rows(self, X, features)
         return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
 
-    def _kinds(self, codes: NDArray[np.signedinteger]) -> NDArray[np.intp]:
+    def _kinds(self, codes: Codes) -> IntArray:
         """Whether rows miss none (0), few (1) or many (2) of the columns never missing before."""
         if codes.min(initial=0) >= 0:
             return np.zeros(len(codes), dtype=np.intp)
@@ -290,22 +387,20 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def join(
-    features: Records, targets: Sequence[Variable], labels: NDArray[np.signedinteger]
-) -> Records:
+def join(features: Records, targets: Sequence[Variable], labels: Codes) -> Records:
     """Put features and labels side by side."""
     domain = Domain((*features.domain.variables, *targets))
     return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
 
 
-def always_there(records: Records, features: int) -> NDArray[np.intp]:
+def always_there(records: Records, features: int) -> IntArray:
     """Return the columns that are (nearly) never missing."""
     weight = weights_of(records)
     missing = weight @ (records.codes[:, :features] < 0)
     return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
 
 
-def largest(shares: NDArray[np.float64]) -> NDArray[np.intp]:
+def largest(shares: FloatArray) -> IntArray:
     """Return the column of the largest share in each row; for two columns faster than argmax.
 
     Examples

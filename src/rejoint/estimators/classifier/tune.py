@@ -7,16 +7,17 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import Codes, FloatArray
 from rejoint.check import whole
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
 from rejoint.estimation.starts import follow_start, given_model
 from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
-from rejoint.estimators.joint_pmf import is_for_records
-from rejoint.model import FloatArray
+from rejoint.estimators.partial_fit import join
+from rejoint.estimators.sklearn_input import is_for_records
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds, reweight
 from rejoint.records.records import Records
@@ -56,9 +57,6 @@ STRENGTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 JOINTS = (0.0, 0.1, 1.0, 10.0, 100.0)
 #: Classes for each combination of labels.
 CLASSES = (1, 2, 3, 6, 12, 24)
-
-
-Codes = NDArray[np.signedinteger]
 
 
 class Setting(NamedTuple):
@@ -209,20 +207,11 @@ def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Itera
             for share in MISSING_SHARES
         )
         seed = int(rng.integers(2**32))
-        learn = join(fold.learn, others)
+        learn = join([fold.learn, others]) if len(others.weight) else fold.learn
         yield LabelFold(Labelled.of(learn, targets), held, fold.mass, seed)
         cells += learn.codes.size
         if cells > ENOUGH_CELLS:
             return
-
-
-def join(one: InMemory, other: InMemory) -> InMemory:
-    """The records of both, in order."""
-    if len(other.weight) == 0:
-        return one
-    codes = np.vstack([one.codes, other.codes])
-    weight = np.concatenate([one.weight, other.weight])
-    return InMemory.of(Records(one.domain, codes, weight), one.threads)
 
 
 def remove_values(
@@ -332,8 +321,7 @@ def fit_classifier(
         rank = whole("rank", rank)
     if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
-        mean = result.pmf if result.posterior is None else result.posterior.mean
-        return Fitted((mean,), np.ones((3, 1)), result)
+        return Fitted((predictive(result.pmf),), np.ones((3, 1)), result)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):

@@ -6,7 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Codes, Numbers, read_column
+from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
+from rejoint.domain.columns import Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number, label_array
 from rejoint.domain.variable import Variable
@@ -16,8 +17,9 @@ from rejoint.queries.modes import most_probable
 from rejoint.records.frames import take_apart
 from rejoint.records.records import Records
 
-Array = NDArray[np.float64]
-Flags = NDArray[np.bool_]
+#: Posterior draws to average. On Votes, Nursery, Adult and Mushroom with 10 and 30 % of the
+#: values removed, 30 of 200 draws cost at most 0.002 of log-loss, and are 7 times as fast.
+PREDICTIVE_DRAWS = 30
 
 #: Nodes after which the search for the joint mode of a row ends unproven.
 MOST_NODES = 20_000
@@ -46,19 +48,19 @@ class Filled(NamedTuple):
     """
 
     codes: Codes
-    probability: Array | None
-    expected: dict[int, Array]
+    probability: FloatArray | None
+    expected: dict[int, FloatArray]
     unproven: int = 0
 
 
 def fill(
     pmf: LowRankPMF,
     codes: Codes,
-    gone: Flags,
+    gone: BoolArray,
     *,
     rng: np.random.Generator | None = None,
     joint: bool = False,
-    values: dict[int, Array] | None = None,
+    values: dict[int, FloatArray] | None = None,
     confidence: bool = False,
 ) -> Filled:
     """Fill missing cells, in blocks of rows, so that memory stays bounded.
@@ -82,7 +84,7 @@ def fill(
     """
     filled = codes.copy()
     probability = np.ones(codes.shape) if confidence else None
-    expected: dict[int, list[Array]] = {n: [] for n in values or {}}
+    expected: dict[int, list[FloatArray]] = {n: [] for n in values or {}}
     unproven = 0
     touched = np.flatnonzero(gone.any(axis=1))
     for part, _, posterior in posteriors(pmf.weights, pmf.factors, codes[touched]):
@@ -108,21 +110,21 @@ def fill(
     return Filled(filled, probability, found, unproven)
 
 
-def level_probabilities(pmf: LowRankPMF, codes: Codes, n: int) -> Array:
+def level_probabilities(pmf: LowRankPMF, codes: Codes, n: int) -> FloatArray:
     """Return the probability of each level of variable n, given the other cells of each row."""
     hidden = codes.copy()
     hidden[:, n] = -1
     factors = [np.asarray(factor) for factor in pmf.factors]
     parts = [p @ factors[n].T for _, _, p in posteriors(pmf.weights, factors, hidden)]
-    table: Array = np.concatenate([*parts, np.empty((0, len(factors[n])))])
+    table: FloatArray = np.concatenate([*parts, np.empty((0, len(factors[n])))])
     table /= table.sum(axis=1, keepdims=True)
     return table
 
 
 def _draw(
-    factors: Sequence[Array],
-    gone_here: Flags,
-    posterior: Array,
+    factors: Sequence[FloatArray],
+    gone_here: BoolArray,
+    posterior: FloatArray,
     rng: np.random.Generator,
     block: Codes,
 ) -> None:
@@ -133,7 +135,7 @@ def _draw(
         block[cells, n] = _draw_rows(factors[n][:, classes[cells]], rng)
 
 
-def _draw_rows(columns: Array, rng: np.random.Generator) -> NDArray[np.intp]:
+def _draw_rows(columns: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one row number for each column, with the column's probabilities."""
     sums = np.cumsum(columns, axis=0)
     # Below the last sum whatever the rounding, so that no row of probability zero is drawn.
@@ -142,7 +144,11 @@ def _draw_rows(columns: Array, rng: np.random.Generator) -> NDArray[np.intp]:
 
 
 def _joint_modes(
-    factors: Sequence[Array], codes: Codes, gone_here: Flags, posterior: Array, block: Codes
+    factors: Sequence[FloatArray],
+    codes: Codes,
+    gone_here: BoolArray,
+    posterior: FloatArray,
+    block: Codes,
 ) -> int:
     """Fill in the best combination, once for identical rows; return how many are unproven."""
     seen = np.where(gone_here, -2, codes)
@@ -162,7 +168,7 @@ def _joint_modes(
     return int(unproven[alike.ravel()].sum())
 
 
-def numeric_values(domain: Domain) -> dict[int, Array]:
+def numeric_values(domain: Domain) -> dict[int, FloatArray]:
     """Return the values of levels of each variable of numbers; booleans are not numbers."""
     return {
         n: variable.numeric
@@ -172,7 +178,7 @@ def numeric_values(domain: Domain) -> dict[int, Array]:
     }
 
 
-def find_donors(records: Records, X: Any) -> dict[int, list[Array]]:
+def find_donors(records: Records, X: Any) -> dict[int, list[FloatArray]]:
     """Return values seen in each bin of each binned variable, evenly spaced in rank."""
     binned = [n for n, v in enumerate(records.domain) if v.kind == "binned"]
     if not binned or isinstance(X, Records):
@@ -187,7 +193,7 @@ def find_donors(records: Records, X: Any) -> dict[int, list[Array]]:
     return kept
 
 
-def _floats(raw: Any, name: str) -> Array:
+def _floats(raw: Any, name: str) -> FloatArray:
     """Return a column of numbers as floats, NaN where missing."""
     column = read_column(raw, name)
     if isinstance(column, Numbers):
@@ -196,7 +202,7 @@ def _floats(raw: Any, name: str) -> Array:
     return np.asarray(labels[column.codes])
 
 
-def _thin(values: Array) -> Array:
+def _thin(values: FloatArray) -> FloatArray:
     """Keep at most ``MOST_DONORS`` values, evenly spaced in rank."""
     ordered = np.sort(values[np.isfinite(values)])
     if len(ordered) <= MOST_DONORS:
@@ -207,13 +213,13 @@ def _thin(values: Array) -> Array:
 def labels_of(
     variable: Variable,
     codes: NDArray[Any],
-    donors: list[Array] | None,
+    donors: list[FloatArray] | None,
     rng: np.random.Generator | None,
 ) -> NDArray[Any]:
     """Return labels of codes; for bins a value seen in them, the median or a random one."""
     if variable.kind != "binned":
         return np.asarray(label_array(variable.levels)[codes])
-    values: Array = variable.numeric[codes]
+    values: FloatArray = variable.numeric[codes]
     for k, seen in enumerate(donors or []):
         mine = np.flatnonzero(codes == k)
         if len(seen) and len(mine):

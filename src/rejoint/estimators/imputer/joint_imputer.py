@@ -3,14 +3,15 @@
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.domain.columns import Coded, Codes, Column, read_column
+from rejoint.arrays import BoolArray, Codes, FloatArray
+from rejoint.domain.columns import Coded, Column, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype, encode_column, unknown_text
 from rejoint.estimators.imputer.fill import (
+    PREDICTIVE_DRAWS,
     Filled,
     fill,
     find_donors,
@@ -20,9 +21,9 @@ from rejoint.estimators.imputer.fill import (
 )
 from rejoint.estimators.imputer.patch import Patch, complete, has_categories, numbers_like
 from rejoint.estimators.joint_pmf import fit_joint
-from rejoint.estimators.predictive import predictive, thin
 from rejoint.estimators.sklearn_input import accept_mixed_columns, check_columns, generator, read
 from rejoint.messages import remark
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
@@ -150,7 +151,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         self.result_: FitResult = result
         self.pmf_: LowRankPMF = result.pmf
         self.rank_ = result.pmf.rank
-        self._predictive = predictive(result)
+        self._predictive = predictive(result.pmf, PREDICTIVE_DRAWS)
         self._donors = find_donors(records, X)
         return self
 
@@ -222,7 +223,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             raise ValueError(
                 f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}."
             )
-        models = thin(self.result_, int(n_draws))
+        models = list(self.pmf_.draws.thin(int(n_draws))) or [self.pmf_]
         table, rng = encode_table(self, X), generator(self.random_state)
         tables = []
         for k in range(n_draws):
@@ -230,7 +231,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             tables.append(self._complete(X, table, filled, rng))
         return tables
 
-    def distribution(self, X: Any, name: str) -> NDArray[np.float64]:
+    def distribution(self, X: Any, name: str) -> FloatArray:
         """Probability of each level of a column, given the other cells of each row.
 
         What the column itself holds is not looked at, so that values can be checked, too.
@@ -332,7 +333,7 @@ class EncodedTable(NamedTuple):
 
     frame: Frame
     codes: Codes
-    gone: NDArray[np.bool_]
+    gone: BoolArray
     variables: list[int]
 
 
@@ -368,7 +369,7 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     return EncodedTable(frame, codes, gone, variables)
 
 
-def is_missing_in(column: Column) -> NDArray[np.bool_]:
+def is_missing_in(column: Column) -> BoolArray:
     """Whether each cell of a column is missing."""
     if isinstance(column, Coded):
         return np.asarray(column.codes < 0)

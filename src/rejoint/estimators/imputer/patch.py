@@ -7,6 +7,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import BoolArray, FloatArray
 from rejoint.records.frames import Frame
 
 
@@ -21,7 +22,7 @@ class Patch(NamedTuple):
         One for each of them.
     """
 
-    gone: NDArray[np.bool_]
+    gone: BoolArray
     values: NDArray[Any]
 
 
@@ -93,7 +94,7 @@ def has_categories(column: Any) -> bool:
     return False
 
 
-def numbers_like(X: Any, frame: Frame, numbers: NDArray[np.float64]) -> Any:
+def numbers_like(X: Any, frame: Frame, numbers: FloatArray) -> Any:
     """Return an array of numbers as a frame of the library of X; unchanged if X is no frame."""
     match _library(X):
         case "pandas":

@@ -14,10 +14,8 @@ item it is exact. Nodes of one depth are bounded by one product of matrices.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
+from rejoint.arrays import FloatArray, IntArray
 
 #: Relative: sets this near to the best count as equally probable.
 TIE = 1e-9
@@ -31,16 +29,15 @@ WIDTH = 64
 
 
 class BestSet(NamedTuple):
-    """Items of the best set in order of choice, its probability, a bound on any set, nodes."""
+    """Items of the best set in order of choice, its probability, and a bound on any set."""
 
-    items: Ints
+    items: IntArray
     probability: float
     bound: float
     exact: bool
-    nodes: int
 
 
-def best_set(classes: Array, likes: Array, size: int, max_nodes: int = 20_000) -> BestSet:
+def best_set(classes: FloatArray, likes: FloatArray, size: int, max_nodes: int = 20_000) -> BestSet:
     """Find the most probable set.
 
     Parameters
@@ -75,13 +72,15 @@ def best_set(classes: Array, likes: Array, size: int, max_nodes: int = 20_000) -
     bound = search.run() + lost
     value = float(classes @ np.prod(likes[search.best_items], axis=0))
     exact = bound <= value * (1.0 + 2.0 * TIE)
-    return BestSet(search.best_items, value, max(value, bound), exact, search.nodes)
+    return BestSet(search.best_items, value, max(value, bound), exact)
 
 
 class _Search:
     """One search: items by their own probability, the best set so far, nodes still open."""
 
-    def __init__(self, classes: Array, likes: Array, items: Ints, max_nodes: int) -> None:
+    def __init__(
+        self, classes: FloatArray, likes: FloatArray, items: IntArray, max_nodes: int
+    ) -> None:
         self.size, self.max_nodes, self.nodes = len(items), max_nodes, 0
         self.classes, self.likes = classes, likes
         self.best_items = items
@@ -117,7 +116,7 @@ class _Search:
     def threshold(self) -> float:
         return self.best * (1.0 + TIE)
 
-    def candidates(self) -> Ints:
+    def candidates(self) -> IntArray:
         """Items that a better set may have, most probable first."""
         scores = (self.likes**self.size) @ self.classes / self.size
         top = np.sort(scores)[::-1]
@@ -125,7 +124,9 @@ class _Search:
         good = np.flatnonzero(scores + others > self.threshold)
         return good[np.argsort(-scores[good], kind="stable")]
 
-    def expand(self, parts: Array, chosen: Ints) -> tuple[Array, Array, Ints] | None:
+    def expand(
+        self, parts: FloatArray, chosen: IntArray
+    ) -> tuple[FloatArray, FloatArray, IntArray] | None:
         """Children of nodes that the bound leaves; the last choice is offered at once."""
         left = self.size - chosen.shape[1]
         scores = parts @ self.powers[left] / left  # (nodes, items)
@@ -142,7 +143,7 @@ class _Search:
         products = parts[node] * self.q[item]
         return bounds[node, item], products, np.column_stack([chosen[node], item])
 
-    def offer(self, scores: Array, chosen: Ints) -> None:
+    def offer(self, scores: FloatArray, chosen: IntArray) -> None:
         """Take the best completion if it beats what is known."""
         node, item = np.unravel_index(int(scores.argmax()), scores.shape)
         if scores[node, item] > self.threshold:
@@ -150,7 +151,7 @@ class _Search:
             self.best_items = self.index[np.append(chosen[node], item)]
 
 
-def child_bounds(scores: Array, left: int) -> Array:
+def child_bounds(scores: FloatArray, left: int) -> FloatArray:
     """Bound of taking each item and, after it, ``left - 1`` of those that come later.
 
     Sets are built in the order of the items, so that each is met once. From the end to the
@@ -168,7 +169,7 @@ def child_bounds(scores: Array, left: int) -> Array:
     return bounds
 
 
-def climb(classes: Array, likes: Array, size: int) -> tuple[Ints, float]:
+def climb(classes: FloatArray, likes: FloatArray, size: int) -> tuple[IntArray, float]:
     """A good set: one item after another, then single exchanges while they help."""
     chosen: list[int] = []
     product = classes.copy()

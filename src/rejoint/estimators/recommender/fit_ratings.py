@@ -5,18 +5,18 @@ from functools import partial
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from rejoint import kernels
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, fit_data
-from rejoint.estimators.joint_pmf import is_for_records
 from rejoint.estimators.recommender.rating_model import UserEvidence
 from rejoint.estimators.recommender.ratings import RatingLevels, Ratings
-from rejoint.estimators.recommender.traits import MOST_NUMBERS, TraitFit, Traits, fit_traits
+from rejoint.estimators.recommender.traits import TraitFit, Traits, fit_traits
+from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -27,8 +27,6 @@ from rejoint.solver.search import interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import plural
-
-Array = NDArray[np.float64]
 
 
 def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvidence:
@@ -56,7 +54,7 @@ def make_evidence(ratings: Ratings, items: int, scale: RatingLevels) -> UserEvid
 def fit_ratings(
     evidence: UserEvidence,
     items: list[Any],
-    values: Array,
+    values: FloatArray,
     solver: Any,
     rank: int | Literal["auto"],
     rng: np.random.Generator,
@@ -77,7 +75,7 @@ def fit_ratings(
     return interruptible(session, partial(fit, session), "raise")
 
 
-def make_domain(items: list[Any], values: Array) -> Domain:
+def make_domain(items: list[Any], values: FloatArray) -> Domain:
     """Make a variable of each item, named by the text of its id."""
     names = [str(item) for item in items]
     if len(set(names)) < len(names):
@@ -106,13 +104,6 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     pmf = LowRankPMF(model.weights, model.parts, domain)
     result = FitResult.of(pmf, [sweeps], "", log_likelihood=value)
     return replace(result, stop=stop, starts=())
-
-
-def most_draws(result: FitResult) -> int:
-    """Return the number of posterior draws that fit into the memory of a model."""
-    draws = () if result.posterior is None else result.posterior.draws
-    rank = max((draw.rank for draw in draws), default=1)
-    return max(1, MOST_NUMBERS // (sum(result.pmf.domain.shape) * rank))
 
 
 def as_records(evidence: UserEvidence, domain: Domain) -> BaseRecords:

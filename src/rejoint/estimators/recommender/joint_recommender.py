@@ -5,17 +5,16 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.check import whole
 from rejoint.domain.labels import is_missing
-from rejoint.estimators.predictive import predictive
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence, most_draws
+from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence
 from rejoint.estimators.recommender.rating_model import (
     RatingModel,
     UserEvidence,
@@ -34,13 +33,12 @@ from rejoint.estimators.recommender.ratings import (
     read_ratings,
     split_rows,
 )
+from rejoint.estimators.recommender.traits import MOST_NUMBERS
 from rejoint.estimators.sklearn_input import generator
+from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.text import show
-
-Array = NDArray[np.float64]
-Ints = NDArray[np.intp]
 
 
 class Recommendation(NamedTuple):
@@ -255,10 +253,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         self.users_, self.items_, self.levels_ = cells.users, cells.items, self._scale.values
         self.result_, self.pmf_, self.rank_ = result, result.pmf, result.pmf.rank
-        self._model = RatingModel.of(predictive(result, most_draws(result)), self._scale.values)
+        average = predictive(result.pmf, numbers=MOST_NUMBERS)
+        self._model = RatingModel.of(average, self._scale.values)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any) -> FloatArray:
         """Return expected ratings of pairs of user and item, or of all cells of a table.
 
         Parameters
@@ -286,7 +285,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             return self._model.average(self._table_evidence(X), self._model.means)
         return self._average_pairs(X, self._model.means)
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rating, for pairs or for all cells of a table.
 
         Parameters
@@ -314,7 +313,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         found = self._model.average(self._table_evidence(X), flat)
         return found.reshape(len(found), len(self.items_), -1)
 
-    def predict_all(self, users: Sequence[Any] | None = None) -> Array:
+    def predict_all(self, users: Sequence[Any] | None = None) -> FloatArray:
         """Return expected ratings of every item for users of the fit, (users, items).
 
         Parameters
@@ -535,7 +534,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             cells = cells._replace(item=self._items.all_places(cells.items)[cells.item])
         return make_evidence(cells, len(self.items_), self._scale)
 
-    def _average_pairs(self, X: Any, table: Array) -> Array:
+    def _average_pairs(self, X: Any, table: FloatArray) -> FloatArray:
         """Average a table over the classes of each pair's user, in the order of the pairs."""
         users, items = read_pairs(X, self.columns)
         places, wanted = self._users.all_places(users), self._items.all_places(items)
@@ -555,7 +554,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     def _open_items(
         self, evidence: UserEvidence, exclude_seen: bool, among: Sequence[Hashable] | None
-    ) -> Ints:
+    ) -> IntArray:
         """Return the places of items that may be recommended."""
         if among is None:
             found = np.arange(len(self._items.labels))

@@ -14,15 +14,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.pmf.pmf import LowRankPMF
 
 if TYPE_CHECKING:
     from rejoint.estimators.recommender.ratings import Ratings
 
-Array = NDArray[np.float64]
 
 #: Numbers in a block of posteriors (users x classes): 32 MB.
 BLOCK_NUMBERS = 2**22
@@ -33,20 +32,20 @@ class UserEvidence:
     """Known ratings, (users, levels of all items), and the levels that hold without them."""
 
     cells: Any  # scipy.sparse.csr_array of float
-    background: Array | None = None  # (levels of all items,)
+    background: FloatArray | None = None  # (levels of all items,)
 
     @cached_property
-    def totals(self) -> Array:
+    def totals(self) -> FloatArray:
         """Number of users at each level, (levels of all items,)."""
         found = np.asarray(self.cells.sum(axis=0), dtype=np.float64).ravel()
         return found if self.background is None else found + self.cells.shape[0] * self.background
 
-    def take(self, users: NDArray[np.intp]) -> "UserEvidence":
+    def take(self, users: IntArray) -> "UserEvidence":
         """Return the evidence of some users."""
         return UserEvidence(self.cells[users], self.background)
 
 
-def normalize_logs(logs: Array) -> tuple[Array, Array]:
+def normalize_logs(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return log-sums of rows, and the rows as probabilities that sum to one; in place.
 
     Examples
@@ -64,8 +63,8 @@ def normalize_logs(logs: Array) -> tuple[Array, Array]:
 
 
 def posterior_blocks(
-    evidence: UserEvidence, log_factors: Array, log_weights: Array
-) -> Iterator[tuple[slice, Array, Array]]:
+    evidence: UserEvidence, log_factors: FloatArray, log_weights: FloatArray
+) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
     """Yield users, their log-probability and their posterior of the classes, block by block.
 
     Examples
@@ -88,8 +87,6 @@ def posterior_blocks(
         yield rows, *normalize_logs(np.asarray(evidence.cells[rows] @ log_factors) + base)
 
 
-Ints = NDArray[np.intp]
-
 #: A product of matrices is about so many times faster than as many single products.
 GEMM_SPEEDUP = 20
 
@@ -101,12 +98,12 @@ LEAST_PROBABILITY = 1e-100
 class RatingModel:
     """Log weights (R,) and log factors (N I, R) of a joint whose items share their I levels."""
 
-    log_weights: Array
-    log_factors: Array
-    values: Array
+    log_weights: FloatArray
+    log_factors: FloatArray
+    values: FloatArray
 
     @classmethod
-    def of(cls, pmf: LowRankPMF, values: Array) -> "RatingModel":
+    def of(cls, pmf: LowRankPMF, values: FloatArray) -> "RatingModel":
         """Return the logs of a joint; impossible ratings become nearly impossible."""
         weights, factors = np.asarray(pmf.weights), np.concatenate(pmf.factors)
         logs = [np.log(np.maximum(part, LEAST_PROBABILITY)) for part in (weights, factors)]
@@ -121,24 +118,24 @@ class RatingModel:
         return len(self.values)
 
     @cached_property
-    def factors(self) -> Array:
+    def factors(self) -> FloatArray:
         """Probabilities of all items' levels in the classes, (N, I, R)."""
         return np.exp(self.log_factors).reshape(-1, self.size, len(self.log_weights))
 
     @cached_property
-    def means(self) -> Array:
+    def means(self) -> FloatArray:
         """Expected rating of items in the classes, (N, R)."""
         return np.asarray(np.einsum("nir,i->nr", self.factors, self.values))
 
-    def liking(self, level: int) -> Array:
+    def liking(self, level: int) -> FloatArray:
         """Return the probability that a rating reaches a level, (N, R); the last answer is kept."""
-        kept: tuple[int, Array] | None = self.__dict__.get("_liking")
+        kept: tuple[int, FloatArray] | None = self.__dict__.get("_liking")
         if kept is None or kept[0] != level:
             kept = level, self.factors[:, level:].sum(axis=1)
             self.__dict__["_liking"] = kept
         return kept[1]
 
-    def logs(self, evidence: UserEvidence) -> Array:
+    def logs(self, evidence: UserEvidence) -> FloatArray:
         """Return the log-probability of the classes and one user's evidence, (R,)."""
         total = self.log_weights + (evidence.cells @ self.log_factors)[0]
         if evidence.background is not None:
@@ -147,23 +144,23 @@ class RatingModel:
             total = total + self.__dict__["_background"]
         return np.asarray(total)
 
-    def posterior(self, evidence: UserEvidence) -> Array:
+    def posterior(self, evidence: UserEvidence) -> FloatArray:
         """Return the probability of each class for one user, (R,)."""
         return np.asarray(normalize_logs(self.logs(evidence)[None])[1][0])
 
-    def given(self, evidence: UserEvidence) -> tuple[Ints, Ints]:
+    def given(self, evidence: UserEvidence) -> tuple[IntArray, IntArray]:
         """Return the items that one user has rated, and the levels."""
         cells = evidence.cells
         there = cells.indices[cells.data > 0].astype(np.intp)
         return there // self.size, there % self.size
 
-    def without_each(self, evidence: UserEvidence) -> Array:
+    def without_each(self, evidence: UserEvidence) -> FloatArray:
         """Return the posterior of one user without each of the ratings, (ratings, R)."""
         items, levels = self.given(evidence)
         terms = self.log_factors[items * self.size + levels]
         return normalize_logs(self.logs(evidence) - terms)[1]
 
-    def average(self, evidence: UserEvidence, table: Array) -> Array:
+    def average(self, evidence: UserEvidence, table: FloatArray) -> FloatArray:
         """Average rows of ``table`` (n, R) over each user's classes, (users, n)."""
         found = np.empty((evidence.cells.shape[0], len(table)))
         for rows, _, posterior in posterior_blocks(evidence, self.log_factors, self.log_weights):
@@ -171,8 +168,8 @@ class RatingModel:
         return found
 
     def average_pairs(
-        self, evidence: UserEvidence, users: Ints, items: Ints, table: Array
-    ) -> Array:
+        self, evidence: UserEvidence, users: IntArray, items: IntArray, table: FloatArray
+    ) -> FloatArray:
         """Average ``table[items]`` (n, ..., R) over the classes of users, row by row.
 
         ``users`` are places in the evidence, in increasing order.
@@ -186,7 +183,9 @@ class RatingModel:
         return found
 
 
-def average_rows(posterior: Array, users: Ints, items: Ints, table: Array) -> Array:
+def average_rows(
+    posterior: FloatArray, users: IntArray, items: IntArray, table: FloatArray
+) -> FloatArray:
     """Average ``table[items]`` over the posteriors of one block of users."""
     distinct, place = np.unique(items, return_inverse=True)
     flat = table[distinct].reshape(-1, table.shape[-1])
@@ -218,7 +217,7 @@ def score_rows(model: RatingModel, evidence: UserEvidence, cells: "Ratings") -> 
 
 def score_table(model: RatingModel, evidence: UserEvidence) -> float:
     """Return the error of each rating predicted from the user's others; implicit: their rank."""
-    found: list[Array] = []
+    found: list[FloatArray] = []
     for user in range(evidence.cells.shape[0]):
         mine = evidence.take(np.array([user]))
         items, levels = model.given(mine)
@@ -250,7 +249,7 @@ def rank_row(model: RatingModel, evidence: UserEvidence, cells: "Ratings", row: 
     return share_below(scores[others], scores[cells.item[row]])
 
 
-def share_below(others: Array, mine: float) -> float:
+def share_below(others: FloatArray, mine: float) -> float:
     """Return the share of others below one; ties count half."""
     if len(others) == 0:
         return 1.0
@@ -269,6 +268,6 @@ def with_empty_row(evidence: UserEvidence) -> UserEvidence:
     return UserEvidence(sparse.vstack([evidence.cells, empty], format="csr"), evidence.background)
 
 
-def root_mean_square(errors: Array) -> float:
+def root_mean_square(errors: FloatArray) -> float:
     """Root of the mean square."""
     return float(np.sqrt(np.mean(errors**2)))

@@ -17,13 +17,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils import check_array
 
+from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.labels import is_missing, native, natural_order
 from rejoint.estimators.sklearn_input import is_frame
 from rejoint.messages import remark
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import nearest, show
-
-Array = NDArray[np.float64]
 
 #: Distinct ratings that are kept as levels, and the number of bins where there are more.
 MOST_LEVELS, RATING_BINS = 20, 10
@@ -33,12 +32,12 @@ MOST_LEVELS, RATING_BINS = 20, 10
 class RatingLevels:
     """The value of each level, lowest first; edges between them where ratings were binned."""
 
-    values: Array
-    edges: Array | None = None
+    values: FloatArray
+    edges: FloatArray | None = None
     half_up: bool = False
     implicit: bool = False
 
-    def encode(self, ratings: Array) -> NDArray[np.intp]:
+    def encode(self, ratings: FloatArray) -> IntArray:
         """Return the level of each rating, -1 if there is none."""
         ratings = adjust(np.asarray(ratings, dtype=np.float64), self.half_up, self.implicit)
         if self.edges is not None:
@@ -71,14 +70,14 @@ class RatingLevels:
         return found
 
 
-def adjust(ratings: Array, half_up: bool, implicit: bool) -> Array:
+def adjust(ratings: FloatArray, half_up: bool, implicit: bool) -> FloatArray:
     """Round ratings, or turn them into yes and no, as asked."""
     if implicit:
         return np.asarray(ratings != 0.0, dtype=np.float64)
     return np.floor(ratings + 0.5) if half_up else ratings
 
 
-def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevels:
+def find_levels(ratings: FloatArray, *, half_up: bool, implicit: bool) -> RatingLevels:
     """Find the levels of some ratings.
 
     Examples
@@ -108,8 +107,6 @@ def find_levels(ratings: Array, *, half_up: bool, implicit: bool) -> RatingLevel
     )
     return RatingLevels(means, edges, half_up=half_up)
 
-
-Ints = NDArray[np.intp]
 
 #: Usual names of the columns of rows, in lower case and without "id".
 COLUMN_NAMES = (
@@ -143,7 +140,7 @@ class Ids:
             raise KeyError(f"{self.noun} {label!r} was not among those of the fit{more}.{near}")
         return found
 
-    def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> Ints:
+    def all_places(self, labels: Sequence[Any] | NDArray[Any]) -> IntArray:
         """Return the places of many labels."""
         return np.array([self.place(plain(label)) for label in labels], dtype=np.intp)
 
@@ -156,9 +153,9 @@ def plain(label: Any) -> Any:
 class Ratings(NamedTuple):
     """Observed ratings: places of their users and items, and the ids of both."""
 
-    user: Ints
-    item: Ints
-    rating: Array
+    user: IntArray
+    item: IntArray
+    rating: FloatArray
     users: NDArray[Any]
     items: NDArray[Any]
 
@@ -285,7 +282,7 @@ def as_labels(values: Any) -> NDArray[Any]:
     return found
 
 
-def as_numbers(values: Any, where: str) -> Array:
+def as_numbers(values: Any, where: str) -> FloatArray:
     """Return ratings as numbers, NaN where one is missing."""
     try:
         if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
@@ -316,7 +313,7 @@ def _from_rows(user: Any, item: Any, rating: Any) -> Ratings:
     return Ratings(user_places[chosen], item_places[chosen], ratings[chosen], users, items)
 
 
-def places_of(values: Any) -> tuple[NDArray[Any], Ints]:
+def places_of(values: Any) -> tuple[NDArray[Any], IntArray]:
     """Return distinct ids in natural order, and the place of each value, -1 if it is missing."""
     array = values if isinstance(values, np.ndarray) else as_labels(values)
     if array.dtype.kind in "iu":

@@ -21,28 +21,26 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtri
 from scipy.stats import qmc
 
+from rejoint.arrays import FloatArray
 from rejoint.check import whole
 from rejoint.estimators.recommender.rating_model import UserEvidence, posterior_blocks
-
-Array = NDArray[np.float64]
 
 #: A step is shortened to this length: far from the maximum the quadratic model is no guide.
 LONGEST = 3.0
 
 
 def newton_step(
-    items: Array,
-    counts: Array,
-    columns: Array,
-    places: Array,
-    basis: Array,
-    mean: Array,
-    precision: Array,
-) -> tuple[Array, Array]:
+    items: FloatArray,
+    counts: FloatArray,
+    columns: FloatArray,
+    places: FloatArray,
+    basis: FloatArray,
+    mean: FloatArray,
+    precision: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
     """Raise each item's expected log-likelihood and log-prior by one Newton step.
 
     Parameters
@@ -83,7 +81,9 @@ def newton_step(
     return items + step, np.asarray(inverse[:, index, index])
 
 
-def curvature(expected: Array, columns: Array, places: Array, basis: Array, kinds: int) -> Array:
+def curvature(
+    expected: FloatArray, columns: FloatArray, places: FloatArray, basis: FloatArray, kinds: int
+) -> FloatArray:
     """Minus the second derivatives of the log-likelihood of each item, (N, K, K).
 
     With ``C`` the covariance of the polynomials under a point's column, weighted by its counts:
@@ -165,20 +165,19 @@ class Traits:
 
 
 class TraitFit(NamedTuple):
-    """Log columns of all models side by side (N I, R), log-likelihood of each sweep, numbers."""
+    """Log columns of all models side by side (N I, R), and log-likelihood of each sweep."""
 
-    log_columns: Array
+    log_columns: FloatArray
     history: tuple[float, ...]
-    items: Array  # (N, K): the items' numbers at the end
 
 
 @dataclass
 class TraitState:
     """The items' numbers (N, K), their mean over items and their precisions."""
 
-    items: Array
-    mean: Array
-    precision: Array
+    items: FloatArray
+    mean: FloatArray
+    precision: FloatArray
 
 
 def fit_traits(
@@ -196,14 +195,14 @@ def fit_traits(
     """
     levels = evidence.cells.shape[1]
     if size == 1:  # all ratings are equal: there is nothing to learn
-        return TraitFit(np.zeros((levels, 1)), (0.0,), np.zeros((levels, 0)))
+        return TraitFit(np.zeros((levels, 1)), (0.0,))
     points, models = solver.within(levels)
     state = first_state(evidence, size, solver.traits, rng)
     history: list[float] = []
-    kept: list[Array] = []
+    kept: list[FloatArray] = []
     last = solver.sweeps + (models - 1) * solver.stride
     for sweep in range(last + 1):
-        used, scale = some_users(evidence, sweep > last - 2, rng)
+        used, scale = sample_users(evidence, sweep > last - 2, rng)
         places = draw_points(points, solver.traits, rng)
         log_columns = columns_at(state.items, places, size)
         if sweep >= solver.sweeps and (sweep - solver.sweeps) % solver.stride == 0:
@@ -211,10 +210,10 @@ def fit_traits(
         counts, log_likelihood = expect(used, log_columns)
         history.append(scale * log_likelihood)
         advance(state, scale * counts, log_columns, places, size)
-    return TraitFit(np.concatenate(kept, axis=1), tuple(history), state.items)
+    return TraitFit(np.concatenate(kept, axis=1), tuple(history))
 
 
-def polynomials(size: int) -> Array:
+def polynomials(size: int) -> FloatArray:
     """Orthonormal polynomials of degree 1 to I - 1 at I evenly spaced levels, (I, I - 1).
 
     Examples
@@ -229,19 +228,19 @@ def polynomials(size: int) -> Array:
     return np.asarray(found * np.sign(found[-1]))
 
 
-def draw_points(count: int, traits: int, rng: np.random.Generator) -> Array:
+def draw_points(count: int, traits: int, rng: np.random.Generator) -> FloatArray:
     """Evenly spread points of the standard normal, (F, traits)."""
     cube = sobol(count, traits) + rng.random(traits)  # shifted around the torus
     return np.asarray(ndtri(np.clip(cube % 1.0, 1e-9, 1.0 - 1e-9)))
 
 
 @lru_cache(maxsize=4)
-def sobol(count: int, traits: int) -> Array:
+def sobol(count: int, traits: int) -> FloatArray:
     """The first points of Sobol's sequence, (F, traits)."""
     return np.asarray(qmc.Sobol(traits, scramble=False).random_base2(int(np.log2(count))))
 
 
-def columns_at(items: Array, places: Array, size: int) -> Array:
+def columns_at(items: FloatArray, places: FloatArray, size: int) -> FloatArray:
     """Log-probabilities of all items' levels at the points, (N I, F)."""
     basis = polynomials(size)
     shapes = items[:, : size - 1] @ basis.T  # (N, I)
@@ -269,15 +268,15 @@ def first_state(
     return TraitState(items, mean, 1.0 / variances(degrees, kinds, traits))
 
 
-def variances(degrees: int, kinds: int, traits: int) -> Array:
+def variances(degrees: int, kinds: int, traits: int) -> FloatArray:
     """The prior guess for each of an item's numbers, (K,)."""
     return np.repeat(VARIANCES[: 1 + kinds], [degrees] + [traits] * kinds)
 
 
-def some_users(
+def sample_users(
     evidence: UserEvidence, everybody: bool, rng: np.random.Generator
 ) -> tuple[UserEvidence, float]:
-    """UserEvidence of as many users as a sweep looks at, and how many each stands for."""
+    """Sample the users of a sweep; also return how many users each stands for."""
     users = evidence.cells.shape[0]
     share = MOST_CELLS / max(evidence.cells.nnz, 1)
     if everybody or share >= 1.0:
@@ -286,7 +285,7 @@ def some_users(
     return evidence.take(chosen), users / len(chosen)
 
 
-def expect(evidence: UserEvidence, log_columns: Array) -> tuple[Array, float]:
+def expect(evidence: UserEvidence, log_columns: FloatArray) -> tuple[FloatArray, float]:
     """Expected counts of levels at points, (N I, F), and the log-likelihood: one pass."""
     counts = np.zeros(log_columns.shape)
     mass, total = np.zeros(log_columns.shape[1]), 0.0
@@ -301,7 +300,9 @@ def expect(evidence: UserEvidence, log_columns: Array) -> tuple[Array, float]:
     return counts, total
 
 
-def advance(state: TraitState, counts: Array, log_columns: Array, places: Array, size: int) -> None:
+def advance(
+    state: TraitState, counts: FloatArray, log_columns: FloatArray, places: FloatArray, size: int
+) -> None:
     """One Newton step of every item, then the priors that the items speak for."""
     squares, basis = np.zeros(len(state.mean)), polynomials(size)
     step = max(1, ITEM_BLOCK // (size * len(places)))

@@ -1,4 +1,4 @@
-"""L-BFGS: an approximate inverse of the second derivatives from the last moves and gradients."""
+"""Acceleration of fixed-point steps: L-BFGS and Anderson mixing, from the last moves."""
 
 import numpy as np
 
@@ -50,3 +50,21 @@ def remember(memory: Memory, move: FloatArray, change: FloatArray, most: int) ->
     if np.vdot(move, change) <= 1e-10 * np.linalg.norm(move) * np.linalg.norm(change):
         return memory
     return (*memory, (move, change))[-most:]
+
+
+def mixing_shares(moves: FloatArray) -> FloatArray | None:
+    """How far to go back along each change of the last points, (K-1,); None if none moved.
+
+    ``moves`` (K, P) are the last steps; the mixture of them with these shares is the shortest.
+
+    Examples
+    --------
+    >>> mixing_shares(np.array([[2.0], [1.0]])).round(6)
+    array([-1.])
+    """
+    change = np.diff(moves, axis=0)
+    normal = change @ change.T
+    normal += 1e-12 * np.trace(normal) * np.eye(len(normal))
+    if not normal.any():
+        return None
+    return np.linalg.solve(normal, change @ moves[-1])

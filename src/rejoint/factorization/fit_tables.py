@@ -1,18 +1,30 @@
-"""Fit tables from several starts: the stages that are followed from each, and the result."""
+"""Fit tables from several starts: the stages that are followed from each, and the result.
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+Tables with unknown cells are fitted, filled by the model, and fitted again. For the
+Kullback-Leibler solver on counts this is EM on the likelihood of what is known; for least squares
+each round lowers the squared error of the known cells. Cells taken as zero instead would pull the
+model towards zero there.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from rejoint.factorization.admm import Admm
 from rejoint.factorization.algebraic import Algebraic, Subtables
-from rejoint.factorization.auto import AnySolver, Auto, Stage, as_method
-from rejoint.factorization.intervals import fit_filled, shorten
-from rejoint.factorization.loss import SQUARES, as_loss
-from rejoint.factorization.problem import TableProblem, cell_rows, make_problem
-from rejoint.factorization.random_start import mix_with_independence, random_model
+from rejoint.factorization.kl import Kl
+from rejoint.factorization.loss import SQUARES, Loss, as_loss
+from rejoint.factorization.newton import Newton
+from rejoint.factorization.problem import (
+    TableProblem,
+    cell_rows,
+    make_problem,
+    mix_with_independence,
+    random_model,
+)
 from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import Model
@@ -21,7 +33,178 @@ from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import best_run, is_interrupted, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run, Stop
+from rejoint.solver.solver import Limits, Run, Solver, Stop, is_solver, missing_needs
+from rejoint.text import plural
+
+AnySolver = Solver[Any, Any]
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A solver, and the loss that it minimizes."""
+
+    solver: AnySolver
+    loss: Loss
+
+
+@dataclass(frozen=True)
+class Auto:
+    """Algebraic where it can, else ADMM from random starts; then Newton, then ADMM to finish.
+
+    Newton's softmax coordinates end the crawl through flat valleys but only approach zeros;
+    ADMM reaches them, so it has the last word unless the fit is exact already. Under a loss other
+    than squares the last stage is EM where the loss allows it, else Newton.
+
+    Parameters
+    ----------
+    explore : Admm
+        First stage from a random start.
+    polish : Newton
+        Second stage.
+    finish : Admm
+        Last stage, for models with zeros.
+    polish_limit : int
+        Parameters beyond which the second stage is left out: a Newton step then costs more
+        than many sweeps.
+
+    Examples
+    --------
+    >>> Auto().explore.limits.max_steps
+    30
+    """
+
+    explore: Admm = field(default=Admm(limits=Limits(max_steps=30, progress=3e-2)))
+    polish: Newton = field(default=Newton(limits=Limits(max_steps=200, progress=1e-4, window=8)))
+    finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-4, window=20)))
+
+    polish_limit: int = 5000
+
+    def stages(self, problem: TableProblem, rank: int) -> tuple[Stage, ...]:
+        """The solvers for a problem, in order."""
+        last: tuple[AnySolver, ...] = (self.finish, Kl(), Newton())
+        able = [solver for solver in last if not missing_needs(solver, problem)]
+        return (*self.approach(problem, rank), Stage((able or [last[-1]])[0], problem.loss))
+
+    def approach(self, problem: TableProblem, rank: int) -> tuple[Stage, ...]:
+        """The stages before the last: least squares, from where other losses begin too."""
+        explore, polish = Stage(self.explore, SQUARES), Stage(self.polish, SQUARES)
+        if (1 + problem.layout.size) * rank > self.polish_limit:
+            return (explore,)
+        return explore, polish
+
+
+METHODS: dict[str, type[Any]] = {
+    "auto": Auto,
+    "algebraic": Algebraic,
+    "admm": Admm,
+    "newton": Newton,
+    "kl": Kl,
+}
+
+
+def as_method(solver: Any) -> AnySolver | Auto:
+    """A solver object, made from its name if need be."""
+    made: Any = METHODS[solver]() if isinstance(solver, str) and solver in METHODS else solver
+    if not (is_solver(made) or isinstance(made, Auto)):
+        raise ValueError(
+            f"solver={solver!r} is not known; give one of {', '.join(map(repr, METHODS))}, "
+            "'smooth', or a solver object such as rejoint.factorization.Admm()."
+        )
+    method: AnySolver | Auto = made
+    return method
+
+
+#: Rounds at the most, and the share of a table's mass below which a round moves nothing.
+ROUNDS, STILL = 200, 3e-5
+
+#: Steps of each solver within a round: more are lost on a fill that is not final.
+ROUND_STEPS = 5
+
+Fit = Callable[[Marginals, LowRankPMF | None, bool], FitResult]
+
+
+def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
+    """Alternate between a fit and filling unknown cells by it, until these rest.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        With cells that are not known.
+    session : Session
+        Of the fit.
+    fit : callable
+        Fits tables, from a model if one is given, briefly or to the end.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = {("a", "b"): [[30.0, float("nan")], [20.0, 40.0]], ("a",): [0.4, 0.6]}
+    >>> m = rj.Marginals.from_tables(tables, suppressed=(0, float("inf")))
+    >>> rj.factorize(m, rank=2, random_state=0).pmf.marginal(["a", "b"]).round(3)
+    array([[0.3, 0.1],
+           [0.2, 0.4]])
+    """
+    result = fit(marginals, None, False)
+    best = best_run(result.starts)
+    rounds, moved = 0, np.inf
+    while rounds < ROUNDS and moved > STILL:
+        filled = marginals.filled(result.pmf)
+        moved, marginals = _largest_change(marginals, filled), filled
+        rounds += 1
+        extend = partial(_extend, result, best, _describe_fill(marginals, rounds, moved))
+        with session.convert(extend):
+            after = fit(marginals, result.pmf, moved > STILL and rounds < ROUNDS)
+        result = extend(after)
+    return result
+
+
+def _extend(before: FitResult, best: int, note: str, after: FitResult | None) -> FitResult:
+    """The result with its best start followed on; without a further fit it was interrupted."""
+    starts = list(before.starts)
+    if after is None:
+        starts[-1] = replace(starts[-1], stop=Stop.INTERRUPTED)
+        return replace(before, starts=tuple(starts), stop=f"{before.stop} Interrupted.")
+    records = (*starts[best].records, *after.starts[0].records)
+    starts[best] = replace(after.starts[0], records=records)
+    history = tuple(record for run in starts for record in run.records)
+    return replace(after, starts=tuple(starts), history=history, stop=after.stop + note)
+
+
+def shorten(method: AnySolver | Auto) -> AnySolver | Auto:
+    """The same solver with few steps.
+
+    Examples
+    --------
+    >>> from rejoint.factorization.kl import Kl
+    >>> shorten(Kl()).limits.max_steps
+    5
+    """
+    if isinstance(method, Auto):
+        polish, finish = shorten(method.polish), shorten(method.finish)
+        return replace(method, polish=polish, finish=finish)  # type: ignore[arg-type]
+    if is_dataclass(method) and any(f.name == "limits" for f in fields(method)):
+        limits = replace(method.limits, max_steps=ROUND_STEPS)
+        return replace(method, limits=limits)
+    return method
+
+
+def _largest_change(before: Marginals, after: Marginals) -> float:
+    """Largest share of a table's mass that the fill moved."""
+    gap = np.add.reduceat(np.abs(before.flat - after.flat), before.starts[:-1])
+    return float((gap / np.maximum(after.totals, 1e-300)).max())
+
+
+def _describe_fill(marginals: Marginals, rounds: int, moved: float) -> str:
+    assert marginals.unknown is not None
+    number = plural(len(marginals.unknown), "cell")
+    text = (
+        f" {number} of the tables not known: filled by what the model expects, within their "
+        f"bounds, in {plural(rounds, 'round')}"
+    )
+    if moved > STILL:
+        return f"{text}; the last still moved {moved:.1e} of a table's mass."
+    return f"{text}, until nothing moved by more than {moved:.0e} of a table's mass."
+
 
 #: Relative error of the tables below which a start has found the answer and the others are
 #: spared: far below what noise or a wrong rank leaves.

@@ -1,0 +1,196 @@
+"""Policy: every tuned number is documented, kept with the result, and used."""
+
+import inspect
+from dataclasses import FrozenInstanceError, fields, replace
+from functools import cache
+
+import numpy as np
+import pytest
+from small_records import ordinal, random_records
+
+import rejoint as rj
+from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
+from rejoint.solver import Limits
+
+RECORDS = random_records(0, (3, 3, 3, 3), 200, rank=3, missing=0.1)
+SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=1)
+
+
+def test_every_field_is_documented_by_the_comment_above_it():
+    """Fields that belong together share one comment; headings of sections are none."""
+    names = {each.name for each in fields(Policy)}
+    documented, comment = set(), False
+    for line in map(str.strip, inspect.getsource(Policy).splitlines()):
+        if line.startswith("#"):
+            comment = not line.startswith("# --")
+        elif (name := line.split(":")[0]) in names:
+            assert comment, f"{name} has no comment"
+            documented.add(name)
+        else:
+            comment = False
+    assert documented == names
+
+
+def test_results_keep_their_policy():
+    policy = Policy(lifts=1)
+    assert estimate(RECORDS, 2, "ml", n_init=1, random_state=0, policy=policy).policy is policy
+    assert estimate(RECORDS, 2, "ml", n_init=1, random_state=0).policy == Policy()
+    scan = rj.scan(RECORDS, size=50, memory=0)
+    assert estimate(scan, 2, "ml", n_init=1, random_state=0, policy=policy).policy is policy
+
+
+def test_policies_are_values():
+    assert Policy() == Policy()
+    assert Policy(lifts=1) != Policy()
+    assert hash(Policy(lifts=1)) == hash(Policy(lifts=1))
+    with pytest.raises(FrozenInstanceError):
+        Policy().lifts = 3
+
+
+def test_a_policy_prints_one_number_a_line():
+    lines = str(Policy(lifts=7)).splitlines()
+    assert len(lines) == len(fields(Policy))
+    assert "lifts = 7" in lines
+    assert "first_cap = 8" in lines
+
+
+def test_the_policy_given_is_the_one_of_named_solvers_only():
+    """An object has its own."""
+    policy = Policy(plain_steps=50)
+    named, own = (estimate(RECORDS, 3, s, random_state=0, policy=policy) for s in ("ml", Em()))
+    same = estimate(RECORDS, 3, Em(policy=policy), random_state=0, policy=policy)
+    assert named.pmf == same.pmf
+    assert named.stop == same.stop
+    assert named.stop != own.stop
+
+
+# --- every field changes some fit ---------------------------------------------------------------
+
+
+def scan():
+    return rj.scan(RECORDS, size=50, memory=0)
+
+
+FITS = {
+    "ml": lambda **o: estimate(RECORDS, 3, "ml", n_init=5, **o),
+    "ml, default starts": lambda **o: estimate(RECORDS, 3, "ml", **o),
+    "map": lambda **o: estimate(RECORDS, 3, "map", n_init=3, **o),
+    "auto": lambda **o: estimate(RECORDS, 2, **o),
+    "bayes": lambda **o: estimate(RECORDS, 3, replace(SHORT, policy=o["policy"]), **o),
+    "bayes, rank": lambda **o: estimate(RECORDS, solver=SHORT, **o),
+    "streamed": lambda **o: estimate(scan(), 3, "ml", n_init=2, **o),
+    "streamed bayes": lambda **o: estimate(scan(), 2, "bayes", n_init=None, **o),
+    "streamed bayes, rank": lambda **o: estimate(scan(), solver=SHORT, **o),
+    "smooth": lambda **o: estimate(
+        rj.Records(ordinal(RECORDS.domain), RECORDS.codes), 2, "map", smooth=True, n_init=1, **o
+    ),
+    "rank": lambda **o: rj.rank.select(RECORDS, folds=4, **o),
+    "sparse rank": lambda **o: rj.rank.select(RECORDS, criterion="variational", **o),
+}
+
+#: For each field another value, a fit that it changes, and other fields that this needs.
+CASES = {
+    "plain_steps": (1, "ml"),
+    "em_memory": (2, "ml"),
+    "largest_move": (0.05, "ml"),
+    "early_move": (0.01, "ml"),
+    "early_passes": (0, "ml"),
+    "small_count": (0.0, "ml"),
+    "careful_passes": (0, "ml"),
+    "em_nats": (10.0, "ml"),
+    "start_budget": (1, "ml, default starts"),
+    "fewest_starts": (5, "ml, default starts", {"start_budget": 1}),
+    "most_starts": (4, "ml, default starts"),
+    "faithful_blend": (0.6, "ml"),
+    "cautious_blend": (0.6, "ml"),
+    "growth_steps": (1, "ml"),
+    "most_table_cells": (0, "ml"),
+    "table_records_per_class": (1e9, "ml"),
+    "thorough_records_per_parameter": (1.0, "ml"),
+    "table_lift": (0.01, "ml"),
+    "explore": (Limits(max_steps=5, exact=-1.0), "ml"),
+    "lifts": (0, "ml"),
+    "largest_lifted_pass": (0, "ml"),
+    "lift": (0.1, "ml"),
+    "lift_nats": (-1e9, "ml"),
+    "empty_weight": (0.33, "ml"),
+    "same_column": (0.99, "ml"),
+    "concentration_steps": (1, "map"),
+    "concentration_median": (5.0, "map"),
+    "concentration_spread": (0.1, "map"),
+    "concentration_range": ((1.0, 2.0), "map"),
+    "plenty_records_per_parameter": (1.0, "auto"),
+    "spare_classes": (1, "bayes, rank"),
+    "spare_pseudo_count": (0.9, "bayes, rank"),
+    "modes": (2, "bayes"),
+    "mode_nats": (0.0, "bayes"),
+    "finished_mode_records_per_parameter": (0.0, "bayes"),
+    "concentration_stride": (0.1, "bayes"),
+    "sample_cells": (400, "streamed", {"fewest_sampled": 1}),
+    "fewest_sampled": (100, "streamed", {"sample_cells": 0}),
+    "most_sampled": (100, "streamed", {"fewest_sampled": 1}),
+    "streamed_nats": (1e3, "streamed"),
+    "streamed_chains": (1, "streamed bayes"),
+    "streamed_burn_in": (5, "streamed bayes"),
+    "streamed_draws": (5, "streamed bayes"),
+    "streamed_thin": (1, "streamed bayes"),
+    "spare_steps": (0, "streamed bayes, rank", {"fewest_sampled": 1, "sample_cells": 400}),
+    "smooth_times": ((0.0, 0.5), "smooth"),
+    "smooth_folds": (2, "smooth"),
+    "one_fold_records": (10, "smooth"),
+    "smooth_concentration": (1.0, "smooth", {"smooth_times": (0.4,)}),
+    "first_ranks": ((1, 3), "rank"),
+    "rank_pattern": ((2, 3, 4, 5), "rank", {"first_ranks": (1,)}),
+    "no_better_ranks": (1, "rank"),
+    "clearly_worse_ranks": (0, "rank"),
+    "rank_gap": (10.0, "rank", {"first_ranks": (1, 6)}),
+    "rank_explore_steps": (2, "rank"),
+    "rank_nats": (30.0, "rank"),
+    "most_rows": (90, "rank"),
+    "few_folds": (3, "rank", {"most_rows": 190}),
+    "sparse_pseudo_count": (5.0, "sparse rank"),
+    "first_cap": (2, "sparse rank"),
+    "least_records": (60.0, "sparse rank"),
+}
+
+#: Fields that change where a fit is computed, not what is found: see test_record_starts.
+OF_THREADS = {"smallest_threaded_pass", "largest_threaded_pass"}
+
+
+def trace(found):
+    """All that a fit or a selection of a rank reports, but for the time that it took."""
+    if isinstance(found, rj.rank.Selection):
+        return found.ranks, tuple(found.scores), found.words, weights(found.pmf)
+    steps = tuple((r.start, r.step, r.objective) for r in found.history)
+    draws = found.posterior.draws if found.posterior else ()
+    return steps, found.choice, found.stop, weights(found.pmf), tuple(map(weights, draws))
+
+
+def weights(pmf):
+    return tuple(np.asarray(pmf.weights))
+
+
+@cache
+def trace_of(name, policy):
+    return trace(FITS[name](random_state=0, policy=policy))
+
+
+def test_every_field_has_a_case():
+    assert CASES.keys() | OF_THREADS == {each.name for each in fields(Policy)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_another_value_changes_the_fit(name):
+    value, fit, *needs = CASES[name]
+    base = replace(Policy(), **(needs[0] if needs else {}))
+    assert value != getattr(base, name)
+    assert trace_of(fit, replace(base, **{name: value})) != trace_of(fit, base)
+
+
+def test_variational_has_a_policy():
+    policy = Policy(concentration_median=5.0)
+    one, other = (
+        estimate(RECORDS, 2, Variational(policy=p), n_init=2, random_state=0)
+        for p in (Policy(), policy)
+    )
+    assert trace(one) != trace(other)

@@ -1,0 +1,143 @@
+"""The first look at records that are read part by part: sums, and which values occur together."""
+
+import warnings
+from functools import partial
+from itertools import permutations
+
+import numpy as np
+import pytest
+from small_records import random_records
+
+import rejoint as rj
+from rejoint.estimation import estimate, survey
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.survey import MOST_PATTERNS, add_up, distinct_patterns, look_at
+
+FULL = random_records(0, (2, 2, 2, 2), 400, rank=2)
+REMARK = "No record holds together: x0 and x3"
+
+
+def split_survey(complete=()):
+    """Half of the records lack x0, the others x3, but for some that are complete."""
+    codes = np.array(FULL.codes)
+    codes[:200, 0] = -1
+    codes[200:, 3] = -1
+    codes[list(complete)] = FULL.codes[list(complete)]
+    return rj.Records(FULL.domain, codes)
+
+
+def write_csv(path, records):
+    lines = [",".join(records.names)]
+    lines += [
+        ",".join("" if value is None else str(value) for value in row.values())
+        for row in records.rows()
+    ]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def sources(folder, records):
+    """The same records from everywhere."""
+    write_csv(folder / "all.csv", records)
+    (folder / "parts").mkdir()
+    halves = [rj.Records(records.domain, records.codes[at : at + 200]) for at in (0, 200)]
+    for k, half in enumerate(halves):
+        write_csv(folder / "parts" / f"{k}.csv", half)
+    many = rj.scan(records, size=7, memory=0)
+    return {
+        "records": records,
+        "a file": rj.read(folder / "all.csv"),
+        "a scan of a file": rj.scan(folder / "all.csv"),
+        "a scan of a folder": rj.scan(folder / "parts"),
+        "a scan of a file beyond memory": rj.scan(folder / "all.csv", memory=0),
+        "a scan of a folder beyond memory": rj.scan(folder / "parts", memory=0),
+        "many parts beyond memory": many,
+    }
+
+
+def remarks(data, **options):
+    """What a fit warns of, and its choice."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = estimate(data, 2, "ml", n_init=1, random_state=0, **options)
+    return [str(w.message) for w in caught if issubclass(w.category, rj.Remark)], result.choice
+
+
+def test_the_same_remark_from_every_source(tmp_path):
+    found = {name: remarks(data) for name, data in sources(tmp_path, split_survey()).items()}
+    for name, (said, choice) in found.items():
+        assert len(said) == 1, name
+        assert said[0].startswith(REMARK), name
+        assert choice.endswith(said[0]), name
+        assert (said, choice) == found["records"], name
+
+
+@pytest.mark.parametrize("row", [0, 199, 200, 399])
+def test_a_complete_record_anywhere_silences_it(tmp_path, row):
+    for name, data in sources(tmp_path, split_survey([row])).items():
+        said, choice = remarks(data)
+        assert said == [], name
+        assert "No record" not in choice, name
+
+
+def test_records_that_together_hold_all_pairs_are_no_concern():
+    codes = np.array(FULL.codes)
+    for k in range(4):
+        codes[k::4, k] = -1
+    records = rj.Records(FULL.domain, codes)
+    assert remarks(records)[0] == remarks(rj.scan(records, size=7, memory=0))[0] == []
+
+
+def test_a_resumed_fit_gives_the_same_remark(tmp_path):
+    scan, path = rj.scan(split_survey(), size=50, memory=0), tmp_path / "fit.checkpoint"
+    first, again = (remarks(scan, checkpoint=path) for _ in range(2))
+    assert first == again
+    assert first[0][0].startswith(REMARK)
+
+
+def test_beyond_too_many_patterns_nothing_is_said(monkeypatch):
+    monkeypatch.setattr(survey, "MOST_PATTERNS", 1)
+    assert remarks(rj.scan(split_survey(), size=50, memory=0))[0] == []
+
+
+def test_parts_without_any_value():
+    """Or with records of no weight only: they add nothing."""
+    records = split_survey()
+    codes = np.vstack([np.full((50, 4), -1), records.codes, np.full((75, 4), -1)])
+    weight = np.repeat([1.0, 1.0, 0.0], [50, 400, 75])
+    padded = rj.Records(records.domain, codes, weight)
+    found = add_up(rj.scan(padded, size=25).map(partial(look_at, seed=0, size=1000, budget=0)))
+    assert found.rows == 525
+    assert found.mass == 400
+    assert found.patterns.tolist() == [[False, True, True, True], [True, True, True, False]]
+    assert len(found.sample) == 400
+
+
+def test_surveys_add_up_in_any_order():
+    parts = [part for part in split_survey([399]).chunks(150)]
+    looks = [look_at(part, seed=0, size=60, budget=0) for part in parts]
+    sums = [add_up(looks[k] for k in order) for order in permutations(range(3))]
+    for found in sums:
+        assert found.rows == 400
+        assert sorted(found.keys) == sorted(sums[0].keys)
+        np.testing.assert_array_equal(found.totals, InMemory.of(split_survey([399])).level_totals)
+        assert found.patterns.tolist() == [[True] * 4]
+
+
+def test_distinct_patterns():
+    rng = np.random.default_rng(0)
+    observed = rng.random((500, 11)) < 0.5
+    observed[observed.all(axis=1), 0] = False
+    found = distinct_patterns(observed)
+    assert {tuple(row) for row in found.tolist()} == {tuple(row) for row in observed.tolist()}
+    assert len(found) == len(np.unique(observed, axis=0))
+    assert distinct_patterns(observed[:0]).shape == (0, 11)
+    observed[123] = True
+    assert distinct_patterns(observed).tolist() == [[True] * 11]
+
+
+def test_too_many_patterns_are_none():
+    codes = np.arange(MOST_PATTERNS + 1)
+    observed = (codes[:, None] >> np.arange(14)) % 2 == 0
+    observed[:, 13] = False
+    assert distinct_patterns(observed) is None
+    assert len(distinct_patterns(observed[:-1])) == MOST_PATTERNS
