@@ -13,7 +13,7 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "extend/*.py"]
 templates_path = ["_templates"]
 nitpicky = False
 
