@@ -1,4 +1,4 @@
-"""Two engines to copy: a scan whose parts are worked on elsewhere, an executor for starts."""
+"""Engines to copy: a scan with parts elsewhere, an executor for starts."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,7 +22,7 @@ class PooledScan(rj.Scan):
 
     @property
     def threads(self) -> int:
-        """Threads for one part: the pool works on several parts at once."""
+        """Threads for one part: the pool works on several of them."""
         return 1
 
     def map(
@@ -33,7 +33,7 @@ class PooledScan(rj.Scan):
         *,
         numbered: bool = False,
     ) -> Iterator[T]:
-        """Apply a function to every part but the first ``skip``; results come in order."""
+        """Apply a function to all parts but the first ``skip``, in order."""
         assert self.pool is not None
         begun, before, done = perf_counter(), 0, 0
         waiting: deque[tuple[int, Future[T]]] = deque()
@@ -59,7 +59,8 @@ class PooledScan(rj.Scan):
 
 def pooled(scan: rj.Scan, pool: Executor, ahead: int = 4) -> PooledScan:
     """Return the same records, worked on by a pool."""
-    # Scans that are not quick are copied to a pack before a fit, and this one would be lost.
+    # A scan that is not quick is copied to a pack before a fit,
+    # and that is a plain scan.
     return PooledScan(
         scan.domain,
         scan.read,
@@ -74,7 +75,7 @@ def pooled(scan: rj.Scan, pool: Executor, ahead: int = 4) -> PooledScan:
 
 
 class MyExecutor(Executor):
-    """Where starts and folds are fitted: here, one after another, until you change ``submit``."""
+    """Fits starts and folds here, one by one: change ``submit``."""
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> "Future[T]":
         """Send a task away; the future has its result or its error."""

@@ -1,4 +1,4 @@
-"""Two solvers to copy: plain EM for records, exponentiated gradients for tables."""
+"""Solvers to copy: EM for records, exponentiated gradients for tables."""
 
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -12,7 +12,7 @@ from rejoint.model import Model
 
 @dataclass(frozen=True)
 class PlainEmState:
-    """A model, the expected counts at it, and how far the last step moved it."""
+    """A model, expected counts at it, and the length of the last step."""
 
     model: Model
     objective: float
@@ -29,12 +29,12 @@ class PlainEm:
     needs: ClassVar[tuple[str, ...]] = ("expect", "layout")
 
     def init(self, problem: Any, model: Model) -> PlainEmState:
-        """State at a first model: one pass over the records."""
+        """State at a first model: one pass over the records (E-step)."""
         found = problem.expect(model)
         return PlainEmState(model, -found.log_likelihood, found.counts)
 
     def step(self, problem: Any, state: PlainEmState) -> PlainEmState:
-        """M-step: counts scaled to sum to one. Then the E-step at the new model."""
+        """M-step: scale the counts. Then the E-step at the new model."""
         classes, levels = state.counts[0], state.counts[1:]
         # A class that no record belongs to gets even columns.
         factors = problem.layout.normalize(np.maximum(levels, 1e-100))
@@ -46,7 +46,7 @@ class PlainEm:
 
 @dataclass(frozen=True)
 class GradientState:
-    """A model, the slope of the objective at it, and the step size to try next."""
+    """A model, the slope at it, and the step size to try next."""
 
     model: Model
     objective: float
@@ -64,14 +64,14 @@ class ExponentiatedGradient:
     needs: ClassVar[tuple[str, ...]] = ("gradient", "layout")
 
     def init(self, problem: Any, model: Model) -> GradientState:
-        """State at a first model, whose zeros are lifted: logits cannot leave them."""
+        """State at a first model; zeros are lifted, as they stay zeros."""
         stacked = np.maximum(model.stacked, 1e-4)
         weights, factors = stacked[0] / stacked[0].sum(), problem.layout.normalize(stacked[1:])
         model = Model(problem.layout, weights, factors)
         return GradientState(model, *problem.gradient(model))
 
     def step(self, problem: Any, state: GradientState) -> GradientState:
-        """Move against the slope, shorter and shorter until the objective falls."""
+        """Move against the slope, shorter until the objective falls."""
         rate = state.rate
         while rate > 1e-12:
             moved = state.model.stacked * np.exp(np.clip(-rate * state.slope, -5.0, 5.0))
