@@ -127,7 +127,7 @@ def check_all_collections(client, frame, records, tmp_path):
         np.testing.assert_array_equal(mine.flat, other.flat)  # bit for bit
         found, expected = (p.expect(model) for p in (problem_of(scan), problem_of(rj.scan(local))))
         assert found.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-12)
-        np.testing.assert_allclose(found.stacked, expected.stacked, rtol=1e-10)
+        np.testing.assert_allclose(found.counts, expected.stacked, rtol=1e-10)
         fetched = list(scan)
         np.testing.assert_array_equal(np.concatenate([p.codes for p in fetched]), local.codes)
 
@@ -145,7 +145,7 @@ def check_row_groups(client, frame, records, path):
     np.testing.assert_array_equal(np.concatenate([p.codes for p in scan]), records.codes)
     model = model_of(records, 4)
     found, expected = (p.expect(model) for p in (problem_of(scan), problem_of(rj.scan(records))))
-    np.testing.assert_allclose(found.stacked, expected.stacked, rtol=1e-10)
+    np.testing.assert_allclose(found.counts, expected.stacked, rtol=1e-10)
     options = {"rank": 3, "solver": "ml", "n_init": 2, "random_state": 0}
     one, two = (
         estimate(scan, **options),
@@ -185,7 +185,7 @@ def check_draws(client, data):
     assert len(scan.parts) > 8  # which are added up by eight
     model = model_of(scan, 3)
     there, here = problem_of(scan), problem_of(rj.scan(lambda: iter(list(scan)), memory=0))
-    one, two = (p.drawn(*model, np.random.default_rng(0)).stacked for p in (there, here))
+    one, two = (p.drawn(*model, np.random.default_rng(0)).counts for p in (there, here))
     np.testing.assert_array_equal(one, two)
     solver = Bayes(chains=1, burn_in=2, draws=3, thin=1)
     assert len(estimate(scan, 2, solver, random_state=0).posterior.draws) == 3

@@ -9,12 +9,13 @@ from sklearn.utils.validation import validate_data
 
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.domain import Domain
-from rejoint.factorization.algebraic import Algebraic
+from rejoint.estimation.data import InMemory
 from rejoint.factorization.early_stop import Smooth
 from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
+from rejoint.solver.solver import missing_needs
 
 
 def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> BaseRecords:
@@ -99,9 +100,7 @@ def is_for_records(solver: Any) -> bool:
     if isinstance(solver, str):
         return solver in ("auto", "ml", "map", "bayes")
     # Solvers for records and for tables have the same methods: one for tables says what it needs.
-    needs = getattr(solver, "needs", ())
-    declared = any(need.split(".")[0] in ("tables", "subsets", "loss") for need in needs)
-    return not (declared or isinstance(solver, Auto | Algebraic | Smooth))
+    return not (missing_needs(solver, InMemory) or isinstance(solver, Auto | Smooth))
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -114,7 +114,7 @@ def open_demo(path: str | PathLike[str] | None = None) -> Opened:
     --------
     >>> opened = open_demo()
     >>> opened.title, len(opened.records), len(opened.pmf.draws)
-    ('Asia, a demo', 2000, 40)
+    ('Asia, a demo', 2000, 120)
     """
     records = remove_cells(asia().sample(2_000, random_state=0), 0.1, random_state=0)
     opened = fit_data(records, rank=4, random_state=0, path=path)
