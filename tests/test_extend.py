@@ -1,5 +1,6 @@
 """What the pages "add a solver", "a loss", "a file format", "another engine" promise."""
 
+import gzip
 import importlib.util
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -81,6 +82,12 @@ def test_the_objective_of_a_solver_never_rises(records):
 def test_a_solver_is_used_by_the_choice_of_a_rank(records):
     found = rj.rank.select(records, range(1, 4), solver=my_solver.PlainEm(), random_state=0)
     assert found.rank == 2
+
+
+@pytest.mark.parametrize("solver", [my_solver.PlainEm(), my_solver.ExponentiatedGradient()])
+def test_an_estimator_takes_a_solver_for_records_or_for_tables(records, solver):
+    found = rj.JointPMF(rank=2, solver=solver, n_init=2, random_state=0).fit(records)
+    assert found.pmf_.rank == 2
 
 
 def test_a_solver_of_tables_lowers_any_loss(truth):
@@ -190,6 +197,9 @@ def test_a_format_reads_the_same_records_at_every_door(arff, expected):
         found = list(parts)
         assert {part.domain for part in found} == {expected.domain}
         np.testing.assert_array_equal(np.vstack([part.codes for part in found]), expected.codes)
+    packed = arff.with_suffix(".arff.gz")
+    packed.write_bytes(gzip.compress(arff.read_bytes()))
+    np.testing.assert_array_equal(rj.read(packed).codes, expected.codes)
     by_name = arff.rename(arff.with_suffix(".data"))
     assert len(rj.read(by_name, format="arff", columns=["age"])) == len(expected)
 
