@@ -13,11 +13,13 @@ extensions = [
     "numpydoc",
     "sphinx_gallery.gen_gallery",
 ]
-exclude_patterns = ["_build", "_templates"]
+exclude_patterns = ["_build", "_templates", "extend/*.py"]
 templates_path = ["_templates"]
 nitpicky = False
 
 autosummary_generate = True
+# Some file systems cannot tell rejoint.Scan.html from rejoint.scan.html.
+autosummary_filename_map = {"rejoint.Scan": "rejoint.Scan-class"}
 autodoc_typehints = "none"  # numpydoc sections say it in words
 numpydoc_show_class_members = False  # the template lists them, each with its own entry
 

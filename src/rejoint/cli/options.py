@@ -16,6 +16,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.delimited import numbers_of
 from rejoint.records.discover import MISSING
+from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.read import read, read_chunks
 from rejoint.records.records import Records
 
@@ -41,6 +42,14 @@ subsets_option = click.option(
     "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
 )
 
+FORMATS = ("csv", "tsv", "parquet", "arrow", "jsonl")
+
+
+def choose_format() -> Any:
+    """Return the names that ``--format`` takes, with those that were added by now."""
+    return click.Choice([*FORMATS, *sorted(READERS.keys() - BUILT_IN)])
+
+
 _FILE = [
     click.option(
         "--missing",
@@ -52,9 +61,11 @@ _FILE = [
     click.option("--only-missing", is_flag=True, help="Only --missing, not the usual ones."),
     click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
     click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
-    click.option(
+    click.option(  # no click.Choice: formats are added later
         "--format",
-        type=click.Choice(["csv", "tsv", "parquet", "arrow", "jsonl"]),
+        metavar=f"[{'|'.join(FORMATS)}]",
+        callback=lambda ctx, param, value: value and choose_format().convert(value, param, ctx),
+        shell_complete=lambda *found: choose_format().shell_complete(*found),
         help="Where the name of the file does not say it.",
     ),
     click.option("--names", metavar="A,B,...", help="Names of the columns; there is no header."),

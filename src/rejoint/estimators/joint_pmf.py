@@ -61,8 +61,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     solver : str or solver object
         On records: ``"ml"``, ``"map"``, ``"bayes"``, or ``"auto"``, which chooses one of them (see
         :func:`rejoint.estimate`). On tables counted from them: ``"algebraic"``, ``"admm"``,
-        ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`). A solver of your own works on tables
-        unless its ``needs`` include ``"expect"``.
+        ``"newton"``, ``"kl"`` (see :func:`rejoint.factorize`). A solver of your own works on
+        records unless its ``needs`` name what only tables have.
     order : int or "auto"
         Variables in each table, where the solver works on tables: by default three, or four if
         the rank needs it and the records fill them.

@@ -10,12 +10,13 @@ encode     the codes of a table
 files      Source: files and standard input, unpacked
 delimited  delimited text into columns
 fast_csv   the same through pyarrow or polars
-formats    Parquet, Arrow, JSON lines, queries
+formats    Parquet, Arrow, JSON lines, queries, and formats that are added
 discover   variables and levels of files in one pass
 read       read, read_chunks, scan: files, folders, queries and streams as records
 """
 
 from rejoint.records.discover import MISSING
+from rejoint.records.formats import add_format
 from rejoint.records.frames import Backend
 from rejoint.records.read import find_domain, read, read_chunks, scan
 from rejoint.records.records import Records
@@ -28,6 +29,7 @@ __all__ = [
     "Records",
     "Scan",
     "SparseRecords",
+    "add_format",
     "find_domain",
     "read",
     "read_chunks",

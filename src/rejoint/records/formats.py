@@ -73,6 +73,9 @@ def _joined(groups: RowGroups, enough: int) -> list[range]:
 #: Which columns are wanted, by their places among the names.
 Wanted = Callable[[Sequence[str]], list[int]]
 
+#: Blocks of a file: at most so many rows each, or all rows in one block.
+Reader = Callable[[Source, int | None], Iterator[Any]]
+
 DUCKDB = "duckdb:"
 
 #: What names end in, by format; all others are looked into.
@@ -82,10 +85,8 @@ SUFFIXES = {
     **dict.fromkeys((".arrow", ".feather", ".ipc", ".arrows"), "arrow"),
     **dict.fromkeys((".jsonl", ".ndjson", ".json"), "json"),
 }
-FORMATS = ("text", "parquet", "arrow", "json", "duckdb")
 
 _WORD = {"csv": "text", "tsv": "text", "feather": "arrow", "jsonl": "json", "ndjson": "json"}
-_BLOCK = 2**16
 _BUFFER = 2**20
 
 #: Types of a query's columns that Arrow has too, with the same meaning.
@@ -102,10 +103,9 @@ def format_of(source: Source, given: str | None) -> str:
     """
     if given is not None:
         known = _WORD.get(given, given)
-        if known not in FORMATS:
-            raise ValueError(
-                f"format={given!r} is not known; give one of {', '.join(map(repr, FORMATS))}."
-            )
+        if known not in ("text", *READERS):
+            names = ", ".join(map(repr, ("text", *READERS)))
+            raise ValueError(f"format={given!r} is not known; give one of {names}.")
         return known
     if str(source.path).startswith(DUCKDB):
         return "duckdb"
@@ -123,21 +123,29 @@ def format_of(source: Source, given: str | None) -> str:
 def read_table_blocks(
     source: Source, kind: str, size: int | None, wanted: Wanted | None = None
 ) -> Iterator[Any]:
-    """Blocks of at most ``size`` rows, in any form that Records take.
+    """Blocks of at most ``size`` rows, all rows in one without it, in any form that Records take.
 
     Of Parquet only the columns are read that are ``wanted``, by their places.
     """
-    if kind == "parquet":
-        return _parquet(source, size or 0, wanted or (lambda names: list(range(len(names)))))
-    readers = {
-        "arrow": _arrow,
-        "json": _json_lines,
-        "duckdb": _duckdb,
-    }
-    return readers[kind](source, size or 0)
+    if kind == "parquet" and wanted is not None:
+        return _parquet(source, size, wanted)
+    blocks = READERS[kind](source, size)
+    if size is not None:
+        return blocks
+    found = list(blocks)
+    if len(found) != 1:
+        raise ValueError(
+            f"{source.name}: without a size, the reader of format {kind!r} must give all rows in "
+            f"one block, not in {len(found)}."
+        )
+    return iter(found)
 
 
-def _parquet(source: Source, size: int, wanted: Wanted) -> Iterator[Any]:
+def _every(names: Sequence[str]) -> list[int]:
+    return list(range(len(names)))
+
+
+def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Iterator[Any]:
     with source.open() as file:
         seekable = io.BytesIO(file.read()) if not hasattr(file, "fileno") else file
         if source.groups is None and _library(source, "Parquet") == "polars":
@@ -181,7 +189,7 @@ def rows_of_parquet(sources: Sequence[Source]) -> int | None:
     return total
 
 
-def _arrow(source: Source, size: int) -> Iterator[Any]:
+def _arrow(source: Source, size: int | None) -> Iterator[Any]:
     if size and _library(source, "Arrow") == "pyarrow":
         yield from _arrow_batches(source, size)
         return
@@ -223,7 +231,7 @@ def _arrow_batches(source: Source, size: int) -> Iterator[Any]:
             raise ValueError(f"{source.name}: cannot be read as Arrow ({error}).") from error
 
 
-def _sliced(table: Any, size: int) -> Iterator[Any]:
+def _sliced(table: Any, size: int | None) -> Iterator[Any]:
     for start in range(0, max(len(table), 1), size or max(len(table), 1)):
         yield table.slice(start, size or None)
 
@@ -238,7 +246,7 @@ def _library(source: Source, what: str) -> str:
     )
 
 
-def _json_lines(source: Source, size: int) -> Iterator[list[dict[str, Any]]]:
+def _json_lines(source: Source, size: int | None) -> Iterator[list[dict[str, Any]]]:
     with source.open() as file:
         text = io.TextIOWrapper(file, encoding="utf-8-sig")
         rows = _json_rows(source, text)
@@ -281,7 +289,7 @@ def _json_list(source: Source, text: str) -> Iterator[dict[str, Any]]:
     yield from rows
 
 
-def _duckdb(source: Source, size: int) -> Iterator[Any]:
+def _duckdb(source: Source, size: int | None) -> Iterator[Any]:
     if not find_spec("duckdb"):
         raise ImportError("duckdb: queries need duckdb: pip install 'rejoint[duckdb]'.")
     import duckdb
@@ -326,6 +334,56 @@ def _arrow_rows(rows: Any, size: int) -> Iterator[Any]:
         yield from _sliced(pa.table(batch), size)
 
 
-def _listed_rows(cursor: Any, names: Sequence[str], size: int) -> Iterator[Any]:
-    while block := cursor.fetchmany(size or _BLOCK * 1024):
+def _listed_rows(cursor: Any, names: Sequence[str], size: int | None) -> Iterator[Any]:
+    while block := cursor.fetchmany(size) if size else cursor.fetchall():
         yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
+
+
+#: How files are read that are not delimited text, which has options of its own.
+READERS: dict[str, Reader] = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "json": _json_lines,
+    "duckdb": _duckdb,
+}
+
+#: Names of formats that are not added.
+BUILT_IN = frozenset(("text", *READERS, *_WORD))
+
+
+def add_format(name: str, reader: Reader, suffixes: Sequence[str] = ()) -> None:
+    """Add a file format, which ``read``, ``read_chunks``, ``scan`` and the command line then take.
+
+    Parameters
+    ----------
+    name : str
+        What ``format=`` and ``--format`` call it; a format of this name that was added before is
+        replaced.
+    reader : callable
+        Called as ``reader(source, size)``; yields blocks of at most ``size`` rows in any form that
+        :meth:`Records.of` takes, or all rows in one block where ``size`` is None.
+        ``source.open()`` opens the file, unpacked, and ``source.name`` is its name for errors.
+    suffixes : sequence of str
+        What names of such files end in.
+
+    Examples
+    --------
+    >>> import pathlib, rejoint as rj, tempfile
+    >>> def read_letters(source, size):
+    ...     with source.open() as file:
+    ...         letters = list(file.read().decode().strip())
+    ...     for first in range(0, len(letters), size or len(letters)):
+    ...         yield {"letter": letters[first:][:size]}
+    >>> add_format("letters", read_letters, suffixes=[".letters"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "a.letters")
+    ...     _ = path.write_text("abca")
+    ...     rj.read(path).domain["letter"].levels
+    ('a', 'b', 'c')
+    """
+    if name in BUILT_IN:
+        raise ValueError(f"The format {name!r} is there already: choose another name.")
+    if isinstance(suffixes, str) or not all(suffix.startswith(".") for suffix in suffixes):
+        raise ValueError(f"suffixes must be a list of texts such as '.xyz', got {suffixes!r}.")
+    READERS[name] = reader
+    SUFFIXES.update(dict.fromkeys((suffix.lower() for suffix in suffixes), name))
