@@ -15,7 +15,6 @@ from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
-from rejoint.solver.solver import missing_needs
 
 
 def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> BaseRecords:
@@ -100,7 +99,9 @@ def is_for_records(solver: Any) -> bool:
     if isinstance(solver, str):
         return solver in ("auto", "ml", "map", "bayes")
     # Solvers for records and for tables have the same methods: one for tables says what it needs.
-    return not (missing_needs(solver, InMemory) or isinstance(solver, Auto | Smooth))
+    known = {*dir(InMemory), *InMemory.__dataclass_fields__}
+    has_all = all(need.split(".")[0] in known for need in getattr(solver, "needs", ()))
+    return has_all and not isinstance(solver, Auto | Smooth)
 
 
 def generator(random_state: Any) -> np.random.Generator:
