@@ -9,7 +9,7 @@ import click
 
 from rejoint.cli.group import until_ctrl_c
 from rejoint.cli.options import DataReader, data_options, seed_option
-from rejoint.explorer.open import Opened, fit_data, is_model, open_demo, open_model
+from rejoint.explorer.open import fit_data, is_model, open_demo, open_model
 from rejoint.explorer.server import serve
 
 EXAMPLES = """\b
@@ -53,7 +53,9 @@ def command(
     elif source is None:
         raise click.UsageError("Name a MODEL or DATA, or try --demo.")
     elif is_model(source):
-        opened = open_with_records(source, data, reader)
+        opened = open_model(source)
+        if data is not None:
+            opened = replace(opened, records=reader.read(data, opened.pmf.domain))
     elif data is not None:
         raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
     else:
@@ -69,9 +71,3 @@ def command(
     keep = None if opened.path is None else opened.keep_names
     with until_ctrl_c():
         serve(opened.document(), port=port, keep=keep, ready=ready)
-
-
-def open_with_records(path: str, data: str | None, reader: DataReader) -> Opened:
-    """Read a model, and the records to show with it if a file of them is named."""
-    opened = open_model(path)
-    return opened if data is None else replace(opened, records=reader.read(data, opened.pmf.domain))

@@ -1,12 +1,13 @@
 """``rejoint export``: the explorer as one file, or the model in the open format."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
 
-from rejoint.cli.explore import open_with_records
 from rejoint.cli.options import DataReader, as_json, domain_options
 from rejoint.cli.output import echo_json
+from rejoint.explorer.open import open_model
 from rejoint.explorer.page import write_page
 
 EXAMPLES = """\b
@@ -36,7 +37,9 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
     suffix = Path(output).suffix.lower()
     if suffix not in (".html", ".htm", ".json"):
         raise click.UsageError(f"'{output}' should end in .html (the page) or .json (the model).")
-    opened = open_with_records(model, data, reader)
+    opened = open_model(model)
+    if data is not None:
+        opened = replace(opened, records=reader.read(data, opened.pmf.domain))
     if suffix == ".json":
         opened.pmf.save(output, notes=opened.notes)
     else:

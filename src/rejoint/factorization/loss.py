@@ -8,7 +8,7 @@ the parts of :class:`Loss` is one. Solvers say in ``needs`` which further parts 
 * ``unit_curvature``: the loss is half the squared error, so that normal matrices are products of
   Gram matrices; :class:`~rejoint.factorization.Admm` needs it;
 * ``ratios(table, model)``: ``x / m``, by which EM shares cells out among classes;
-  :class:`~rejoint.factorization.Kl` needs it.
+  :class:`~rejoint.factorization.Kl` needs it, and ``curvature``.
 """
 
 from dataclasses import dataclass
