@@ -259,6 +259,7 @@ def _traces() -> Iterator[tuple[str, tuple[int, int]]]:
         return rj.estimate(data, rank=3, random_state=0, progress=False)
 
     for name, memory in (("in memory", None), ("streamed", 0)):
+        fit(memory)  # modules are loaded now, and not while the fit is traced
         yield f"functions and files of one estimate, {name}", trace(lambda m=memory: fit(m))  # type: ignore[misc]
 
 
