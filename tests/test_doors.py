@@ -264,8 +264,9 @@ def test_the_model_is_the_same(fitted, fit, name, door):
     mine, other = (fitted(fit, name, by)[0] for by in (door, "records"))
     # Sums in another order at the most: 1e-16, magnified by the steps of a fit.
     # Passes over sparse records add up in an order of their own, so that EM may end a step earlier.
-    assert distance(mine.pmf, other.pmf) <= (1e-7 if door == "sparse" else 1e-10)
-    assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-12)
+    exact = 1e-7 if door == "sparse" else 1e-10
+    assert distance(mine.pmf, other.pmf) <= exact
+    assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=exact**1.2)
 
 
 @pytest.mark.parametrize(("name", "door"), cases("draws", ("holes", "weighted"), IN_MEMORY[:4]))

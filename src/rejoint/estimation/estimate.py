@@ -643,7 +643,7 @@ class Fit:
         return FitResult.of(
             self.data.to_pmf(model, () if posterior is None else posterior.draws),
             runs,
-            f"Log-likelihood {value:.6g}",
+            f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,
