@@ -20,7 +20,7 @@ KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
 .PHONY: demo test lint architecture browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper paper-fast clean help
 
-demo: $(VENV)/plots.stamp  ## recover the Asia network from records with holes
+demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
 
 test: lint browser  ## lint, types, tests and doctests, with compiled kernels and with NumPy's

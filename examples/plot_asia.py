@@ -1,5 +1,5 @@
 """
-The Asia network from records with holes
+The Asia network from incomplete records
 ========================================
 
 Lauritzen and Spiegelhalter's chest clinic has eight yes/no variables and a joint that is known

@@ -1,6 +1,6 @@
 """Recover the joint probability of many discrete variables from pieces.
 
-The pieces are records full of holes, or nothing but small tables of two, three or four
+The pieces are records with missing values, or nothing but small tables of two, three or four
 variables. They are counted into :class:`Marginals`, factored by :func:`factorize`, and the
 :class:`LowRankPMF` that comes out answers every question about any of the variables.
 

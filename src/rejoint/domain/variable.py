@@ -272,7 +272,7 @@ Domain or leave the cell empty.
         return codes
 
     def decode(self, codes: Any, *, missing: object = None) -> NDArray[Any]:
-        """Turn codes into labels, as objects with `missing` in the holes if there are any.
+        """Turn codes into labels, as objects with `missing` where values are missing.
 
         Examples
         --------
@@ -289,10 +289,10 @@ Domain or leave the cell empty.
                 "(-1 is missing)."
             )
         labels = label_array(self.levels)
-        holes = codes < 0
-        filled: NDArray[Any] = (labels.astype(object) if holes.any() else labels)[codes]
-        if holes.any():
-            filled[holes] = missing
+        absent = codes < 0
+        filled: NDArray[Any] = (labels.astype(object) if absent.any() else labels)[codes]
+        if absent.any():
+            filled[absent] = missing
         return filled
 
     def code(self, level: object) -> int:

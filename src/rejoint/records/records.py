@@ -92,7 +92,7 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:
-    """Count the rows without a hole into a table of the given shape.
+    """Count the complete rows into a table of the given shape.
 
     Examples
     --------

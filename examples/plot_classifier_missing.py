@@ -1,10 +1,10 @@
 """
-A classifier for rows with holes
-================================
+A classifier for rows with missing values
+=========================================
 
 A classifier is trained on complete records and then has to live with what comes: a laboratory that
-did not answer, a question that was skipped. Most methods need the holes filled first. A model of
-features *and* label leaves a missing cell out, and says how much less it knows without it.
+did not answer, a question that was skipped. Most methods need missing values filled first. A model
+of features *and* label leaves a missing value out, and says how much less it knows without it.
 
 The data are scikit-learn's: 569 tumours, 30 numbers measured on each (cut into bins on the way),
 and whether it was benign.
@@ -57,9 +57,9 @@ models = {"JointClassifier": ours, **rivals}
 errors = {name: [] for name in models}
 losses = {name: [] for name in models}
 for share in lost:
-    holes = X_test.mask(rng.random(X_test.shape) < share)
+    gaps = X_test.mask(rng.random(X_test.shape) < share)
     for name, model in models.items():
-        shares = model.predict_proba(holes)
+        shares = model.predict_proba(gaps)
         found = model.classes_[shares.argmax(axis=1)]
         errors[name].append(np.mean(found != y_test))
         losses[name].append(log_loss(y_test, shares, labels=model.classes_))
