@@ -27,11 +27,12 @@ from rejoint.records.discover import (
     FileOptions,
     file_frames,
     find_domain_of_summaries,
-    records_of,
+    records_of_part,
     split_options,
     summarize_file,
     summarize_frames,
 )
+from rejoint.records.encode import Unmatched
 from rejoint.records.files import Source
 from rejoint.records.formats import RowGroups, pieces_of, row_groups_of
 from rejoint.records.frames import take_apart
@@ -54,10 +55,11 @@ GROUP = 8
 
 
 class EncodedPartition(NamedTuple):
-    """Codes of a partition, as narrow as they can be, and weights."""
+    """Codes of a partition, as narrow as they can be, weights, and what the domain lacks."""
 
     codes: NDArray[np.signedinteger[Any]]
     weight: NDArray[np.float64] | None
+    unmatched: Unmatched
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +175,11 @@ def scan(
         rest["domain"] = find_domain_of_summaries(client.gather(seen), name, declarations)
     found: Domain = rest["domain"]
     parts = tuple(_computed(client, _encode, partitions, sample_weight, rest))
-    rows = sum(client.gather([client.submit(_rows, part, retries=RETRIES) for part in parts]))
+    unmatched = Unmatched()
+    for mine in client.gather([client.submit(_unmatched, p, retries=RETRIES) for p in parts]):
+        unmatched.add(mine)
+    unmatched.report(found, rest.get("handle_unknown", "missing"))
+    rows = unmatched.rows
     scanned = DaskScan(found, lambda: iter(()), name, stamp, rows, True, memory, client, parts)
     return replace(scanned, read=lambda: _fetched(scanned))
 
@@ -310,15 +316,15 @@ def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> Encoded
         frames = file_frames(partition.source, partition.how, CHUNK, domain, weight)
     else:
         frames = iter([take_apart(_plain(partition))])
-    found = [records_of(frame, rest, weight) for frame in frames if frame.rows]
+    unmatched = Unmatched()
+    found = [records_of_part(frame, rest, weight, unmatched) for frame in frames if frame.rows]
     width = code_dtype(max(domain.shape))
     none = np.empty((0, len(domain)), dtype=width)
     codes = np.concatenate([none, *(part.codes.astype(width) for part in found)])
     if weight is None:
-        return EncodedPartition(codes, None)
-    return EncodedPartition(
-        codes, np.concatenate([np.empty(0), *(part.sample_weight for part in found)])
-    )
+        return EncodedPartition(codes, None, unmatched)
+    mass = np.concatenate([np.empty(0), *(part.sample_weight for part in found)])
+    return EncodedPartition(codes, mass, unmatched)
 
 
 def _plain(partition: Any) -> Any:
@@ -326,8 +332,8 @@ def _plain(partition: Any) -> Any:
     return partition if hasattr(partition, "__len__") else list(partition)
 
 
-def _rows(part: EncodedPartition) -> int:
-    return len(part.codes)
+def _unmatched(part: EncodedPartition) -> Unmatched:
+    return part.unmatched
 
 
 def _on_part(

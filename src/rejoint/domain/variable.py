@@ -26,8 +26,12 @@ from rejoint.text import nearest, show
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
 
+#: Labels that are no level, of many parts, that are kept for a message.
+MOST_UNKNOWN = 10_000
+
+
 class Unknown(NamedTuple):
-    """Labels that are no level: which, in how many cells, and the first row with one.
+    """Labels that are no level: which (or more), in how many cells, and the first row with one.
 
     Examples
     --------
@@ -38,6 +42,22 @@ class Unknown(NamedTuple):
     labels: tuple[Level, ...]
     cells: int
     row: int
+    are_more: bool = False
+
+    def joined(self, later: "Unknown", rows: int) -> "Unknown":
+        """Return this and what a later part has, with so many rows before that.
+
+        Examples
+        --------
+        >>> Unknown(("x",), 3, 17).joined(Unknown(("y", "x"), 2, 5), rows=20)
+        Unknown(labels=('x', 'y'), cells=5, row=17, are_more=False)
+        """
+        labels, are_more = self.labels, self.are_more or later.are_more
+        if not are_more:
+            labels = tuple(dict.fromkeys((*labels, *later.labels)))
+            are_more = len(labels) > MOST_UNKNOWN
+        cells, row = self.cells + later.cells, min(self.row, rows + later.row)
+        return Unknown(labels[:MOST_UNKNOWN], cells, row, are_more)
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
@@ -79,7 +99,10 @@ def unknown_text(name: str, levels: tuple[Level, ...], unknown: Unknown) -> str:
     binned = isinstance(levels[0], Bin)
     what = "numbers outside all bins" if binned else "labels that are no level"
     cells = "1 cell" if unknown.cells == 1 else f"{unknown.cells:,} cells"
-    return f"Variable {name!r}: {cells} with {what}, missing now: {show(unknown.labels)}."
+    labels = show(unknown.labels)
+    if unknown.are_more:
+        labels = labels.replace("... (", "... (more than ")
+    return f"Variable {name!r}: {cells} with {what}, missing now: {labels}."
 
 
 def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unknown | None]:
@@ -88,7 +111,7 @@ def encode_column(levels: tuple[Level, ...], column: Column) -> tuple[Codes, Unk
     Examples
     --------
     >>> encode_column(("a", "b"), Coded(("b", "c"), np.array([0, 1, -1])))
-    (array([ 1, -1, -1], dtype=int8), Unknown(labels=('c',), cells=1, row=1))
+    (array([ 1, -1, -1], dtype=int8), Unknown(labels=('c',), cells=1, row=1, are_more=False))
     """
     codes = {level: i for i, level in enumerate(levels)}
     if isinstance(column, Coded):

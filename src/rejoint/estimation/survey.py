@@ -14,7 +14,7 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import Records
+from rejoint.records.records import Records, no_weight_error
 from rejoint.records.scan import Report, Scan
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -54,6 +54,8 @@ class Survey:
         All records, so long as they fit into ``budget`` bytes, merged if necessary.
     budget : int
         Bytes to hold.
+    has_weight : bool
+        Whether any record, empty ones included, has a weight above zero.
     """
 
     domain: Domain
@@ -67,6 +69,7 @@ class Survey:
     size: int
     held: tuple[Block, ...] | None
     budget: int
+    has_weight: bool = True
 
     def __add__(self, other: "Survey") -> "Survey":
         keys = np.concatenate([self.keys, other.keys])
@@ -89,6 +92,7 @@ class Survey:
             weight=weight,
             patterns=patterns,
             held=fit_into(held, self.domain, self.budget),
+            has_weight=self.has_weight or other.has_weight,
         )
 
     @property
@@ -172,6 +176,7 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
         size=size,
         held=fit_into(((part.codes, weight),), part.domain, budget),
         budget=budget,
+        has_weight=bool(weight.any()),
     )
 
 
@@ -242,6 +247,8 @@ def add_up(surveys: Iterable[Survey]) -> Survey:
     total: Survey | None = None
     for survey in surveys:
         total = survey if total is None else total + survey
+    if total is not None and total.rows and not total.has_weight:
+        raise no_weight_error()
     if total is None or total.mass <= 0:
         raise ValueError(
             "There is nothing to estimate from: no record has a value and a weight above zero. "

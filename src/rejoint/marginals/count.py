@@ -15,7 +15,7 @@ from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.records import BaseRecords, Records, no_weight_error
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords, as_records
 
@@ -106,7 +106,16 @@ def count_scan(
             total = flat if total is None else total + flat
     if total is None:
         raise ValueError(f"{scan} has no rows: there is nothing to count.")
+    if not total.any():
+        rows, mass = sum(scan.map(_size), np.zeros(2))
+        if rows and not mass:
+            raise no_weight_error()
     return total
+
+
+def _size(records: BaseRecords) -> FloatArray:
+    weight = records.sample_weight
+    return np.array([len(records), len(records) if weight is None else weight.sum()], dtype=float)
 
 
 def _count_one(records: BaseRecords, subsets: tuple[Subset, ...], threads: int) -> FloatArray:

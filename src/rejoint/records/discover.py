@@ -18,12 +18,12 @@ from rejoint.records.delimited import (
     typed_column,
     typed_columns,
 )
-from rejoint.records.encode import report_inferred
+from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, split_column, take_apart
 from rejoint.records.infer import MOST, ColumnSummary, Declarations, read_declarations
-from rejoint.records.records import Records, as_part_weight
+from rejoint.records.records import Records, as_frame, as_part_weight, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.text import nearest, show
 
@@ -69,16 +69,81 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
     return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
 
 
-def records_of(
-    frame: Frame, rest: dict[str, Any], sample_weight: Any, *, is_part: bool = True
-) -> Records:
-    """Return the records of a block; or of a whole file, whose weights must not all be zero."""
+def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
+    """Return the records of a whole file, whose weights must not all be zero."""
     if isinstance(sample_weight, str):
         frame, sample_weight = _split_weights(frame, sample_weight)
-    if not is_part or sample_weight is None:
-        return Records.of(frame, sample_weight=sample_weight, **rest)
-    found = Records.of(frame, **rest)
-    return Records._trusted(found.domain, found.codes, as_part_weight(sample_weight, len(found)))
+    return Records.of(frame, sample_weight=sample_weight, **rest)
+
+
+def records_of_part(
+    frame: Frame, rest: dict[str, Any], sample_weight: Any, unmatched: Unmatched
+) -> Records:
+    """Return the records of the next part; what the domain does not have is added up, not reported.
+
+    Examples
+    --------
+    >>> options, found = {"domain": Domain.of({"a": ["x", "y"]})}, Unmatched()
+    >>> for cells in (["x", "z"], ["y", "z"]):
+    ...     part = records_of_part(Frame(("a",), [cells], 2), options, None, found)
+    >>> part.codes.ravel().tolist(), found.labels["a"].cells
+    ([1, -1], 2)
+    """
+    if isinstance(sample_weight, str):
+        frame, sample_weight = _split_weights(frame, sample_weight)
+    weight = None
+    if sample_weight is not None:
+        weight = as_part_weight(sample_weight, frame.rows, unmatched.rows)
+    declared = [rest.get(key) for key in ("kinds", "levels", "bins")]
+    check_undeclared(*declared)
+    handle_unknown = rest.get("handle_unknown", "missing")
+    found = read_table(
+        *(frame, rest["domain"], read_declarations(*declared), None, handle_unknown),
+        unmatched=unmatched,
+    )
+    return Records._trusted(*found, weight)
+
+
+@dataclass
+class PartReader:
+    """Read the parts of a source as records, in one pass or in many, with one report of all parts.
+
+    Parameters
+    ----------
+    options : dict
+        Those of the records, with the domain.
+    sample_weight : str, optional
+        The column with the weights.
+    is_reported : bool
+        Whether a pass came to its end, where columns and labels that the domain does not have are
+        remarked on.
+    """
+
+    options: dict[str, Any]
+    sample_weight: str | None
+    is_reported: bool = False
+
+    def read(self, parts: Iterable[Frame | Records]) -> Iterator[Records]:
+        """Make one pass."""
+        domain = self.options["domain"]
+        handle_unknown = self.options.get("handle_unknown", "missing")
+        unmatched = Unmatched()
+        for part in parts:
+            found = self._encode(part, unmatched)
+            if unmatched.labels and handle_unknown == "error":
+                unmatched.report(domain, handle_unknown)
+            yield found
+        if not self.is_reported:
+            unmatched.report(domain, handle_unknown)
+            self.is_reported = True
+
+    def _encode(self, part: Frame | Records, unmatched: Unmatched) -> Records:
+        if isinstance(part, Frame):
+            return records_of_part(part, self.options, self.sample_weight, unmatched)
+        if part.domain == self.options["domain"]:
+            unmatched.rows += len(part)
+            return part
+        return records_of_part(as_frame(part), self.options, part.sample_weight, unmatched)
 
 
 def _split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:

@@ -1,6 +1,7 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,6 +175,7 @@ def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 Floats = NDArray[np.float64]
 
 _MOST = 5  # variables that a remark names one by one
+_MOST_HINTS = 3  # columns left out for which it says what may be meant
 
 
 class Encoded(NamedTuple):
@@ -189,6 +191,60 @@ class Encoded(NamedTuple):
     codes: Codes
 
 
+@dataclass
+class Unmatched:
+    """Columns and labels that a domain does not have, of a table or of its parts in order.
+
+    Parameters
+    ----------
+    rows : int
+        Rows that were looked at.
+    columns : dict of str
+        For each column that is left out, a hint at what may be meant.
+    labels : dict of Unknown
+        For each variable, the labels that are no level.
+
+    Examples
+    --------
+    >>> found = Unmatched()
+    >>> for row in (1, 4):
+    ...     found.add(Unmatched(5, {"b": ""}, {"a": Unknown(("x",), 1, row)}))
+    >>> found.rows, found.columns, found.labels["a"].cells, found.labels["a"].row
+    (10, {'b': ''}, 2, 1)
+    """
+
+    rows: int = 0
+    columns: dict[str, str] = field(default_factory=dict)
+    labels: dict[str, Unknown] = field(default_factory=dict)
+
+    def add(self, part: "Unmatched") -> None:
+        """Add the next part."""
+        for name, unknown in part.labels.items():
+            mine = self.labels.get(name)
+            self.labels[name] = (
+                unknown._replace(row=self.rows + unknown.row)
+                if mine is None
+                else mine.joined(unknown, self.rows)
+            )
+        for name, hint in part.columns.items():
+            self.columns.setdefault(name, hint)
+        self.rows += part.rows
+
+    def report_columns(self) -> None:
+        """Remark once on all columns that are left out."""
+        if self.columns:
+            hints = "".join(list(self.columns.values())[:_MOST_HINTS])
+            left_out = show(list(self.columns))
+            remark(f"Columns that are not in the domain are left out: {left_out}.{hints}")
+
+    def report(self, domain: Domain, handle_unknown: HandleUnknown) -> None:
+        """Remark on columns and labels, or raise for labels."""
+        self.report_columns()
+        # In the order of the domain, as variables are of a table that is read at once.
+        labels = {name: self.labels[name] for name in domain.names if name in self.labels}
+        report_unknown(domain, labels, handle_unknown)
+
+
 def read_table(
     frame: Frame,
     domain: Domain | None,
@@ -196,10 +252,12 @@ def read_table(
     weight: Floats | None,
     handle_unknown: HandleUnknown,
     matrix: NDArray[Any] | None = None,
+    unmatched: Unmatched | None = None,
 ) -> Encoded:
     """Encode a table in a domain, or in the one that its columns and the declarations make.
 
-    Where it is an array of two axes, `matrix` is that: most of them can be read all at once.
+    Where it is an array of two axes, `matrix` is that: most of them can be read all at once. What
+    the domain does not have is added to `unmatched`, or reported where there is none.
 
     Examples
     --------
@@ -214,9 +272,11 @@ def read_table(
         if quick is not None:
             quick[1].setflags(write=False)
             return Encoded(*quick)
-    plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain))
+    here = Unmatched(frame.rows)
+    plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain, here))
+    if unmatched is None:
+        here.report_columns()
     variables: dict[str, Variable] = {}
-    strange: dict[str, Unknown] = {}
     codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
     for n, (name, raw) in enumerate(plan):
         column = _absent(frame.rows) if raw is None else read_column(raw, name)
@@ -228,11 +288,14 @@ def read_table(
         codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
         codes[:, n] = found
         if unknown is not None:
-            strange[name] = unknown
+            here.labels[name] = unknown
     if domain is None:
         report_inferred(variables, declarations)
         domain = Domain(tuple(variables.values()))
-    report_unknown(domain, strange, handle_unknown)
+    if unmatched is None:
+        report_unknown(domain, here.labels, handle_unknown)
+    else:
+        unmatched.add(here)
     codes.setflags(write=False)
     return Encoded(domain, codes)
 
@@ -261,8 +324,8 @@ def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]
     return zip(names, frame.columns, strict=True)
 
 
-def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
-    """Pair every variable of the domain with its column, None where the table has none."""
+def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tuple[str, Any]]:
+    """Pair every variable with its column, None where there is none; other columns are left out."""
     if frame.names is None:
         if len(frame.columns) != len(domain):
             raise ValueError(
@@ -279,9 +342,8 @@ def _matched(frame: Frame, domain: Domain) -> Iterator[tuple[str, Any]]:
             f"No column of the data ({show(frame.names)}) is a variable of the domain "
             f"({show(domain.names)})." + nearest(frame.names[0], domain.names)
         )
-    if extra:
-        hints = "".join(nearest(name, absent) for name in extra[:3])
-        remark(f"Columns that are not in the domain are left out: {show(extra)}.{hints}")
+    for n, name in enumerate(extra):
+        unmatched.columns[name] = nearest(name, absent) if n < _MOST_HINTS else ""
     return ((name, columns.get(name)) for name in domain.names)
 
 

@@ -12,6 +12,7 @@ from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
+    PartReader,
     file_frames,
     find_domain_of_files,
     find_domain_of_frames,
@@ -63,7 +64,7 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
     """
     how, rest = split_options(options)
     frame = next(file_frames(Source(path), how, None, rest.get("domain"), sample_weight))
-    return records_of(frame, rest, sample_weight, is_part=False)
+    return records_of(frame, rest, sample_weight)
 
 
 def read_chunks(
@@ -108,8 +109,8 @@ def read_chunks(
     if rest.get("domain") is None:
         declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
         rest["domain"] = find_domain_of_files([source], how, sample_weight, declarations)
-    for frame in file_frames(source, how, size, rest["domain"], sample_weight):
-        yield records_of(frame, rest, sample_weight)
+    frames = file_frames(source, how, size, rest["domain"], sample_weight)
+    yield from PartReader(rest, sample_weight).read(frames)
 
 
 def find_domain(
@@ -249,7 +250,7 @@ def _of_files(
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
-    read = partial(_read_files, sources, how, rows, rest, weight)
+    read = partial(_read_files, sources, how, rows, PartReader(rest, weight))
     kinds = {format_of(source, how.format) for source in sources}
     known = rows_of_parquet(sources) if kinds == {"parquet"} else None
     return Scan(found, read, name, stamp, known, kinds <= {"parquet", "arrow"})
@@ -264,12 +265,11 @@ def _stamp(source: Source) -> str:
 
 
 def _read_files(
-    sources: list[Source], how: FileOptions, size: int, rest: dict[str, Any], weight: str | None
+    sources: list[Source], how: FileOptions, size: int, reader: PartReader
 ) -> Iterator[Records]:
-    for source in sources:
-        for frame in file_frames(source, how, size, rest["domain"], weight):
-            if frame.rows:
-                yield records_of(frame, rest, weight)
+    domain, weight = reader.options["domain"], reader.sample_weight
+    frames = (f for source in sources for f in file_frames(source, how, size, domain, weight))
+    return reader.read(frame for frame in frames if frame.rows)
 
 
 def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
@@ -316,7 +316,8 @@ def _of_chunks(
     declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
     if domain is None:
         domain = _domain_of(chunks, weight, declarations)
-    return Scan(domain, partial(_read_chunks, chunks, {**rest, "domain": domain}, weight))
+    reader = PartReader({**rest, "domain": domain}, weight)
+    return Scan(domain, partial(_read_chunks, chunks, reader))
 
 
 def _domain_of(
@@ -330,13 +331,6 @@ def _domain_of(
     return find_domain_of_frames(map(take_apart, chunks()), weight, declarations)
 
 
-def _read_chunks(
-    chunks: Callable[[], Iterable[Any]], rest: dict[str, Any], weight: str | None
-) -> Iterator[Records]:
-    for chunk in chunks():
-        if isinstance(chunk, Records):
-            part = Records.of(chunk, domain=rest["domain"])
-        else:
-            part = records_of(take_apart(chunk), rest, weight)
-        if len(part):
-            yield part
+def _read_chunks(chunks: Callable[[], Iterable[Any]], reader: PartReader) -> Iterator[Records]:
+    parts = (chunk if isinstance(chunk, Records) else take_apart(chunk) for chunk in chunks())
+    return (part for part in reader.read(parts) if len(part))

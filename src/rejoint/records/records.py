@@ -30,12 +30,23 @@ def as_weight(sample_weight: Any, rows: int) -> FloatArray:
     """
     weight = as_part_weight(sample_weight, rows)
     if rows and not weight.any():
-        raise ValueError("sample_weight is zero in every row: nothing would count.")
+        raise no_weight_error()
     return weight
 
 
-def as_part_weight(sample_weight: Any, rows: int) -> FloatArray:
-    """Return the weights of a part of all rows, in which all may be zero.
+def no_weight_error() -> ValueError:
+    """Return the error for weights that are all zero.
+
+    Examples
+    --------
+    >>> no_weight_error()
+    ValueError('sample_weight is zero in every row: nothing would count.')
+    """
+    return ValueError("sample_weight is zero in every row: nothing would count.")
+
+
+def as_part_weight(sample_weight: Any, rows: int, before: int = 0) -> FloatArray:
+    """Return the weights of a part, in which all may be zero, with so many rows before it.
 
     Examples
     --------
@@ -55,7 +66,8 @@ def as_part_weight(sample_weight: Any, rows: int) -> FloatArray:
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(
-            f"sample_weight must be finite and nonnegative, but row {row} has {weight[row]}."
+            "sample_weight must be finite and nonnegative, "
+            f"but row {before + row} has {weight[row]}."
         )
     weight.setflags(write=False)
     return weight
@@ -89,6 +101,20 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
     own: Codes = codes.astype(dtype, order="C", copy=codes.flags.writeable)
     own.setflags(write=False)
     return own
+
+
+def check_undeclared(kinds: object = None, levels: object = None, bins: object = None) -> None:
+    """Refuse declarations beside a domain.
+
+    Examples
+    --------
+    >>> check_undeclared(bins={"age": 5})
+    Traceback (most recent call last):
+    ...
+    ValueError: A domain says it all: give no kinds, levels or bins beside it.
+    """
+    if not (kinds is None and levels is None and bins is None):
+        raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:
@@ -317,14 +343,14 @@ class Records(BaseRecords):
         """
         if isinstance(data, Records) and domain is None:
             domain = data.domain
-        if domain is not None and not (kinds is None and levels is None and bins is None):
-            raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
+        if domain is not None:
+            check_undeclared(kinds, levels, bins)
         matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
             if domain == data.domain:
                 return data if sample_weight is None else data.take(slice(None), sample_weight)
             sample_weight = data.sample_weight if sample_weight is None else sample_weight
-            data = _as_frame(data)
+            data = as_frame(data)
         frame = take_apart(data)
         if isinstance(sample_weight, str):
             frame, sample_weight = split_column(frame, sample_weight)
@@ -424,7 +450,7 @@ class Records(BaseRecords):
         return make_frame(self.domain, self.codes, backend, representatives)
 
 
-def _as_frame(records: Records) -> Frame:
+def as_frame(records: Records) -> Frame:
     """Return records as coded columns, to be encoded in another domain."""
     columns = [
         Coded(v.levels, records.codes[:, n], True, v.kind == "ordinal")
