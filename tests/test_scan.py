@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -226,3 +227,59 @@ def test_labels_declared_in_some_parts_only():
 def test_narrow_floats_over_parts():
     frames = [{"a": np.array([0.1, 0.2], np.float32)}, {"a": np.array([1.0, 2.0], np.float32)}]
     assert rj.scan(lambda: iter(frames)).domain["a"].levels == (0.1, 0.2, 1.0, 2.0)
+
+
+class TestReportOfAllParts:
+    DOMAIN = rj.Domain.of({"a": ["x", "y"], "b": ["u", "v"]})
+    CHUNKS = (
+        {"b": ["u", "?"], "c": [1, 2]},
+        {"a": ["z", "x"], "b": ["u", "u"], "d": [1, 2]},
+        {"a": ["w", "z"], "b": ["?", "v"], "c": [1, 2]},
+    )
+
+    def remarks(self, scan):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            assert [len(part) for part in scan] == [2, 2, 2]
+        return [str(w.message) for w in caught]
+
+    def test_the_first_whole_pass_reports_once(self):
+        scan = rj.scan(lambda: iter(self.CHUNKS), domain=self.DOMAIN)
+        next(iter(scan))
+        assert self.remarks(scan) == [
+            "Columns that are not in the domain are left out: 'c', 'd'.",
+            "Variable 'a': 3 cells with labels that are no level, missing now: 'z', 'w'. "
+            "Variable 'b': 2 cells with labels that are no level, missing now: '?'.",
+        ]
+        assert self.remarks(scan) == []
+
+    def test_records_of_other_domains_are_parts_like_frames(self):
+        records = [rj.Records.of(chunk) for chunk in self.CHUNKS]
+        said = self.remarks(rj.scan(lambda: iter(records), domain=self.DOMAIN))
+        assert said == self.remarks(rj.scan(lambda: iter(self.CHUNKS), domain=self.DOMAIN))
+        strict = rj.scan(lambda: iter(records), domain=self.DOMAIN, handle_unknown="error")
+        wrong = pytest.raises(ValueError, match="Variable 'b', row 1: level")
+        with pytest.warns(rj.Remark, match="are left out: 'c'"), wrong:
+            list(strict)
+
+    def test_many_labels_are_not_all_kept(self, monkeypatch):
+        monkeypatch.setattr("rejoint.domain.variable.MOST_UNKNOWN", 7)
+        chunks = [{"a": [f"{n}", f"{n + 1}", "x"]} for n in range(20)]
+        scan = rj.scan(lambda: iter(chunks), domain=rj.Domain.of({"a": ["x"]}))
+        with pytest.warns(rj.Remark, match=r"40 cells .*, '5', \.\.\. \(more than 7 in all\)"):
+            list(scan)
+
+    def test_a_bad_weight_is_named_by_its_row_of_all(self):
+        chunks = [{"a": ["x", "y"], "w": [1.0, 2.0]}, {"a": ["x", "y"], "w": [1.0, -1.0]}]
+        scan = rj.scan(
+            lambda: iter(chunks), domain=rj.Domain.of({"a": ["x", "y"]}), sample_weight="w"
+        )
+        with pytest.raises(ValueError, match="row 3 has -1"):
+            list(scan)
+
+    def test_tables_of_weights_that_are_all_zero_are_refused(self):
+        chunks = [{"a": ["x", "y"], "w": [0.0, 0.0]}] * 2
+        with pytest.raises(ValueError, match="sample_weight is zero in every row"):
+            rj.Marginals.count(rj.scan(lambda: iter(chunks), sample_weight="w"), order=1)
+        empty = rj.scan(lambda: iter([{"a": [None]}]), domain=rj.Domain.of({"a": 2}))
+        assert rj.Marginals.count(empty, order=1)["a"].tolist() == [0.0, 0.0]
