@@ -437,3 +437,9 @@ def test_bayes_where_there_is_no_rank_to_choose(data):
     assert result.pmf.rank == 1
     assert result.posterior is not None
     assert "nothing for hidden classes to explain" in result.choice
+
+
+def test_a_wrong_number_of_starts_is_refused_before_the_rank_is_chosen(records, monkeypatch):
+    monkeypatch.setattr(HeldOutLikelihood, "score", None)
+    with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
+        rj.estimate(records, n_init=0)

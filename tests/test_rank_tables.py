@@ -154,7 +154,9 @@ def test_factorize_interrupted_while_the_rank_is_chosen(triples, monkeypatch):
     assert 0 < result.error < 0.5
 
 
-def test_an_unknown_solver_is_refused_before_the_rank_is_chosen(triples, monkeypatch):
+def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monkeypatch):
     monkeypatch.setattr(TableBic, "score", None)
+    with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
+        rj.factorize(triples, n_init=0)
     with pytest.raises(ValueError, match="solver='none' is not known"):
         rj.factorize(triples, solver="none")

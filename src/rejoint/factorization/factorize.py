@@ -143,7 +143,9 @@ def _fit_identified(
     **options: Any,
 ) -> FitResult:
     """Fit a rank, chosen if need be, and say what the tables leave open at it."""
-    selection, solver = None, as_method(solver)  # a wrong one is refused before the long part
+    # What is not possible is refused before the long part.
+    selection, solver = None, as_method(solver)
+    options["n_init"] = whole("n_init", options["n_init"])
     if rank == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.from_tables import select_rank_of_tables
@@ -151,7 +153,7 @@ def _fit_identified(
         with session.convert(partial(_result_of_selection, marginals, options["weighting"])):
             selection = select_rank_of_tables(marginals, 2, session)
         rank = selection.rank
-    rank, options["n_init"] = whole("rank", rank), whole("n_init", options["n_init"])
+    rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
     finish = partial(_add_assessment, marginals, chosen)
     with session.convert(finish):
