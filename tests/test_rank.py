@@ -412,3 +412,34 @@ def test_estimate_selects_its_rank(records):
     result = rj.estimate(records, solver="ml", random_state=0)
     assert result.pmf.rank == 3
     assert result.choice.startswith("Rank 3 of 1, 2, 3")
+
+
+def test_records_of_equal_values_with_fractional_weights_are_held_out_one_by_one():
+    """A weight that is no count belongs to one observation, whatever the others are."""
+    data = rj.Records.of({"a": ["x", "y"] * 20}, sample_weight=np.linspace(0.1, 1.9, 40))
+    parts = list(make_folds(InMemory.of(data), 4, np.random.default_rng(0)))
+    assert [len(part.mass) for part in parts] == [10] * 4
+    assert [len(part.learn.weight) for part in parts] == [2] * 4
+    assert sum(part.mass.sum() for part in parts) == pytest.approx(data.sample_weight.sum())
+    for part in parts:
+        assert part.learn.total + part.judge.total == pytest.approx(data.sample_weight.sum())
+
+
+def test_weights_that_only_add_up_to_whole_numbers_are_no_counts():
+    data = rj.Records.of({"a": ["x", "y"] * 20}, sample_weight=np.full(40, 0.5))
+    parts = list(make_folds(InMemory.of(data), 4, np.random.default_rng(0)))
+    assert [len(part.mass) for part in parts] == [10] * 4
+
+
+@pytest.mark.parametrize("data", [{"a": ["x", "y", "x", None]}, {"a": ["x"], "b": ["y"]}])
+def test_bayes_where_there_is_no_rank_to_choose(data):
+    result = rj.estimate(data, random_state=0)
+    assert result.pmf.rank == 1
+    assert result.posterior is not None
+    assert "nothing for hidden classes to explain" in result.choice
+
+
+def test_a_wrong_number_of_starts_is_refused_before_the_rank_is_chosen(records, monkeypatch):
+    monkeypatch.setattr(HeldOutLikelihood, "score", None)
+    with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
+        rj.estimate(records, n_init=0)

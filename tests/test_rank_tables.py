@@ -5,6 +5,8 @@ import pytest
 
 import rejoint as rj
 from rejoint.factorization import Smooth
+from rejoint.factorization.kl import Kl
+from rejoint.rank import Selection
 from rejoint.rank.from_tables import TableBic
 from rejoint.solver import FitInterrupted
 
@@ -120,3 +122,41 @@ def test_interrupted(triples, monkeypatch, on_interrupt):
     assert found.ranks == (1, 2)
     assert found.rank == found.pmf.rank == 2
     assert "The search was interrupted: other ranks may be better." in found.words
+
+
+def interrupt_at_rank(monkeypatch, interrupted_rank):
+    """Press Ctrl-C within the fit of a rank."""
+    step = Kl.step
+
+    def press(self, problem, state):
+        if state.model.rank == interrupted_rank:
+            raise KeyboardInterrupt
+        return step(self, problem, state)
+
+    monkeypatch.setattr(Kl, "step", press)
+
+
+def test_interrupted_within_the_fit_of_a_rank(triples, monkeypatch):
+    interrupt_at_rank(monkeypatch, 3)
+    with pytest.raises(FitInterrupted) as caught:
+        rj.rank.select_tables(triples, random_state=0)
+    assert isinstance(caught.value.result, Selection)
+    assert caught.value.result.ranks == (1, 2)
+
+
+def test_factorize_interrupted_while_the_rank_is_chosen(triples, monkeypatch):
+    interrupt_at_rank(monkeypatch, 3)
+    result = rj.factorize(triples, random_state=0, on_interrupt="return")
+    assert isinstance(result, rj.FitResult)
+    assert result.interrupted
+    assert result.pmf.rank == result.selection.rank == 2
+    assert result.choice == result.selection.words
+    assert 0 < result.error < 0.5
+
+
+def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monkeypatch):
+    monkeypatch.setattr(TableBic, "score", None)
+    with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
+        rj.factorize(triples, n_init=0)
+    with pytest.raises(ValueError, match="solver='none' is not known"):
+        rj.factorize(triples, solver="none")

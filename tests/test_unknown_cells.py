@@ -1,12 +1,14 @@
 """Cells that were held back: filled within what is known of them, never taken for zero."""
 
 import itertools
+import weakref
 
 import numpy as np
 import pytest
 from scipy.stats import poisson
 
 import rejoint as rj
+from rejoint.factorization import fit_tables
 from rejoint.marginals import Marginals
 from rejoint.marginals.suppression import UnknownCells, expected, fill_table, meet_sums
 
@@ -147,3 +149,27 @@ def test_chance_is_what_samples_of_the_model_show():
         said.append(fit.chance)
     # The normal approximation of sixteen cells, some of them rare: right within a tenth.
     assert np.mean(distances) == pytest.approx(np.mean(said), rel=0.1)
+
+
+def test_rounds_do_not_keep_the_problems_of_earlier_rounds(monkeypatch):
+    made, make = [], fit_tables.make_problem
+
+    def counted(*parts):
+        problem = make(*parts)
+        made.append(weakref.ref(problem))
+        return problem
+
+    alive = []
+    largest_change = fit_tables._largest_change
+
+    def look(*tables):
+        alive.append(sum(problem() is not None for problem in made))
+        return largest_change(*tables)
+
+    monkeypatch.setattr(fit_tables, "make_problem", counted)
+    monkeypatch.setattr(fit_tables, "_largest_change", look)
+    table = {("a", "b"): [[30.0, NAN], [20.0, 40.0]], ("a",): [0.4, 0.6]}
+    tables = Marginals.from_tables(table, suppressed=(0, float("inf")))
+    rj.factorize(tables, 2, "admm", n_init=1, random_state=0)
+    assert len(made) > 5
+    assert max(alive) <= 2

@@ -292,3 +292,24 @@ def test_threads_do_not_matter():
     """The key of a run does not depend on how it is computed."""
     one, two = (InMemory.of(RECORDS, threads=k) for k in (1, 2))
     assert one.fingerprint == two.fingerprint
+
+
+class Slotted:
+    __slots__ = ("name", "size")
+
+    def __init__(self, size):
+        self.name, self.size = "slotted", size
+
+
+class OneSlot:
+    __slots__ = "size"
+
+    def __init__(self, size):
+        self.size = size
+
+
+@pytest.mark.parametrize("kind", [Slotted, OneSlot])
+def test_objects_with_slots_are_told_apart_by_what_they_hold(kind):
+    first, same, other = kind(1), kind(1), kind(2)
+    assert checkpoint.digest(first) == checkpoint.digest(same)
+    assert checkpoint.digest(first) != checkpoint.digest(other)

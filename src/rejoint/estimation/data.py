@@ -139,10 +139,14 @@ class InMemory(Data):
     codes: Any  # (M, N) codes, -1 where a value is missing; or one of the sparse forms
     weight: FloatArray
     threads: int
+    unmerged: BaseRecords | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
-        """Merge identical records, and drop empty ones, which have no information."""
+        """Merge identical records, and drop empty ones, which have no information.
+
+        Records whose weights do not count copies stay in ``unmerged``: each is one observation.
+        """
         merged = records.merged()
         weight = merged.sample_weight
         mass = np.ones(len(merged)) if weight is None else np.asarray(weight)
@@ -155,7 +159,10 @@ class InMemory(Data):
         codes = merged.codes
         if not used.all():
             codes, mass = codes[used], mass[used]
-        return cls(records.domain, codes, mass, threads or kernels.available_threads())
+        given = records.sample_weight
+        counts = given is None or bool(np.all(given == np.rint(given)))
+        unmerged = None if counts or merged is records else records
+        return cls(records.domain, codes, mass, threads or kernels.available_threads(), unmerged)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -189,11 +196,26 @@ class InMemory(Data):
 
     def alone(self) -> "InMemory":
         """The same for work beside others: one thread."""
-        return replace(self, threads=1)
+        return replace(self, threads=1, unmerged=None)
 
     def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "InMemory":
         """Some of the records, with other weights."""
-        return replace(self, codes=self.codes[rows], weight=weight)
+        return replace(self, codes=self.codes[rows], weight=weight, unmerged=None)
+
+    def observations(self) -> "InMemory":
+        """One row for each observation, where weights do not count copies; otherwise itself."""
+        if self.unmerged is None:
+            return self
+        codes, weight = self.unmerged.codes, np.asarray(self.unmerged.sample_weight)
+        used = has_value(codes) & (weight > 0)
+        return replace(self, codes=codes[used], weight=weight[used], unmerged=None)
+
+    def merge(self) -> "InMemory":
+        """The same with identical records merged."""
+        if isinstance(self.codes, SparseCodes | DefaultCodes):
+            return self
+        merged = Records._trusted(self.domain, self.codes, self.weight).merged()
+        return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a value is missing."""

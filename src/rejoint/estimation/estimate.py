@@ -198,7 +198,9 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     """Choose rank, estimator and smoothness on records in memory, then fit all data."""
     policy, small = request.policy, data.sample()
     smooth = smooth_variables(data.domain, request.smooth)
-    choose_solver(data, 1, request)  # what is not possible is refused before the long part
+    # What is not possible is refused before the long part.
+    n_init = None if request.n_init is None else whole("n_init", request.n_init)
+    choose_solver(data, 1, request)
     said: list[str] = []
     selection: Selection | None = None
     if request.rank == "auto":
@@ -219,7 +221,6 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             time = choose_time(small.records, rank, smooth, session, policy)
         data = Smoothed.over(data, smooth, time, policy)
         said.append(describe_smoothing(time))
-    n_init = None if request.n_init is None else whole("n_init", request.n_init)
     known = [] if selection is None else start_at(selection.pmf, small, rank)
     fit = Fit(data, data.sample(), rank, session, policy, n_init, known)
     fit = replace(fit, given=start_at(request.start, fit.small, rank))

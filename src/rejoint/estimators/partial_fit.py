@@ -111,6 +111,7 @@ class PartialFit:
         self.kept, self.kept_mass, self.kept_counts, self.warm_at = [], 0.0, None, 0.0
 
     def _learn(self, chunk: InMemory, fit: Callable[[InMemory], Model]) -> Model:
+        chunk = replace(chunk, unmerged=None)  # which the budget does not count
         self.level_totals = self.level_totals + chunk.level_totals
         if self.model is not None:
             loss = -chunk.expect(self.model).log_likelihood / chunk.total  # before it is learned
@@ -182,4 +183,5 @@ def join(parts: Sequence[InMemory]) -> InMemory:
     """Return the records of all parts, identical ones merged."""
     codes = np.concatenate([part.codes for part in parts])
     weight = np.concatenate([part.weight for part in parts])
-    return InMemory.of(Records(parts[0].domain, codes, weight), parts[0].threads)
+    joined = InMemory.of(Records(parts[0].domain, codes, weight), parts[0].threads)
+    return replace(joined, unmerged=None)

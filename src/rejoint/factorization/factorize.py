@@ -2,22 +2,35 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from rejoint.check import whole
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.early_stop import Smooth, fit_smooth
-from rejoint.factorization.fit_tables import AnySolver, Auto, fit_tables
+from rejoint.factorization.fit_tables import (
+    AnySolver,
+    Auto,
+    as_method,
+    as_start,
+    fit_tables,
+    make_result,
+)
 from rejoint.factorization.loss import Loss
+from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session, one_blas_thread
+from rejoint.solver.solver import Run, Stop
+
+if TYPE_CHECKING:
+    from rejoint.rank.selection import Selection
 
 
 def factorize(
@@ -130,20 +143,36 @@ def _fit_identified(
     **options: Any,
 ) -> FitResult:
     """Fit a rank, chosen if need be, and say what the tables leave open at it."""
-    selection = None
+    # What is not possible is refused before the long part.
+    selection, solver = None, as_method(solver)
+    options["n_init"] = whole("n_init", options["n_init"])
     if rank == "auto":
-        # The choice of a rank fits many ranks by what stands in this package.
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.from_tables import select_rank_of_tables
 
-        selection = select_rank_of_tables(marginals, 2, session)
+        with session.convert(partial(_result_of_selection, marginals, options["weighting"])):
+            selection = select_rank_of_tables(marginals, 2, session)
         rank = selection.rank
-    rank, options["n_init"] = whole("rank", rank), whole("n_init", options["n_init"])
+    rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
     finish = partial(_add_assessment, marginals, chosen)
     with session.convert(finish):
         result = fit_tables(marginals, rank, solver, session, **options)
     return finish(result)
+
+
+def _result_of_selection(
+    marginals: Marginals, weighting: str, selection: "Selection"
+) -> FitResult | None:
+    """The result if the fit is interrupted while the rank is chosen."""
+    problem = make_problem(marginals, weighting)
+    model = as_start(selection.pmf, marginals, selection.rank)
+    if not isinstance(model, Model):
+        return None
+    error = problem.relative_error(model)
+    only = Run(model, problem.value(model), float("nan"), error, Stop.INTERRUPTED)
+    result = make_result(problem, marginals, [only])
+    return replace(result, choice=selection.words, selection=selection)
 
 
 def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitResult) -> FitResult:

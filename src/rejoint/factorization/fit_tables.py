@@ -148,6 +148,7 @@ def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
     best = best_run(result.starts)
     rounds, moved = 0, np.inf
     while rounds < ROUNDS and moved > STILL:
+        session.offer(partial(_interrupt, result), certain=True)
         filled = marginals.filled(result.pmf)
         moved, marginals = _largest_change(marginals, filled), filled
         rounds += 1
@@ -158,12 +159,16 @@ def fit_filled(marginals: Marginals, session: Session, fit: Fit) -> FitResult:
     return result
 
 
-def _extend(before: FitResult, best: int, note: str, after: FitResult | None) -> FitResult:
-    """The result with its best start followed on; without a further fit it was interrupted."""
+def _interrupt(result: FitResult) -> FitResult:
+    """The result of the last round, where the next one was interrupted before its first step."""
+    last = replace(result.starts[-1], stop=Stop.INTERRUPTED)
+    stop = f"{result.stop} Interrupted."
+    return replace(result, starts=(*result.starts[:-1], last), stop=stop)
+
+
+def _extend(before: FitResult, best: int, note: str, after: FitResult) -> FitResult:
+    """The result with its best start followed on."""
     starts = list(before.starts)
-    if after is None:
-        starts[-1] = replace(starts[-1], stop=Stop.INTERRUPTED)
-        return replace(before, starts=tuple(starts), stop=f"{before.stop} Interrupted.")
     records = (*starts[best].records, *after.starts[0].records)
     starts[best] = replace(after.starts[0], records=records)
     history = tuple(record for run in starts for record in run.records)

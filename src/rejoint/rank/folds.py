@@ -46,7 +46,7 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     >>> [fold.mass.sum() for fold in make_folds(data, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
     """
-    counts = has_counts(data)
+    counts, data = has_counts(data), data.observations()
     if counts:
         shares = deal(data.weight, folds, rng)
     else:
@@ -59,12 +59,13 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
             continue
         mass = held[held > 0]
         judge = reweight(data, held)
-        yield Fold(reweight(data, total - held), judge, mass, mass if counts else mass**2)
+        learn = reweight(data, total - held)
+        yield Fold(learn if counts else learn.merge(), judge, mass, mass if counts else mass**2)
 
 
 def has_counts(data: InMemory) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
-    return bool(np.all(data.weight == np.rint(data.weight)))
+    return data.unmerged is None and bool(np.all(data.weight == np.rint(data.weight)))
 
 
 def reweight(data: InMemory, weight: FloatArray) -> InMemory:

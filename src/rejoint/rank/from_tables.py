@@ -113,8 +113,10 @@ class TableBic:
     def score(self, rank: int) -> float:
         """BIC of the tables, per record and the higher the better."""
         self.session.report(f"rank {rank}")
+        # An interrupted search returns a selection, not the fit of one rank.
+        session = Session(self.session.rng, self.session.report)
         results = [
-            fit_tables(self.tables, rank, _SOLVER, self.session, start=start, n_init=1)
+            fit_tables(self.tables, rank, _SOLVER, session, start=start, n_init=1)
             for start in self._starts(rank)
         ]
         found = [(self._likelihood(result.pmf), k) for k, result in enumerate(results)]

@@ -277,7 +277,7 @@ def largest_rank(data: InMemory) -> int:
 
 def size_of(data: InMemory) -> int:
     """Number of records; of copies, where weights count them."""
-    return int(data.total) if has_counts(data) else len(data.weight)
+    return int(data.total) if has_counts(data) else len(data.observations().weight)
 
 
 def only_one(data: InMemory, criterion: str) -> Selection:

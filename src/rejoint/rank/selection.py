@@ -75,7 +75,8 @@ class Selection:
         3
         """
         near = self.scores >= self.scores.max() - SURE * self.errors
-        return max(rank for rank, is_near in zip(self.ranks, near, strict=True) if is_near)
+        found = (rank for rank, is_near in zip(self.ranks, near, strict=True) if is_near)
+        return max(found, default=self.rank)  # scores are NaN where there was nothing to choose
 
 
 def listed(ranks: Sequence[int]) -> str:
@@ -155,7 +156,7 @@ def search_ranks(
 
     def score(rank: int) -> None:
         scores[rank] = judge.score(rank)
-        session.offer(lambda: conclude(scores, True))
+        session.offer(lambda: conclude(scores, True), certain=True)
 
     for rank in growing_ranks(cap, policy) if ranks is None else ranks:
         score(rank)

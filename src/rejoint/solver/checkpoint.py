@@ -62,12 +62,20 @@ def _take(hasher: Any, thing: Any) -> None:
         hasher.update(f"({len(thing)}".encode())
         for part in thing:
             _take(hasher, part)
-    elif getattr(type(thing), "__repr__", None) is object.__repr__ and hasattr(thing, "__dict__"):
-        _take(hasher, (type(thing).__qualname__, vars(thing)))  # its repr would be an address
+    elif getattr(type(thing), "__repr__", None) is object.__repr__:
+        _take(hasher, (type(thing).__qualname__, _attributes(thing)))  # its repr is an address
     elif hasattr(thing, "__qualname__"):
         hasher.update(f"{thing.__module__}.{thing.__qualname__}".encode())
     else:
         hasher.update(f"{type(thing).__name__}:{thing!r};".encode())
+
+
+def _attributes(thing: Any) -> dict[str, Any]:
+    """What an object holds, in slots or not."""
+    slots = [getattr(kind, "__slots__", ()) for kind in type(thing).__mro__]
+    names = [name for part in slots for name in ([part] if isinstance(part, str) else part)]
+    held = {name: getattr(thing, name) for name in names if hasattr(thing, name)}
+    return held | getattr(thing, "__dict__", {})
 
 
 def _plain(value: Any) -> Any:

@@ -81,12 +81,14 @@ class Session:
     unfinished: dict[int, Run] = field(default_factory=dict)
     _offer: _Offer = field(default_factory=_Offer, repr=False)
 
-    def offer(self, make: Callable[[], Any]) -> None:
+    def offer(self, make: Callable[[], Any], *, certain: bool = False) -> None:
         """Say how to make the result if the fit is interrupted from now on.
 
-        Where that is None, the result that was offered before counts.
+        Where that is None, the result that was offered before counts. A ``certain`` offer is never
+        None: what was offered before is released, with the data that it refers to.
         """
-        converters, before = self._offer.converters, self._offer.make
+        converters = self._offer.converters
+        before = _make_nothing if certain else self._offer.make
 
         def converted() -> Any:
             result = make()
