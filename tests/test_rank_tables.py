@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
+from rejoint.estimation import Bayes, Em
 from rejoint.factorization import Smooth
 from rejoint.factorization.kl import Kl
 from rejoint.rank import Selection
@@ -160,3 +161,23 @@ def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monk
         rj.factorize(triples, n_init=0)
     with pytest.raises(ValueError, match="solver='none' is not known"):
         rj.factorize(triples, solver="none")
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("n_init", lambda tables: rj.rank.select_tables(tables, n_init=0)),
+        ("members", lambda tables: Smooth(members=0)),
+        ("chains", lambda tables: Bayes(chains=0)),
+        ("draws", lambda tables: Bayes(draws=0)),
+        ("thin", lambda tables: Bayes(thin=0)),
+    ],
+)
+def test_numbers_that_must_be_positive(triples, name, ask):
+    with pytest.raises(ValueError, match=f"{name} must be a whole number of at least 1, got 0"):
+        ask(triples)
+
+
+def test_a_solver_for_records_is_refused_by_name(triples):
+    with pytest.raises(ValueError, match="solver='em' needs expect, which TableProblem"):
+        rj.factorize(triples, 2, Em())

@@ -71,6 +71,8 @@ class Em:
     policy: Policy = field(default=DEFAULT, repr=False)
     name: str = field(default="em", init=False)
 
+    needs = ("expect",)
+
     def limited_by(self, objective: float) -> "Em":
         """The same with its default limit in proportion to the objective."""
         if self.limits is not _LIMITS:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from rejoint.check import whole
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
@@ -132,6 +133,10 @@ class Bayes:
     thin: int = 3
     pseudo_count: float = 1.0
     policy: Policy = field(default=DEFAULT, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("chains", "draws", "thin"):
+            whole(name, getattr(self, name))
 
     def step(self, problem: Data, draw: Draw, rng: np.random.Generator) -> Draw:
         """One sweep."""

@@ -14,6 +14,7 @@ from math import prod
 
 import numpy as np
 
+from rejoint.check import whole
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -65,6 +66,9 @@ class Smooth:
     max_steps: int = 200
     members: int = 3
     name: str = field(default="smooth", init=False)
+
+    def __post_init__(self) -> None:
+        whole("members", self.members)
 
     def rank(self, marginals: Marginals) -> int:
         """Classes of a member, where none are asked for: no more than the joint has cells."""

@@ -6,6 +6,7 @@ from itertools import combinations
 import numpy as np
 
 from rejoint import identifiability
+from rejoint.check import whole
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -69,6 +70,7 @@ def select_tables(
     >>> select_tables(tables, random_state=0).rank
     2
     """
+    n_init = whole("n_init", n_init)
     with Progress(progress) as report:
         session = Session(np.random.default_rng(random_state), report)
         choose = partial(select_rank_of_tables, marginals, n_init, session)
