@@ -309,3 +309,12 @@ def test_a_variable_only_in_tables_of_weight_zero_is_refused():
     tables = rj.Marginals.from_tables(given, table_weight={("c",): 0.0})
     with pytest.raises(ValueError, match="No table of weight above zero contains 'c'"):
         rj.factorize(tables, 2)
+
+
+def test_a_loss_that_would_be_ignored_is_refused():
+    data = rj.datasets.asia().sample(200, random_state=0)
+    tables = rj.Marginals.count(data, order=2)
+    with pytest.raises(ValueError, match="solver='smooth' has a loss of its own: leave out loss"):
+        rj.factorize(tables, 4, "smooth", loss="squares")
+    with pytest.raises(ValueError, match="AllTables has a loss of its own: leave out loss"):
+        rj.factorize(rj.AllTables(data, 3), 2, loss="kl")

@@ -217,6 +217,11 @@ class InMemory(Data):
         merged = Records._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
+    def reweight(self, weight: FloatArray) -> "InMemory":
+        """The records of positive weight, with that weight."""
+        rows = np.flatnonzero(weight > 0)
+        return self.take(rows, weight[rows])
+
     def table(self, rows: NDArray[np.intp] | slice = slice(None)) -> NDArray[np.signedinteger]:
         """Codes of some of the records, -1 where a value is missing."""
         found = self.codes[rows]

@@ -54,7 +54,7 @@ def pair_cells(draw: LowRankPMF) -> FloatArray:
 def effective_draws(values: FloatArray, chains: int) -> float:
     """Draws over the autocorrelation time that all quantities (draws, quantities) have on average.
 
-    Autocorrelations are added up so long as the sum of two neighbours is positive (Geyer).
+    Autocorrelations are added up so long as the sum of two neighbors is positive (Geyer).
 
     Examples
     --------

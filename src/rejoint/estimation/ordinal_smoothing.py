@@ -244,13 +244,7 @@ def hold_out(
         held = shares[:, k]
         kept = data.weight - held
         if (held > 0).any() and (kept > 0).any():
-            yield with_weight(data, kept), with_weight(data, held)
-
-
-def with_weight(data: InMemory, weight: FloatArray) -> InMemory:
-    """The records of positive weight, with that weight."""
-    rows = np.flatnonzero(weight > 0)
-    return data.take(rows, weight[rows])
+            yield data.reweight(kept), data.reweight(held)
 
 
 def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:

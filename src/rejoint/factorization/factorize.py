@@ -115,10 +115,14 @@ def factorize(
         session = Session(np.random.default_rng(random_state), report)
 
         def fit() -> FitResult:
+            smooth = isinstance(solver, Smooth) or solver == "smooth"
+            if loss is not None and (smooth or isinstance(marginals, AllTables)):
+                what = "AllTables" if isinstance(marginals, AllTables) else "solver='smooth'"
+                raise ValueError(f"{what} has a loss of its own: leave out loss.")
             if isinstance(marginals, AllTables):
                 options["n_init"] = whole("n_init", n_init)
                 return fit_all_tables(marginals, whole("rank", rank), solver, session, **options)
-            if isinstance(solver, Smooth) or solver == "smooth":
+            if smooth:
                 return _fit_smooth(marginals, rank, solver, start, weighting, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 

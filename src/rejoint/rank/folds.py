@@ -58,20 +58,14 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
         if not held.any() or not (total - held).any():
             continue
         mass = held[held > 0]
-        judge = reweight(data, held)
-        learn = reweight(data, total - held)
+        judge = data.reweight(held)
+        learn = data.reweight(total - held)
         yield Fold(learn if counts else learn.merge(), judge, mass, mass if counts else mass**2)
 
 
 def has_counts(data: InMemory) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
     return data.unmerged is None and bool(np.all(data.weight == np.rint(data.weight)))
-
-
-def reweight(data: InMemory, weight: FloatArray) -> InMemory:
-    """The records of positive weight, with that weight."""
-    rows = np.flatnonzero(weight > 0)
-    return data.take(rows, weight[rows])
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

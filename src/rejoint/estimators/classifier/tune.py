@@ -19,7 +19,7 @@ from rejoint.estimators.partial_fit import join
 from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import make_folds, reweight
+from rejoint.rank.folds import make_folds
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
@@ -198,8 +198,8 @@ def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Itera
     data = sample_enough(data, rng)
     labels = data.codes[:, data.codes.shape[1] - targets :]
     has_label = (labels >= 0).any(axis=1)
-    labelled = reweight(data, np.where(has_label, data.weight, 0.0))
-    others = reweight(data, np.where(has_label, 0.0, data.weight))
+    labelled = data.reweight(np.where(has_label, data.weight, 0.0))
+    others = data.reweight(np.where(has_label, 0.0, data.weight))
     cells = 0
     for fold in make_folds(labelled, FOLDS, rng):
         held = tuple(
