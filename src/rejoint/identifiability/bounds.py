@@ -65,7 +65,7 @@ class RankBound:
     >>> print(rj.identifiability.report([3] * 6, order=3)["One table (Kruskal)"])
     One table (Kruskal): rank 3, proved, {x0} {x1} {x2}. Rests on: factors drawn from a \
 continuous distribution; one table is unique by itself ((3I-2)/2 for three variables of I levels), \
-and every other variable overlaps with it, or with one that does, in a table.
+and every other variable hangs on it, or on those that do, by overlapping tables.
     """
 
     name: str
