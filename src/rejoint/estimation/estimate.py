@@ -449,6 +449,17 @@ class Fit:
             return Em(prior=first_prior(data, self.policy), policy=self.policy)
         return Em(prior=make_prior(data, concentrations), policy=self.policy)
 
+    def widen_known(self, rank: int) -> list[Model]:
+        """The known models with new classes up to a larger rank."""
+        blend, rng = self.policy.cautious_blend, self.session.rng
+        return [widen(self.small, model, rank, blend, rng) for model in self.known]
+
+    def mode_starts(self) -> int:
+        """How many starts to follow to the mode that streamed chains start at."""
+        if self.n_init is None:
+            return self.starts_affordable()
+        return max(self.n_init, self.policy.modes)
+
     def starts_affordable(self) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
         policy, size = self.policy, max(self.small.cells * self.rank, 1)
@@ -549,17 +560,13 @@ class Fit:
         """Starts of chains that have spare classes."""
         small, policy, rank = self.small, self.policy, self.rank + spare
         self.session.offer(lambda: self.ended_result(runs))
-        blend, rng = policy.cautious_blend, self.session.rng
-        known = [widen(small, model, rank, blend, rng) for model in self.known]
-        return self.explore(self.em(small), max(bayes.chains, policy.modes), rank, known)
+        count = max(bayes.chains, policy.modes)
+        return self.explore(self.em(small), count, rank, self.widen_known(rank))
 
     def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
-        policy, session = self.policy, self.session
-        count = self.starts_affordable()
-        if self.n_init is not None:
-            count = max(self.n_init, policy.modes)
-        _, done, concentrations = self.streamed_mode(bayes, count)
+        session = self.session
+        _, done, concentrations = self.streamed_mode(bayes, self.mode_starts())
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
@@ -580,10 +587,8 @@ class Fit:
     def widened(self, spare: int, concentrations: FloatArray) -> Run:
         """Where a chain with spare classes starts: the best of the sample, then steps over all."""
         small, policy, rank = self.small, self.policy, self.rank + spare
-        blend, rng = policy.cautious_blend, self.session.rng
-        known = [widen(small, model, rank, blend, rng) for model in self.known]
-        count = self.starts_affordable() if self.n_init is None else max(self.n_init, policy.modes)
-        runs = self.explore(self.em(small, concentrations), count, rank, known)
+        em = self.em(small, concentrations)
+        runs = self.explore(em, self.mode_starts(), rank, self.widen_known(rank))
         limits = replace(self.streamed_limits(), max_steps=policy.spare_steps)
         em = replace(self.em(self.data, concentrations), limits=limits)
         data, session = report_passes(self.data, self.session, "first pass with spare classes")
