@@ -1,6 +1,9 @@
 // Questions in the query language, answered by the model in the page.
 
+import { asItem } from "./evidence.js";
+import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
+import { drawsOf } from "./model.js";
 import { itemText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
 import { mostProbable } from "./modes.js";
@@ -8,34 +11,67 @@ import { nameText, quote } from "./words.js";
 import { QueryError } from "./tokens.js";
 
 const MAX_CELLS = 2_000_000; // a page keeps less at a time than Python does
+const MOST_BOUNDED = 4_000_000; // cells of all draws together
 const UNLIKELY = Math.log(1e-6);
+const SOLVERS = {
+  P: probability,
+  E: expectation,
+  argmax: mode,
+  sample: records,
+  H: information,
+  MI: information,
+};
 
-/** {query, kind, value, axes, evidence, notes, ...}; errors are QueryErrors with a place. */
-export function ask(model, text) {
-  const bound = bind(model, text);
-  const state = infer(model, bound.evidence);
+/** {query, kind, value, axes, evidence, interval, notes, ...}; errors are QueryErrors with a place.
+ *
+ * `evidence` is added right of the bar, but for the variables that the question names itself: `own` has
+ * the likelihoods that the question gives, `unused` the positions of the evidence that it overrules. */
+export function ask(model, text, evidence = new Map()) {
+  const bound = bind(model, text, evidence);
+  const state = infer(model.mixture, bound.evidence);
   if (!state.possible) throw new QueryError(impossible(model, bound), text, bound.query.at);
-  const notes = [...bound.notes, ...unlikely(bound, state)];
-  const answer = {
-    P: probability,
-    E: expectation,
-    argmax: mode,
-    sample: records,
-    H: information,
-    MI: information,
-  }[bound.query.verb](model, bound, state);
+  const answer = SOLVERS[bound.query.verb](model.mixture, bound, state);
+  const { interval, notes } = intervalOf(model, bound, answer);
   return {
     query: queryText(bound.query),
     axes: [],
     evidence: bound.evidence.size ? Math.min(Math.exp(state.logProb), 1) : 1,
-    given: bound.evidence,
+    own: bound.own,
+    unused: bound.unused,
     ...answer,
-    notes: [...notes, ...(answer.notes ?? [])],
+    interval,
+    notes: [...bound.notes, ...unlikely(bound, state), ...(answer.notes ?? []), ...notes],
   };
 }
 
-function bind(model, text) {
-  const query = parse(text);
+/** Credible bounds of an answer: the same question asked of every posterior draw. In a table by some
+ * variables a draw weighs in each column as if the levels of that column were given. */
+function intervalOf(model, bound, { kind, value }) {
+  const none = { interval: null, notes: [] };
+  if (kind === "mode" || kind === "records" || !drawsOf(model).length) return none;
+  const cells = countCells(model, [...bound.asked, ...bound.against, ...bound.by]);
+  if (cells * drawsOf(model).length > MOST_BOUNDED)
+    return {
+      ...none,
+      notes: ["Without credible intervals, as the table is large: ask for fewer variables."],
+    };
+  const draws = condition(model, bound.evidence);
+  if (!draws.length) return none;
+  const numbers = (found) => (typeof found === "number" ? [found] : found);
+  const tables = draws.map(({ joint, state }) =>
+    numbers(SOLVERS[bound.query.verb](joint, bound, state).value),
+  );
+  const byColumn = kind !== "entropy" && kind !== "information";
+  const weights = draws.map(({ joint, state, weight }) =>
+    byColumn ? columnTotals(joint, bound, state).map((total) => weight * total) : [weight],
+  );
+  return { interval: bounds(numbers(value), tables, weights), notes: [] };
+}
+
+function bind(model, text, evidence) {
+  const parsed = parse(text);
+  const [added, unused] = addedItems(model, parsed, evidence);
+  const query = { ...parsed, given: [...parsed.given, ...added] };
   const levels = new Map();
   const split = (items) => {
     const names = [];
@@ -63,7 +99,7 @@ function bind(model, text) {
   };
   const [asked, events] = split(query.asked);
   const [against] = split(query.against);
-  const [by, evidence] = split(query.given);
+  const [by, likelihoods] = split(query.given);
   refuseTwice([...query.asked, ...query.against, ...query.given], text);
   const words = new Map();
   for (const item of query.given) {
@@ -72,7 +108,24 @@ function bind(model, text) {
     words.set(n, words.has(n) ? `${words.get(n)}, ${itemText(item)}` : itemText(item));
   }
   const notes = [...levels.values()].map((found) => found.note).filter(Boolean);
-  return { query, text, asked, against, by, events, evidence, words, notes };
+  const named = new Set(parsed.given.map(nameOf));
+  const own = new Map([...likelihoods].filter(([n]) => named.has(model.variables[n].name)));
+  return { query, text, asked, against, by, events, evidence: likelihoods, own, unused, words, notes };
+}
+
+/** The evidence of the page as conditions, and the positions of what the question names itself. */
+function addedItems(model, query, evidence) {
+  const named = new Set([...query.asked, ...query.against, ...query.given].map(nameOf));
+  const isNamed = ([n]) => named.has(model.variables[n].name);
+  const added = [...evidence].filter((entry) => !isNamed(entry));
+  return [
+    added.map(([n, piece]) => asItem(model.variables[n], piece, query.at)),
+    [...evidence].filter(isNamed).map(([n]) => n),
+  ];
+}
+
+function nameOf(item) {
+  return item.kind === "name" ? item.text : item.name.text;
 }
 
 function index(model, name, text) {
@@ -102,7 +155,7 @@ function refuseTwice(items, text) {
 }
 
 function impossible(model, bound) {
-  const culprits = contradiction(model, bound.evidence).map((n) => bound.words.get(n));
+  const culprits = contradiction(model.mixture, bound.evidence).map((n) => bound.words.get(n));
   const out = "or fit with a prior that keeps every level possible.";
   if (culprits.length === 1)
     return `${culprits[0]} has probability zero under this model, so nothing follows from it: leave it out, ${out}`;
@@ -124,22 +177,22 @@ function unlikely(bound, state) {
 }
 
 /** P(asked, events | evidence, by): axes as asked and then by, undefined cells NaN. */
-function table(model, bound, state) {
+function table(joint, bound, state) {
   const axes = [...bound.asked, ...bound.by];
-  checkCells(model, axes, bound);
-  const factors = new Map(axes.map((n) => [n, conditionalFactor(model, state, n)]));
+  checkCells(joint, axes, bound);
+  const factors = new Map(axes.map((n) => [n, conditionalFactor(joint, state, n)]));
   let masses = state.classes;
   for (const [n, meets] of bound.events) {
-    const factor = factors.get(n) ?? conditionalFactor(model, state, n);
-    const kept = factor.map((x, at) => x * meets[(at / model.rank) | 0]);
+    const factor = factors.get(n) ?? conditionalFactor(joint, state, n);
+    const kept = factor.map((x, at) => x * meets[(at / joint.rank) | 0]);
     if (factors.has(n)) factors.set(n, kept);
-    else masses = masses.map((mass, f) => mass * columnSum(kept, f, model.rank));
+    else masses = masses.map((mass, f) => mass * columnSum(kept, f, joint.rank));
   }
   const values = productTable(
     masses,
     axes.map((n) => factors.get(n)),
   );
-  return { axes, ...(bound.by.length ? divided(model, bound, state, values) : { values, notes: [] }) };
+  return { axes, ...(bound.by.length ? divided(joint, bound, state, values) : { values, notes: [] }) };
 }
 
 function columnSum(factor, f, rank) {
@@ -148,18 +201,23 @@ function columnSum(factor, f, rank) {
   return sum;
 }
 
-function divided(model, bound, state, values) {
-  const total = productTable(
+/** Probabilities of the columns of a table, P(by | evidence); one column of one without any. */
+function columnTotals(joint, bound, state) {
+  return productTable(
     state.classes,
-    bound.by.map((n) => conditionalFactor(model, state, n)),
+    bound.by.map((n) => conditionalFactor(joint, state, n)),
   );
+}
+
+function divided(joint, bound, state, values) {
+  const total = columnTotals(joint, bound, state);
   const out = values.map((x, at) =>
     total[at % total.length] === 0 ? NaN : Math.min(x / total[at % total.length], 1),
   );
   const empty = [...total.keys()].filter((at) => total[at] === 0);
   if (!empty.length) return { values: out, notes: [] };
-  const first = placeOf(model, bound.by, empty[0]).map(
-    (i, k) => `${model.variables[bound.by[k]].name} = ${model.variables[bound.by[k]].labels[i]}`,
+  const first = placeOf(joint, bound.by, empty[0]).map(
+    (i, k) => `${joint.variables[bound.by[k]].name} = ${joint.variables[bound.by[k]].labels[i]}`,
   );
   const more = empty.length > 1 ? ` (and ${(empty.length - 1).toLocaleString("en-US")} more)` : "";
   return {
@@ -169,17 +227,21 @@ function divided(model, bound, state, values) {
 }
 
 /** Levels of the cell at a place of a flat table. */
-export function placeOf(model, axes, at) {
+export function placeOf(joint, axes, at) {
   const out = [];
   for (const n of [...axes].reverse()) {
-    out.unshift(at % model.variables[n].size);
-    at = Math.floor(at / model.variables[n].size);
+    out.unshift(at % joint.variables[n].size);
+    at = Math.floor(at / joint.variables[n].size);
   }
   return out;
 }
 
-function checkCells(model, axes, bound) {
-  const cells = axes.reduce((product, n) => product * model.variables[n].size, 1);
+function countCells({ variables }, axes) {
+  return axes.reduce((product, n) => product * variables[n].size, 1);
+}
+
+function checkCells(joint, axes, bound) {
+  const cells = countCells(joint, axes);
   if (cells > MAX_CELLS)
     throw new QueryError(
       `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
@@ -188,22 +250,22 @@ function checkCells(model, axes, bound) {
     );
 }
 
-function probability(model, bound, state) {
-  const { axes, values, notes } = table(model, bound, state);
+function probability(joint, bound, state) {
+  const { axes, values, notes } = table(joint, bound, state);
   if (axes.length) return { kind: "table", value: values, axes, notes };
   return { kind: "probability", value: Math.min(values[0], 1), notes };
 }
 
-function expectation(model, bound, state) {
+function expectation(joint, bound, state) {
   const [n] = bound.asked;
-  const numbers = model.variables[n].values;
+  const numbers = joint.variables[n].values;
   if (!numbers)
     throw new QueryError(
-      `Variable ${quote(model.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
+      `Variable ${quote(joint.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
       bound.text,
       bound.query.asked[0].at,
     );
-  const { values, notes } = table(model, bound, state);
+  const { values, notes } = table(joint, bound, state);
   const size = values.length / numbers.length;
   const means = Float64Array.from({ length: size }, (_, k) =>
     numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0),
@@ -211,19 +273,20 @@ function expectation(model, bound, state) {
   return { kind: "expectation", value: bound.by.length ? means : means[0], axes: bound.by, notes };
 }
 
-function mode(model, bound, state) {
+function mode(joint, bound, state) {
   refuseBy(bound);
   const asked = bound.asked.length
     ? bound.asked
-    : [...model.variables.keys()].filter((n) => !bound.evidence.has(n));
+    : [...joint.variables.keys()].filter((n) => !bound.evidence.has(n));
   if (!asked.length)
     throw new QueryError(
       "Every variable is given, so none is left to ask for: name some.",
       bound.text,
       bound.query.at,
     );
-  const found = mostProbable(model, state, asked, 100_000);
-  const notes = found.exact ? [] : ["The best found; it is not proved that no other is more probable."];
+  const found = mostProbable(joint, state, asked, 100_000);
+  const most = Number(Math.exp(found.logBound).toPrecision(3));
+  const notes = found.exact ? [] : [`The best found; no other has a probability above ${most}.`];
   return {
     kind: "mode",
     value: {
@@ -237,9 +300,9 @@ function mode(model, bound, state) {
   };
 }
 
-function records(model, bound, state) {
+function records(joint, bound, state) {
   refuseBy(bound);
-  const shown = bound.asked.length ? bound.asked : [...model.variables.keys()];
+  const shown = bound.asked.length ? bound.asked : [...joint.variables.keys()];
   const count = bound.query.count;
   if (count * shown.length > MAX_CELLS)
     throw new QueryError(
@@ -247,10 +310,10 @@ function records(model, bound, state) {
       bound.text,
       bound.query.at,
     );
-  const factors = shown.map((n) => conditionalFactor(model, state, n));
+  const factors = shown.map((n) => conditionalFactor(joint, state, n));
   const rows = Array.from({ length: count }, () => {
-    const f = draw((k) => state.classes[k], model.rank);
-    return factors.map((factor) => draw((i) => factor[i * model.rank + f], factor.length / model.rank));
+    const f = draw((k) => state.classes[k], joint.rank);
+    return factors.map((factor) => draw((i) => factor[i * joint.rank + f], factor.length / joint.rank));
   });
   return { kind: "records", value: { positions: shown, rows }, notes: [] };
 }
@@ -274,13 +337,13 @@ function refuseBy(bound) {
 }
 
 /** H(a | b) and MI(a; b | c) from entropies of joint tables, in nats. */
-function information(model, bound, state) {
+function information(joint, bound, state) {
   const together = (...groups) => {
     const axes = [...new Set(groups.flat())];
-    checkCells(model, axes, bound);
+    checkCells(joint, axes, bound);
     const p = productTable(
       state.classes,
-      axes.map((n) => conditionalFactor(model, state, n)),
+      axes.map((n) => conditionalFactor(joint, state, n)),
     );
     return axes.length ? p.reduce((sum, x) => (x > 0 ? sum - x * Math.log(x) : sum), 0) : 0;
   };

@@ -222,7 +222,7 @@ export class CardsView {
   score(sort, n) {
     const { app } = this;
     if (sort === "change") return distance(app.before(n), app.after(n));
-    return classInformation(app.model, app.state.possible ? app.state : app.prior, n);
+    return classInformation(app.model.mixture, app.beliefs.state, n);
   }
 
   grouped(cards) {

@@ -1,26 +1,12 @@
 // The same question in Python and on the command line, for the clipboard.
 
-import { levelText, nameText } from "./words.js";
+import { asItem, numberText } from "./evidence.js";
+import { itemText } from "./grammar.js";
+import { nameText } from "./words.js";
 
 /** Evidence as the query language has it: "smoke = yes, age in {a, b}". */
 function givenText(model, evidence) {
-  return [...evidence].map(([n, piece]) => condition(model.variables[n], piece)).join(", ");
-}
-
-function condition(variable, piece) {
-  const name = nameText(variable.name);
-  if (piece.kind === "soft") {
-    const pairs = piece.weights.map((w, i) => `${levelText(variable, i)}: ${numberText(w)}`);
-    return `${name} ~ {${pairs.join(", ")}}`;
-  }
-  const labels = piece.levels.map((i) => levelText(variable, i));
-  const inside = piece.kind === "in";
-  if (labels.length === 1) return `${name} ${inside ? "=" : "!="} ${labels[0]}`;
-  return `${name} ${inside ? "in" : "not in"} {${labels.join(", ")}}`;
-}
-
-function numberText(number) {
-  return String(+number.toPrecision(12));
+  return [...evidence].map(([n, piece]) => itemText(asItem(model.variables[n], piece))).join(", ");
 }
 
 /** A question of some variables given the evidence; `verb` is P, E, H or argmax. */

@@ -1,63 +1,84 @@
-// Credible intervals of the bars: the same evidence asked of every posterior draw.
+// Credible intervals: the same question asked of every posterior draw. A draw counts by its weight,
+// which evidence multiplies by the probability of the evidence under that draw.
 
-import { floats } from "./model.js";
-import { infer, marginal } from "./inference.js";
-import { likelihoods } from "./evidence.js";
+import { drawsOf } from "./model.js";
+import { infer } from "./inference.js";
 
 const LEVEL = 0.9;
 
-/** Bounds of a variable's distribution, or null where the model has no draws. */
-export function intervals(app, n) {
-  const draws = drawsOf(app.model);
-  if (!draws.length || !app.state.possible) return null;
-  if (app.drawn?.evidence !== app.evidence) {
-    const given = likelihoods(app.model, app.evidence);
-    const states = draws.map((draw) => [draw, infer(draw, given)]).filter(([, state]) => state.possible);
-    app.drawn = { evidence: app.evidence, states };
-  }
-  const { states } = app.drawn;
-  if (!states.length) return null;
-  return bounds(states.map(([draw, state]) => marginal(draw, state, n)));
+/** The draws given evidence, [{joint, state, weight}]; draws that exclude the evidence are left out. */
+export function condition(model, likelihoods) {
+  const states = drawsOf(model).map((joint) => ({ joint, state: infer(joint, likelihoods) }));
+  const logs = states.map(({ joint, state }) => Math.log(joint.share) + state.logProb);
+  const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+  const kept = states.filter((_, k) => logs[k] > -Infinity);
+  const shares = logs.filter((log) => log > -Infinity).map((log) => Math.exp(log - top));
+  const total = shares.reduce((a, b) => a + b, 0);
+  return kept.map((found, k) => ({ ...found, weight: shares[k] / total }));
 }
 
-/** The posterior draws as models, which answer what models answer. */
-export function drawsOf(model) {
-  model.draws ??= (model.doc.draws ?? []).map((plain) => {
-    const weights = floats(plain.weights, "draws");
-    const rows = floats(plain.factors, "draws");
-    let start = 0;
-    const factors = model.variables.map(({ size }) =>
-      rows.subarray(start * weights.length, (start += size) * weights.length),
-    );
-    return {
-      variables: model.variables,
-      index: model.index,
-      rank: weights.length,
-      weights,
-      logWeights: weights.map(Math.log),
-      factors,
-    };
+/** Bounds of each cell of an answer: {low, high, draws, effective}.
+ *
+ * `weights` has an array for each draw, with a weight for each column of the tables: for one column
+ * all that the draw weighs, for a table by some variables its weight given each of their levels.
+ * `effective` says for each column how many equal draws its bounds are worth. */
+export function bounds(answer, tables, weights) {
+  const columns = weights[0].length;
+  const low = new Float64Array(answer.length).fill(NaN);
+  const high = new Float64Array(answer.length).fill(NaN);
+  const effective = new Float64Array(columns);
+  for (let column = 0; column < columns; column++) {
+    const found = positive(weights, column);
+    effective[column] = found.effective;
+    for (let at = column; at < answer.length; at += columns) {
+      if (Number.isNaN(answer[at])) continue;
+      const pairs = found.draws.map(({ k, weight }) => [tables[k][at], weight]);
+      const sorted = pairs.sort(([a], [b]) => a - b);
+      // Stretched to the answer where it lies outside: it is nearer to the mean than to the draws.
+      low[at] = Math.min(quantile(sorted, found.effective, (1 - LEVEL) / 2), answer[at]);
+      high[at] = Math.max(quantile(sorted, found.effective, (1 + LEVEL) / 2), answer[at]);
+    }
+  }
+  return { low, high, draws: tables.length, effective };
+}
+
+/** The draws of positive weight in a column, the weights summing to one, and their worth. */
+function positive(weights, column) {
+  const draws = [];
+  let total = 0;
+  weights.forEach((row, k) => {
+    if (row[column] > 0) draws.push({ k, weight: row[column] });
+    total += row[column];
   });
-  return model.draws;
+  let squares = 0;
+  for (const draw of draws) squares += (draw.weight /= total) ** 2;
+  return { draws, effective: draws.length ? 1 / squares : 0 };
 }
 
-/** Lower and upper bound of each cell; draws in which it is undefined are left out. */
-export function bounds(tables) {
-  const size = tables[0].length;
-  const low = new Float64Array(size);
-  const high = new Float64Array(size);
-  for (let i = 0; i < size; i++) {
-    const sorted = Float64Array.from(tables, (table) => table[i]).filter(Number.isFinite).sort();
-    low[i] = sorted.length ? quantile(sorted, (1 - LEVEL) / 2) : NaN;
-    high[i] = sorted.length ? quantile(sorted, (1 + LEVEL) / 2) : NaN;
+/** Of values with weights, by rank, linear between, as Python has it; for equal weights at k / (n + 1):
+ * the next draw then falls inside as often as is said. */
+function quantile(sorted, n, q) {
+  let sum = 0;
+  let before = null;
+  for (const [value, weight] of sorted) {
+    const place = (n * (sum + weight / 2) + 0.5) / (n + 1);
+    sum += weight;
+    if (place >= q) {
+      if (before === null) return value;
+      return before.value + ((q - before.place) / (place - before.place)) * (value - before.value);
+    }
+    before = { place, value };
   }
-  return { low, high };
+  return before === null ? NaN : before.value;
 }
 
-/** At k / (n + 1), linear between, as Python has it: the next draw falls inside as often as is said. */
-function quantile(sorted, q) {
-  const at = Math.min(Math.max(q * (sorted.length + 1) - 1, 0), sorted.length - 1);
-  const below = Math.floor(at);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+/** "90 % credible interval, worth about 23 of 40 draws". */
+export function describeBounds(found) {
+  return `${100 * LEVEL} % credible interval, ${describeWorth(found)}`;
+}
+
+/** "worth about 23 of 40 draws"; over several columns the least and the most. */
+export function describeWorth({ draws, effective }) {
+  const [least, most] = [Math.min(...effective), Math.max(...effective)].map(Math.round);
+  return `worth about ${least === most ? "" : `${least} to `}${most} of ${draws} draws`;
 }

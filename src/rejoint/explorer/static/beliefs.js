@@ -1,0 +1,45 @@
+// What follows from evidence: the classes of the mixture, the bars of every variable, their bounds.
+
+import { bounds, condition } from "./intervals.js";
+import { infer, marginal } from "./inference.js";
+import { likelihoods } from "./evidence.js";
+
+/** The answers to one set of evidence; each is computed when it is first asked for. */
+export class Beliefs {
+  #bars = new Map();
+  #draws = null;
+
+  constructor(model, evidence) {
+    this.model = model;
+    this.evidence = evidence;
+    this.likelihoods = likelihoods(model, evidence);
+    this.state = infer(model.mixture, this.likelihoods);
+  }
+
+  get possible() {
+    return this.state.possible;
+  }
+
+  /** Distribution of a variable. */
+  bars(n) {
+    if (!this.#bars.has(n)) this.#bars.set(n, marginal(this.model.mixture, this.state, n));
+    return this.#bars.get(n);
+  }
+
+  /** The draws given the evidence; none without draws, and where all of them exclude the evidence. */
+  get draws() {
+    this.#draws ??= this.possible ? condition(this.model, this.likelihoods) : [];
+    return this.#draws;
+  }
+
+  /** Bounds of a variable's distribution, or null. */
+  bounds(n) {
+    if (!this.draws.length) return null;
+    const tables = this.draws.map(({ joint, state }) => marginal(joint, state, n));
+    return bounds(
+      this.bars(n),
+      tables,
+      this.draws.map(({ weight }) => [weight]),
+    );
+  }
+}
