@@ -14,6 +14,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
@@ -138,7 +139,7 @@ def verdict(pmf: LowRankPMF) -> dict[str, Any] | None:
 
 
 FORMAT = "rejoint.explorer"
-SCHEMA = 1
+SCHEMA = 2
 """Version of the document; a page reads this one and earlier ones."""
 
 _MOST_CELLS = 4_000_000  # of records in a page: 8 MB of codes
@@ -162,7 +163,8 @@ def document(
     Parameters
     ----------
     pmf : LowRankPMF
-        The model; the posterior draws that it carries give the bars their intervals.
+        The model. Its mixture answers, its posterior draws give the bars their intervals, and its
+        own classes are those that the page shows and names.
     title, source : str, optional
         What the page calls the model, and the file that copied commands name.
     records : Records or anything that ``Records.of`` takes, optional
@@ -195,12 +197,13 @@ def document(
         "title": title,
         "source": source,
         "variables": _variables(pmf.domain),
-        **_model(pmf, "f8"),
+        **_joint(pmf),
     }
     extras = {
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
-        "draws": [_model(draw, "f4") for draw in pmf.draws.compact()] or None,
+        "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
+        **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
         "fit": fit,
         "identifiability": verdict,
@@ -222,8 +225,19 @@ def _variables(domain: Domain) -> list[dict[str, Any]]:
     return listed
 
 
-def _model(pmf: LowRankPMF, kind: str) -> dict[str, Any]:
-    return {"weights": _packed(pmf.weights, kind), "factors": _packed(np.vstack(pmf.factors), kind)}
+def _joint(pmf: LowRankPMF) -> dict[str, Any]:
+    return {"weights": _packed(pmf.weights, "f8"), "factors": _packed(np.vstack(pmf.factors), "f8")}
+
+
+def _draws(draws: Draws) -> dict[str, Any]:
+    """The draws as they are, bit by bit, and their weights unless all are equal."""
+    if not draws:
+        return {}
+    kind = "f8" if draws.block.dtype == np.float64 else "f4"
+    blocks = (block[:, block[0] > 0.0] for block in draws.block)
+    plain = [{"weights": _packed(b[0], kind), "factors": _packed(b[1:], kind)} for b in blocks]
+    equal = np.ptp(draws.weights) == 0.0
+    return {"draws": plain, "draw_weights": None if equal else _packed(draws.weights, "f8")}
 
 
 def _packed(array: NDArray[Any], kind: str) -> dict[str, str]:

@@ -71,10 +71,11 @@ class Opened:
         return listed
 
     def keep_names(self, names: Sequence[str]) -> None:
-        """Write the names of the classes into the model's file; its other notes stay."""
+        """Write the names of the classes into the model's file; all else in it stays."""
         if self.path is not None:
-            notes = io.read_saved(self.path).notes | {"class_names": list(names)}
-            self.pmf.save(self.path, notes=notes)
+            saved = io.read_saved(self.path)
+            notes = saved.notes | {"class_names": list(names)}
+            io.write_model(self.path, saved._replace(notes=notes))
 
 
 def is_model(path: str | PathLike[str]) -> bool:

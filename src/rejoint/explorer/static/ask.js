@@ -47,16 +47,14 @@ export function ask(model, text, evidence = new Map()) {
 /** Credible bounds of an answer: the same question asked of every posterior draw. In a table by some
  * variables a draw weighs in each column as if the levels of that column were given. */
 function intervalOf(model, bound, { kind, value }) {
-  const none = { interval: null, notes: [] };
-  if (kind === "mode" || kind === "records" || !drawsOf(model).length) return none;
+  const without = (...notes) => ({ interval: null, notes });
+  if (kind === "mode" || kind === "records" || !drawsOf(model).length) return without();
   const cells = countCells(model, [...bound.asked, ...bound.against, ...bound.by]);
   if (cells * drawsOf(model).length > MOST_BOUNDED)
-    return {
-      ...none,
-      notes: ["Without credible intervals, as the table is large: ask for fewer variables."],
-    };
+    return without("Without credible intervals, as the table is large: ask for fewer variables.");
   const draws = condition(model, bound.evidence);
-  if (!draws.length) return none;
+  if (!draws.length)
+    return without("Without a credible interval: every posterior draw excludes what is given.");
   const numbers = (found) => (typeof found === "number" ? [found] : found);
   const tables = draws.map(({ joint, state }) =>
     numbers(SOLVERS[bound.query.verb](joint, bound, state).value),

@@ -32,6 +32,12 @@ export class Beliefs {
     return this.#draws;
   }
 
+  /** {draws, effective}: how many draws there are, and what they are worth; null without any. */
+  get worth() {
+    if (!this.draws.length) return null;
+    return { draws: this.draws.length, effective: 1 / this.draws.reduce((sum, { weight }) => sum + weight ** 2, 0) };
+  }
+
   /** Bounds of a variable's distribution, or null. */
   bounds(n) {
     if (!this.draws.length) return null;

@@ -8,68 +8,65 @@ const LEVEL = 0.9;
 
 /** The draws given evidence, [{joint, state, weight}]; draws that exclude the evidence are left out. */
 export function condition(model, likelihoods) {
-  const states = drawsOf(model).map((joint) => ({ joint, state: infer(joint, likelihoods) }));
-  const logs = states.map(({ joint, state }) => Math.log(joint.share) + state.logProb);
+  const draws = drawsOf(model).map((joint) => ({ joint, state: infer(joint, likelihoods) }));
+  const logs = draws.map(({ joint, state }) => Math.log(joint.share) + state.logProb);
   const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
-  const kept = states.filter((_, k) => logs[k] > -Infinity);
-  const shares = logs.filter((log) => log > -Infinity).map((log) => Math.exp(log - top));
+  const shares = logs.map((log) => (log > -Infinity ? Math.exp(log - top) : 0));
   const total = shares.reduce((a, b) => a + b, 0);
-  return kept.map((found, k) => ({ ...found, weight: shares[k] / total }));
+  return draws.map((draw, k) => ({ ...draw, weight: shares[k] / total })).filter(({ weight }) => weight > 0);
 }
 
 /** Bounds of each cell of an answer: {low, high, draws, effective}.
  *
  * `weights` has an array for each draw, with a weight for each column of the tables: for one column
  * all that the draw weighs, for a table by some variables its weight given each of their levels.
- * `effective` says for each column how many equal draws its bounds are worth. */
+ * `effective` is the number of equal draws that the bounds are worth, the least over the cells. */
 export function bounds(answer, tables, weights) {
   const columns = weights[0].length;
   const low = new Float64Array(answer.length).fill(NaN);
   const high = new Float64Array(answer.length).fill(NaN);
-  const effective = new Float64Array(columns);
-  for (let column = 0; column < columns; column++) {
-    const found = positive(weights, column);
-    effective[column] = found.effective;
-    for (let at = column; at < answer.length; at += columns) {
-      if (Number.isNaN(answer[at])) continue;
-      const pairs = found.draws.map(({ k, weight }) => [tables[k][at], weight]);
-      const sorted = pairs.sort(([a], [b]) => a - b);
-      // Stretched to the answer where it lies outside: it is nearer to the mean than to the draws.
-      low[at] = Math.min(quantile(sorted, found.effective, (1 - LEVEL) / 2), answer[at]);
-      high[at] = Math.max(quantile(sorted, found.effective, (1 + LEVEL) / 2), answer[at]);
-    }
+  const used = new Set();
+  let effective = Infinity;
+  for (let at = 0; at < answer.length; at++) {
+    const found = counted(tables, weights, at, at % columns);
+    if (!found.draws.length) continue;
+    for (const { k } of found.draws) used.add(k);
+    effective = Math.min(effective, found.effective);
+    // Stretched to the answer where it lies outside.
+    low[at] = Math.min(quantile(found, (1 - LEVEL) / 2), answer[at]);
+    high[at] = Math.max(quantile(found, (1 + LEVEL) / 2), answer[at]);
   }
-  return { low, high, draws: tables.length, effective };
+  return { low, high, draws: used.size, effective: used.size ? effective : 0 };
 }
 
-/** The draws of positive weight in a column, the weights summing to one, and their worth. */
-function positive(weights, column) {
+/** The draws that count for a cell, by value, their weights summing to one, and what they are worth. */
+function counted(tables, weights, at, column) {
   const draws = [];
   let total = 0;
-  weights.forEach((row, k) => {
-    if (row[column] > 0) draws.push({ k, weight: row[column] });
-    total += row[column];
+  tables.forEach((table, k) => {
+    const weight = weights[k][column];
+    if (!(weight > 0 && Number.isFinite(table[at]))) return;
+    draws.push({ k, value: table[at], weight });
+    total += weight;
   });
   let squares = 0;
   for (const draw of draws) squares += (draw.weight /= total) ** 2;
-  return { draws, effective: draws.length ? 1 / squares : 0 };
+  return { draws: draws.sort((a, b) => a.value - b.value), effective: 1 / squares };
 }
 
-/** Of values with weights, by rank, linear between, as Python has it; for equal weights at k / (n + 1):
- * the next draw then falls inside as often as is said. */
-function quantile(sorted, n, q) {
-  let sum = 0;
-  let before = null;
-  for (const [value, weight] of sorted) {
-    const place = (n * (sum + weight / 2) + 0.5) / (n + 1);
-    sum += weight;
-    if (place >= q) {
-      if (before === null) return value;
-      return before.value + ((q - before.place) / (place - before.place)) * (value - before.value);
-    }
-    before = { place, value };
+/** At (n c + 1/2) / (n + 1) for c the mass below the middle of a draw, linear between, as Python has
+ * it. For n equal draws that is k / (n + 1): the next draw then falls inside as often as is said. */
+function quantile({ draws, effective }, q) {
+  let below = 0;
+  let last = null;
+  for (const { value, weight } of draws) {
+    const place = (effective * (below + weight / 2) + 0.5) / (effective + 1);
+    if (place >= q)
+      return last ? last.value + ((q - last.place) / (place - last.place)) * (value - last.value) : value;
+    below += weight;
+    last = { place, value };
   }
-  return before === null ? NaN : before.value;
+  return last.value;
 }
 
 /** "90 % credible interval, worth about 23 of 40 draws". */
@@ -77,8 +74,12 @@ export function describeBounds(found) {
   return `${100 * LEVEL} % credible interval, ${describeWorth(found)}`;
 }
 
-/** "worth about 23 of 40 draws"; over several columns the least and the most. */
-export function describeWorth({ draws, effective }) {
-  const [least, most] = [Math.min(...effective), Math.max(...effective)].map(Math.round);
-  return `worth about ${least === most ? "" : `${least} to `}${most} of ${draws} draws`;
+/** "worth about 23 of 40 draws", or "of 40 draws" where all count alike. */
+export function describeWorth(found) {
+  return `${isReduced(found) ? `worth about ${Math.round(found.effective)} ` : ""}of ${found.draws} draws`;
+}
+
+/** Whether draws of unequal weights are worth less than their number. */
+export function isReduced({ draws, effective }) {
+  return effective < draws - 0.5;
 }

@@ -4,6 +4,7 @@ import { describe, withPiece } from "./evidence.js";
 import { announce, h, replace, setText } from "./dom.js";
 import { contradiction } from "./inference.js";
 import { count, probability } from "./format.js";
+import { describeWorth, isReduced } from "./intervals.js";
 import { FEW } from "./support.js";
 
 export class Strip {
@@ -111,6 +112,7 @@ function facts(app) {
   ];
   const { support } = app;
   if (support) words.push(recordsInWords(support));
+  if (app.now.worth && isReduced(app.now.worth)) words.push(`intervals ${describeWorth(app.now.worth)}`);
   return words.join(" · ");
 }
 
