@@ -287,14 +287,13 @@ def test_intervals_are_those_of_the_draws(opened, asia):
     ranges = level(page, "lung", "yes").locator(".range")
     expect(ranges).to_be_visible()
     title = level(page, "bronc", "yes").get_attribute("title")
-    low, high = (percent(text) for text in title.split(": ")[1].split(" to "))
-    kept = result.pmf.draws.compact()  # a page has as many draws as a file
-    lows, highs = kept.interval("bronc", given={"smoke": "yes"}, level=0.9)
+    low, high = (percent(text) for text in title.split(": ")[0].split(" to "))
+    lows, highs = result.pmf.interval("bronc", given={"smoke": "yes"}, level=0.9)
     place = asia.domain["bronc"].levels.index("yes")
     assert low == pytest.approx(lows[place], abs=0.00051)  # one digit of a percent is shown
     assert high == pytest.approx(highs[place], abs=0.00051)
     visit(page, page.url + "&view=fit")
-    expect(page.get_by_text("posterior draws: how sure")).to_be_visible()
+    expect(page.get_by_text("intervals of 40 posterior draws: how sure")).to_be_visible()
 
 
 def test_pictures_and_clipboard(tab, asia_page, asia):
