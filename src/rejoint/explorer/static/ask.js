@@ -4,6 +4,8 @@ import { asItem } from "./evidence.js";
 import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
 import { drawsOf } from "./model.js";
+import { countCells, divideColumns, levelsAt } from "./tables.js";
+import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
 import { itemText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
 import { mostProbable } from "./modes.js";
@@ -29,9 +31,9 @@ const SOLVERS = {
 export function ask(model, text, evidence = new Map()) {
   const bound = bind(model, text, evidence);
   const state = infer(model.mixture, bound.evidence);
-  if (!state.possible) throw new QueryError(impossible(model, bound), text, bound.query.at);
-  const answer = SOLVERS[bound.query.verb](model.mixture, bound, state);
-  const { interval, notes } = intervalOf(model, bound, answer);
+  const reason = model.ensemble ? reasonForJoint(model, bound) : "";
+  const { interval = null, ...answer } =
+    reason === null ? askEnsemble(model, bound) : askJoint(model, bound, state);
   return {
     query: queryText(bound.query),
     axes: [],
@@ -40,8 +42,62 @@ export function ask(model, text, evidence = new Map()) {
     unused: bound.unused,
     ...answer,
     interval,
-    notes: [...bound.notes, ...unlikely(bound, state), ...(answer.notes ?? []), ...notes],
+    notes: [...bound.notes, ...unlikely(bound, state), ...answer.notes, ...jointNote(model, reason)],
   };
+}
+
+function askJoint(model, bound, state) {
+  if (!state.possible) throw new QueryError(impossible(model, bound), bound.text, bound.query.at);
+  const answer = { notes: [], ...SOLVERS[bound.query.verb](model.mixture, bound, state) };
+  const { interval, notes } = intervalOf(model, bound, answer);
+  return { ...answer, interval, notes: [...answer.notes, ...notes] };
+}
+
+/** Why the joint answers a question of a classifier; null if the ensemble does. */
+function reasonForJoint({ variables, ensemble }, bound) {
+  const { verb } = bound.query;
+  if (!["P", "E", "argmax"].includes(verb)) return `${verb} is a question about the joint`;
+  const asked = [...bound.asked, ...bound.events.keys()];
+  if (!asked.length) return "the question is about all variables";
+  const other = asked.find((n) => !ensemble.targets.includes(n));
+  if (other !== undefined) return `the question is about ${variables[other].name}`;
+  for (const [n, likelihood] of bound.evidence)
+    if (bound.by.includes(n) || !isLevelOrNothing(likelihood))
+      return `${bound.words.get(n)} is not a single level`;
+  return verb === "argmax" && bound.by.length ? "argmax is not tabulated" : null;
+}
+
+function jointNote({ variables, ensemble }, reason) {
+  if (!ensemble || reason === null) return [];
+  const names = ensemble.targets.map((n) => variables[n].name).join(", ");
+  return [
+    `The joint model answers, as ${reason}; the models that predict ${names} answer P, E and argmax of ${names} given single levels.`,
+  ];
+}
+
+function askEnsemble(model, bound) {
+  const { verb } = bound.query;
+  if (verb === "E") checkNumeric(model, bound);
+  const cells = countNumbers(model, bound);
+  if (cells > MAX_CELLS) refuseSize(cells, bound);
+  const found = labelTable(model, bound);
+  if (!found) {
+    const given = [...bound.words].filter(([n]) => model.ensemble.targets.includes(n));
+    const texts = given.map(([, words]) => words).join(", ");
+    throw new QueryError(
+      `${texts} has probability zero given the rest: leave it out.`,
+      bound.text,
+      bound.query.at,
+    );
+  }
+  if (verb === "argmax") return largest(model, bound, found);
+  return verb === "E" ? meansOf(model, bound, found) : sharesOf(found);
+}
+
+function largest({ variables }, bound, { values, notes }) {
+  const prob = values.reduce((a, b) => Math.max(a, b), 0);
+  const levels = levelsAt(variables, bound.asked, values.indexOf(prob));
+  return { kind: "mode", value: { positions: bound.asked, levels, prob, bound: prob, exact: true }, notes };
 }
 
 /** Credible bounds of an answer: the same question asked of every posterior draw. In a table by some
@@ -49,7 +105,7 @@ export function ask(model, text, evidence = new Map()) {
 function intervalOf(model, bound, { kind, value }) {
   const without = (...notes) => ({ interval: null, notes });
   if (kind === "mode" || kind === "records" || !drawsOf(model).length) return without();
-  const cells = countCells(model, [...bound.asked, ...bound.against, ...bound.by]);
+  const cells = countCells(model.variables, [...bound.asked, ...bound.against, ...bound.by]);
   if (cells * drawsOf(model).length > MOST_BOUNDED)
     return without("Without credible intervals, as the table is large: ask for fewer variables.");
   const draws = condition(model, bound.evidence);
@@ -169,8 +225,9 @@ function unlikely(bound, state) {
     state.logProb > -700
       ? Number(Math.exp(state.logProb).toPrecision(2))
       : `1e${Math.round(state.logProb / Math.LN10)}`;
+  const [share, held] = state.possible ? [shown, "nearly impossible"] : ["zero", "impossible"];
   return [
-    `${[...bound.words.values()].join(", ")} has probability ${shown}: the answer rests on what this model holds nearly impossible.`,
+    `${[...bound.words.values()].join(", ")} has probability ${share}: the answer rests on what this model holds ${held}.`,
   ];
 }
 
@@ -190,7 +247,8 @@ function table(joint, bound, state) {
     masses,
     axes.map((n) => factors.get(n)),
   );
-  return { axes, ...(bound.by.length ? divided(joint, bound, state, values) : { values, notes: [] }) };
+  if (!bound.by.length) return { axes, values, notes: [] };
+  return { axes, ...divideColumns(joint.variables, bound.by, values, columnTotals(joint, bound, state)) };
 }
 
 function columnSum(factor, f, rank) {
@@ -207,63 +265,45 @@ function columnTotals(joint, bound, state) {
   );
 }
 
-function divided(joint, bound, state, values) {
-  const total = columnTotals(joint, bound, state);
-  const out = values.map((x, at) =>
-    total[at % total.length] === 0 ? NaN : Math.min(x / total[at % total.length], 1),
-  );
-  const empty = [...total.keys()].filter((at) => total[at] === 0);
-  if (!empty.length) return { values: out, notes: [] };
-  const first = placeOf(joint, bound.by, empty[0]).map(
-    (i, k) => `${joint.variables[bound.by[k]].name} = ${joint.variables[bound.by[k]].labels[i]}`,
-  );
-  const more = empty.length > 1 ? ` (and ${(empty.length - 1).toLocaleString("en-US")} more)` : "";
-  return {
-    values: out,
-    notes: [`Undefined, shown as nan, as it is impossible here: ${first.join(", ")}${more}.`],
-  };
-}
-
-/** Levels of the cell at a place of a flat table. */
-export function placeOf(joint, axes, at) {
-  const out = [];
-  for (const n of [...axes].reverse()) {
-    out.unshift(at % joint.variables[n].size);
-    at = Math.floor(at / joint.variables[n].size);
-  }
-  return out;
-}
-
-function countCells({ variables }, axes) {
-  return axes.reduce((product, n) => product * variables[n].size, 1);
-}
-
 function checkCells(joint, axes, bound) {
-  const cells = countCells(joint, axes);
-  if (cells > MAX_CELLS)
-    throw new QueryError(
-      `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
-      bound.text,
-      bound.query.at,
-    );
+  const cells = countCells(joint.variables, axes);
+  if (cells > MAX_CELLS) refuseSize(cells, bound);
+}
+
+function refuseSize(cells, bound) {
+  throw new QueryError(
+    `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
+    bound.text,
+    bound.query.at,
+  );
 }
 
 function probability(joint, bound, state) {
-  const { axes, values, notes } = table(joint, bound, state);
+  return sharesOf(table(joint, bound, state));
+}
+
+function sharesOf({ axes, values, notes }) {
   if (axes.length) return { kind: "table", value: values, axes, notes };
   return { kind: "probability", value: Math.min(values[0], 1), notes };
 }
 
 function expectation(joint, bound, state) {
-  const [n] = bound.asked;
-  const numbers = joint.variables[n].values;
-  if (!numbers)
+  checkNumeric(joint, bound);
+  return meansOf(joint, bound, table(joint, bound, state));
+}
+
+function checkNumeric({ variables }, bound) {
+  const { name, values } = variables[bound.asked[0]];
+  if (!values)
     throw new QueryError(
-      `Variable ${quote(joint.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
+      `Variable ${quote(name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
       bound.text,
       bound.query.asked[0].at,
     );
-  const { values, notes } = table(joint, bound, state);
+}
+
+function meansOf({ variables }, bound, { values, notes }) {
+  const numbers = variables[bound.asked[0]].values;
   const size = values.length / numbers.length;
   const means = Float64Array.from({ length: size }, (_, k) =>
     numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0),

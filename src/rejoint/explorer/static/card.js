@@ -228,7 +228,10 @@ export class Card {
     for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range, top);
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
-    setText(this.note, kind);
+    const source = this.app.beliefs.source(this.n);
+    const who = source && (this.app.beliefs.predicts(this.n) ? "predicted" : "by the joint");
+    setText(this.note, [kind, who].filter(Boolean).join(", "));
+    this.note.title = source;
     setText(this.scale, top < 1 ? `bars to ${100 * top} %` : "");
   }
 }

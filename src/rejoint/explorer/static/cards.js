@@ -5,7 +5,7 @@ import { Card } from "./card.js";
 import { GAP, deal, exchange, reorder, section } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
-import { allPython, question } from "./code.js";
+import { allPython, askPython, question } from "./code.js";
 import { barChart } from "./chart.js";
 import { plural } from "./format.js";
 import { shareBar } from "./share.js";
@@ -276,7 +276,8 @@ export class CardsView {
   }
 
   python() {
-    return allPython(this.app.model, this.app.evidence);
+    const { model, evidence } = this.app;
+    return model.ensemble ? askPython(model, this.query()) : allPython(model, evidence);
   }
 
   seen(entries) {

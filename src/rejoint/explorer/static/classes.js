@@ -207,7 +207,8 @@ export function recallNames(model) {
   if (model.doc.can_save) return;
   try {
     const names = JSON.parse(localStorage.getItem(namesKey(model)) ?? "[]");
-    if (Array.isArray(names) && names.length === model.representative.rank) model.classNames = names.map(String);
+    if (Array.isArray(names) && names.length === model.representative.rank)
+      model.classNames = names.map(String);
   } catch {
     // No storage: the names of the file are used.
   }

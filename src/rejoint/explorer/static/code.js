@@ -33,6 +33,16 @@ function shell(text) {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** Questions, as text, asked of the model. */
+export function askPython(model, questions) {
+  const calls = questions.map((query) => `print(p.ask(${text(query)}))\n`).join("");
+  return `import rejoint as rj\n\np = rj.load(${file(model)})\n${calls}`;
+}
+
+function file(model) {
+  return text(model.source ?? "model.rejoint");
+}
+
 /** Every variable given the evidence. */
 export function allPython(model, evidence) {
   const call = (given) => `table(name${given ? `, ${given}` : ""})`;
@@ -42,13 +52,13 @@ export function allPython(model, evidence) {
   );
 }
 
-/** Lines of Python; `call` is a method of the model with its arguments, `given` added to it. */
+/** Lines of Python; `call` is a method of the joint with its arguments, `given` added to it. */
 export function python(model, call, evidence) {
   const soft = [...evidence.values()].some((piece) => piece.kind === "soft");
   const given = evidence.size ? `given = ${pythonGiven(model, evidence)}\n` : "";
   return (
     (soft ? "import numpy as np\n" : "") +
-    `import rejoint as rj\n\np = rj.load(${text(model.source ?? "model.rejoint")})\n` +
+    `import rejoint as rj\n\np = rj.load(${file(model)})${model.ensemble ? ".pmf" : ""}\n` +
     given +
     `p.${call(evidence.size ? "given=given" : "")}\n`
   );

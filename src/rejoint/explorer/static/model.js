@@ -2,7 +2,7 @@
 //
 // A joint is {variables, index, rank, weights, logWeights, factors}: what inference takes. The mixture
 // answers every question; the representative model has the classes that are shown and named; both are
-// one where the model has no posterior.
+// one where the model has no posterior. A classifier has an ensemble of joints that predict its targets.
 
 const FORMAT = "rejoint.explorer";
 const SCHEMA = 2;
@@ -34,6 +34,7 @@ export function readModel(doc) {
     index,
     representative,
     mixture: doc.mixture ? readJoint({ variables, index }, doc.mixture, " of the mixture") : representative,
+    ensemble: doc.ensemble ? readEnsemble({ variables, index }, doc.ensemble) : null,
     classNames: readClassNames(doc.class_names, representative.rank),
   };
 }
@@ -50,6 +51,16 @@ function readJoint({ variables, index }, plain, of = "") {
     for (const factor of factors) normalize(factor, rank);
   }
   return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors };
+}
+
+/** The models that predict the targets, with a row of weights for each kind of row of features. */
+function readEnsemble(model, plain) {
+  const members = plain.members.map((member) => readJoint(model, member, " of the ensemble"));
+  const weights = floats(plain.member_weights, "weights of the ensemble");
+  const targets = plain.targets.map((name) => model.index.get(name));
+  if (weights.length !== 3 * members.length || targets.includes(undefined))
+    throw new PageError("The model is damaged: its ensemble does not fit its variables.");
+  return { targets, members, weights, alwaysThere: plain.always_there, manyMissing: plain.many_missing };
 }
 
 /** The posterior draws as joints, each with its `share` of them; read when first asked for. */

@@ -1,13 +1,14 @@
 // The query box: a question as text, its answer as a table or a picture.
 
-import { ask, placeOf } from "./ask.js";
+import { ask } from "./ask.js";
 import { barChart, heatMap, room } from "./chart.js";
 import { count, percent, probability } from "./format.js";
 import { describe } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { h, replace } from "./dom.js";
+import { levelsAt } from "./tables.js";
 import { QueryError } from "./tokens.js";
-import { question, text as pythonText } from "./code.js";
+import { askPython, question } from "./code.js";
 import { shareBar } from "./share.js";
 
 const MOST_ROWS = 300;
@@ -212,9 +213,13 @@ export class QueryView {
     const { low, high } = this.answer.interval ?? {};
     const more = low ? ["low", "high"] : [];
     const ends = (at) => (low ? [low[at], high[at]] : []);
-    if (typeof value === "number") return [[kind, ...more], [value, ...ends(0)]];
+    if (typeof value === "number")
+      return [
+        [kind, ...more],
+        [value, ...ends(0)],
+      ];
     const number = kind === "expectation" ? "mean" : "prob";
-    const labels = (at) => placeOf(model, axes, at).map((i, k) => label(axes[k], i));
+    const labels = (at) => levelsAt(model.variables, axes, at).map((i, k) => label(axes[k], i));
     return [
       [...axes.map((n) => model.variables[n].name), number, ...more],
       ...Array.from(value, (x, at) => [...labels(at), x, ...ends(at)]),
@@ -302,10 +307,9 @@ export class QueryView {
 
   takeaways() {
     const { answer, app } = this;
-    const file = pythonText(app.model.source ?? "model.rejoint");
     return {
       query: () => answer.query,
-      python: () => `import rejoint as rj\n\np = rj.load(${file})\np.ask(${pythonText(answer.query)})\n`,
+      python: () => askPython(app.model, [answer.query]),
       table: () => this.rows(),
       chart: this.chart() ? () => this.chart() : null,
     };

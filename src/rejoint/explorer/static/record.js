@@ -50,7 +50,7 @@ export class RecordView {
     this.drawBar();
     const { cells, words } = this.number ? this.recorded() : this.completed();
     this.cells = cells;
-    this.words.textContent = words;
+    this.words.textContent = this.app.model.ensemble ? `${words} All of it is the joint model's.` : words;
     const shown = cells.slice(0, MOST_ROWS);
     const more =
       cells.length > shown.length
@@ -120,7 +120,8 @@ export class RecordView {
     const at = new Map(open.map((n, k) => [n, found.levels[k]]));
     const cells = app.model.variables.map((variable, n) => {
       const level = at.get(n) ?? app.evidence.get(n).levels[0];
-      return { variable, n, level, prob: app.after(n)[level], status: at.has(n) ? "completed" : "given" };
+      const prob = marginal(app.model.mixture, app.now.state, n)[level];
+      return { variable, n, level, prob, status: at.has(n) ? "completed" : "given" };
     });
     return { cells, words: foundWords("Most probable completion", found) };
   }

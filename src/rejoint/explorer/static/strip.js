@@ -108,7 +108,9 @@ function facts(app) {
   const soft = [...app.evidence.values()].some((piece) => piece.kind === "soft");
   // A soft piece is a likelihood up to a factor: its probability has no scale of its own.
   const words = [
-    soft ? "Weighed evidence: only ratios matter" : `Probability of this ${probability(app.now.state.logProb)}`,
+    soft
+      ? "Weighed evidence: only ratios matter"
+      : `Probability of this ${probability(app.now.state.logProb)}`,
   ];
   const { support } = app;
   if (support) words.push(recordsInWords(support));

@@ -7,7 +7,7 @@ import { describe, isSettled, likelihood, withPiece } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { distance, entropy, targetInformation } from "./information.js";
 import { h, replace } from "./dom.js";
-import { names, python, question } from "./code.js";
+import { askPython, names, python, question } from "./code.js";
 import { pick, picked } from "./pick.js";
 import { shareBar } from "./share.js";
 
@@ -74,13 +74,16 @@ export class TargetView {
     const { settled } = this;
     const now = this.beliefs.bars(target);
     const piece = app.evidence.get(target);
-    const note = (text) => h("p", { class: "note", text });
-    const partly = piece ? note(`The evidence on the target itself is used: ${describe(variable, piece)}.`) : null;
+    const note = (text) => (text ? h("p", { class: "note", text }) : null);
+    const partly = piece
+      ? note(`The evidence on the target itself is used: ${describe(variable, piece)}.`)
+      : null;
     return panel(
       settled === null ? `${variable.name} now` : `${variable.name} is given: ${variable.labels[settled]}`,
       settled === null ? partly : this.setAside(now[settled]),
       this.chart(room(560)),
       note(`${bits(entropy(now))} unsure, ${bits(entropy(app.before(target)))} before any evidence.`),
+      note(this.beliefs.source(target)),
       this.bounds ? note(`Lines on the bars: ${describeBounds(this.bounds)}.`) : null,
     );
   }
@@ -112,7 +115,8 @@ export class TargetView {
       { class: "ranking" },
       rows.map(({ n, value }) => this.offer(n, value, rows[0].value)),
     );
-    let words = "What an answer would tell about the target, on average.";
+    const judge = this.app.model.ensemble ? " by the joint model" : "";
+    let words = `What an answer would tell about the target, on average${judge}.`;
     if (this.settled !== null) words = "The target is given: no answer would tell more about it.";
     else if (!rows.length) words = "Nothing that is left to ask would tell more about the target.";
     return panel("Ask next", h("p", { class: "note", text: words }), rows.length ? list : null);
@@ -215,6 +219,7 @@ export class TargetView {
 
   python() {
     const { name } = this.app.model.variables[this.target];
+    if (this.beliefs.predicts(this.target)) return askPython(this.app.model, [this.query()]);
     return python(
       this.app.model,
       (given) => `table(${[names([name]), given].filter(Boolean).join(", ")})`,
