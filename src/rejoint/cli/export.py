@@ -41,7 +41,7 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
     if data is not None:
         opened = replace(opened, records=reader.read(data, opened.pmf.domain))
     if suffix == ".json":
-        opened.pmf.save(output, notes=opened.notes)
+        opened.save(output, opened.notes)
     else:
         write_page(output, opened.document())
     if as_json:

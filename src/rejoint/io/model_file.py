@@ -5,13 +5,16 @@ The name of a file decides its form when it is written, its first bytes when it 
 The archive (see :mod:`rejoint.io.archive`) has ``weights`` (F,), ``factors`` (the rows of all
 factors, one variable after the other), ``meta.json`` (format, schema version, domain, notes) and
 perhaps ``draws`` (posterior draws in single precision: for each the weights, then the factors).
+The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arrays ``member_0``,
+``member_1``, ... (for each model of the ensemble the weights, then the factors).
 
-The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (1), ``domain`` (the
+The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
 each variable a list of rows, one per level, with one number per class) and, if there are any,
-``notes`` and ``draws`` (posterior draws, each with its own weights and factors, in single
-precision). Numbers are written so that they are read back bit by bit. The probability of a cell is
-the sum over classes of the weight times the number of each of its levels.
+``notes``, ``draws`` (posterior draws, each with its own weights and factors, in single precision)
+and ``ensemble`` (see :class:`SavedEnsemble`; each member with its own weights and factors). Numbers
+are written so that they are read back bit by bit. The probability of a cell is the sum over classes
+of the weight times the number of each of its levels.
 """
 
 import json
@@ -27,7 +30,7 @@ from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
 from rejoint.messages import Message, PythonName
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file format; readers accept this one and earlier ones."""
 
 MOST_FACTORS = 400_000
@@ -38,6 +41,24 @@ Block = NDArray[np.float32]
 Path = str | PathLike[str]
 
 _FORMAT = "rejoint.LowRankPMF"
+_SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
+
+
+class SavedEnsemble(NamedTuple):
+    """Models that a classifier averages to predict the last variables of the domain.
+
+    ``targets`` names these variables, in their order. ``members`` are arrays of shape (1 + levels
+    of all variables, classes): for each model the weights, then the factors. ``weights`` has a row
+    for each kind of row that is predicted, and a column for each member: rows that miss none of the
+    variables at the positions ``always_there``, that miss some, and that miss more than the share
+    ``many_missing`` of them. Other variables may be missing in rows of any kind.
+    """
+
+    targets: tuple[str, ...]
+    members: tuple[FloatArray, ...]
+    weights: FloatArray
+    always_there: tuple[int, ...]
+    many_missing: float
 
 
 class SavedModel(NamedTuple):
@@ -45,7 +66,8 @@ class SavedModel(NamedTuple):
 
     ``notes`` is a plain dict. ``class_names`` in it names the classes; other keys are up to the
     writer. ``draws`` is a float32 array of shape (draws, 1 + levels of all variables, classes):
-    for each draw the weights, then the factors one below the other.
+    for each draw the weights, then the factors one below the other. ``ensemble`` is what the file
+    of a classifier has beside its joint model.
     """
 
     weights: FloatArray
@@ -53,6 +75,7 @@ class SavedModel(NamedTuple):
     domain: Domain
     notes: dict[str, Any]
     draws: Block | None = None
+    ensemble: SavedEnsemble | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -88,11 +111,16 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     array([1.])
     """
     _check_notes(model)
-    head = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
+    head: dict[str, Any] = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
     if model.notes:
         head["notes"] = model.notes
     draws = model.draws if model.draws is not None and len(model.draws) else None
+    if model.ensemble is not None:
+        head["ensemble"] = _ensemble_to_plain(model.ensemble)
     if plain:
+        if model.ensemble is not None:
+            members = [_part_to_plain(member, model.domain) for member in model.ensemble.members]
+            head["ensemble"]["members"] = members
         head["weights"] = model.weights.tolist()
         head["factors"] = [factor.tolist() for factor in model.factors]
         if draws is not None:
@@ -100,6 +128,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         file.write(_to_text(head))
         return
     arrays = {"weights": model.weights, "factors": np.vstack(model.factors)}
+    if model.ensemble is not None:
+        arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
     write_archive(file, head, arrays if draws is None else {**arrays, "draws": draws})
 
 
@@ -115,9 +145,23 @@ def _check_notes(model: SavedModel) -> None:
 
 def _draw_to_plain(draw: Block, domain: Domain) -> dict[str, Any]:
     """Return weights and factors of a draw, with the digits of single precision."""
-    numbers = draw.astype(str).astype(np.float64)[:, draw[0] > 0.0]
-    weights, *factors = np.split(numbers, 1 + np.cumsum((0, *domain.shape[:-1])))
+    return _part_to_plain(draw.astype(str).astype(np.float64)[:, draw[0] > 0.0], domain)
+
+
+def _part_to_plain(stacked: FloatArray, domain: Domain) -> dict[str, Any]:
+    """Return weights and factors that stand one below the other."""
+    weights, *factors = np.split(stacked, 1 + np.cumsum((0, *domain.shape[:-1])))
     return {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
+
+
+def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
+    """Return all of an ensemble but its members."""
+    return {
+        "targets": list(ensemble.targets),
+        "weights": ensemble.weights.tolist(),
+        "always_there": [int(n) for n in ensemble.always_there],
+        "many_missing": float(ensemble.many_missing),
+    }
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -204,7 +248,17 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         if draws.ndim != 3 or draws.shape[1] != 1 + levels:
             raise _corrupt(path, f"{levels} levels but draws of shape {draws.shape}")
         _check_number(len(draws), domain, path)
-    return SavedModel(weights, factors, domain, notes, draws)
+    plain = archive.meta.get("ensemble")
+    ensemble = None
+    if plain is not None:
+        ensemble = _read_ensemble(plain, domain, path)
+        names = (f"member_{k}" for k in range(ensemble.weights.shape[1]))
+        members = tuple(archive.array(name, "<f8") for name in names)
+        for k, member in enumerate(members):
+            if member.ndim != 2 or len(member) != 1 + levels:
+                raise _corrupt(path, f"{levels} levels but member {k} of shape {member.shape}")
+        ensemble = ensemble._replace(members=members)
+    return SavedModel(weights, factors, domain, notes, draws, ensemble)
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
@@ -215,7 +269,48 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain, path)
     draws = _read_draws(plain.get("draws", []), domain, path)
-    return SavedModel(weights, factors, domain, notes, draws)
+    found = plain.get("ensemble")
+    ensemble = None
+    if found is not None:
+        ensemble = _read_ensemble(found, domain, path)
+        listed = found.get("members")
+        many = ensemble.weights.shape[1]
+        if not isinstance(listed, list) or not all(isinstance(part, dict) for part in listed):
+            raise _corrupt(path, "the members of its ensemble are no list of objects")
+        if len(listed) != many:
+            raise _corrupt(path, f"{len(listed)} members of its ensemble but {many} weights")
+        parts = [_read_parts(part, domain, path) for part in listed]
+        ensemble = ensemble._replace(members=tuple(np.vstack([w, *rest]) for w, rest in parts))
+    return SavedModel(weights, factors, domain, notes, draws, ensemble)
+
+
+_ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
+
+
+def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
+    """Return an ensemble without its members, of which the weights give the number."""
+    if not isinstance(plain, dict):
+        raise _corrupt(path, "its ensemble is no object")
+    targets, there = plain.get("targets"), plain.get("always_there")
+    if not isinstance(targets, list) or not 0 < len(targets) < len(domain):
+        raise _corrupt(path, "its ensemble has no list of targets")
+    if targets != list(domain.names[-len(targets) :]):
+        raise _corrupt(path, "the targets of its ensemble are not its last variables")
+    features = range(len(domain) - len(targets))
+    if not isinstance(there, list) or not all(type(n) is int and n in features for n in there):
+        raise _corrupt(path, "always_there of its ensemble is no list of positions of variables")
+    if len(set(there)) < len(there):
+        raise _corrupt(path, "always_there of its ensemble names a variable twice")
+    share = plain.get("many_missing")
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise _corrupt(path, "many_missing of its ensemble is no share")
+    weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble", path)
+    if len(weights) != _ROW_KINDS or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise _corrupt(path, f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
+    if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
+        raise _corrupt(path, "the weights of its ensemble do not sum to one")
+    _check_number(weights.shape[1], domain, path, "models")
+    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -293,10 +388,10 @@ def _read_numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
     return array.astype(np.float64)
 
 
-def _check_number(draws: int, domain: Domain, path: Path) -> None:
-    """Raise an error for more draws than can be held beside so many variables."""
-    if draws * len(domain) > MOST_FACTORS:
-        raise _corrupt(path, f"{draws:,} draws of {len(domain):,} variables are too many")
+def _check_number(count: int, domain: Domain, path: Path, what: str = "draws") -> None:
+    """Raise an error for more draws or models than can be held beside so many variables."""
+    if count * len(domain) > MOST_FACTORS:
+        raise _corrupt(path, f"{count:,} {what} of {len(domain):,} variables are too many")
 
 
 def _corrupt(path: Path, detail: str) -> ValueError:
