@@ -10,14 +10,16 @@ from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_with_notes,
+    load_answerer,
     rows_option,
     split_names,
 )
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
+from rejoint.messages import remark
 from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel
 from rejoint.queries.log_prob import posteriors
 from rejoint.records.records import Records
 
@@ -31,7 +33,7 @@ Examples:
 @click.command("predict", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--target", metavar="NAME,...", help="What to predict; that of fit --target if any.")
+@click.option("--target", metavar="NAME,...", help="What to predict; that of fit-target if any.")
 @click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
 @click.option("--keep", is_flag=True, help="The columns of DATA first.")
 @rows_option
@@ -50,11 +52,12 @@ def command(
     """Predict a column of each row: its most probable level, and how probable that is.
 
     What the column itself holds is not looked at. Where it is there, how often the prediction is
-    right is said on stderr. Empty cells are allowed everywhere. Where the model has posterior
-    draws (fits by Bayes do), probabilities are their mean.
+    right is said on stderr. Empty cells are allowed everywhere. A file of `fit-target` predicts its
+    targets from all columns but the targets, by the models that were trained for them, as
+    JointClassifier.predict_proba does. The joint model predicts all other columns.
     """
-    pmf, notes = load_with_notes(model)
-    pmf = predictive(pmf)
+    answerer, notes = load_answerer(model)
+    pmf = predictive(answerer.pmf if isinstance(answerer, TargetModel) else answerer)
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
@@ -63,12 +66,30 @@ def command(
     assert raw.records is not None
     head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
     for n in places:
-        table = probabilities(pmf, raw.records, n)
+        table = _label_shares(answerer, raw.records, n)
+        if table is None:
+            table = probabilities(pmf, raw.records, n)
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
         _judge(pmf, raw.records, n, table)
     write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
+
+
+def _label_shares(
+    model: LowRankPMF | TargetModel, records: Records, n: int
+) -> NDArray[np.float64] | None:
+    """Probabilities by the models that were trained to predict a variable; None if none were."""
+    if not isinstance(model, TargetModel):
+        return None
+    name, first = model.pmf.domain.names[n], len(model.features)
+    if name in model.targets:
+        return model.shares(records.codes[:, :first])[n - first]
+    remark(
+        f"{name} is predicted by the joint model: the models of this file predict "
+        f"{', '.join(model.targets)}."
+    )
+    return None
 
 
 def probabilities(pmf: LowRankPMF, records: Records, n: int) -> NDArray[np.float64]:
@@ -88,15 +109,11 @@ def _answers(
     levels = [to_plain(level) for level in variable.levels]
     best = table.argmax(axis=1) if len(table) else []
     names = [f"{variable.name}_predicted", f"{variable.name}_probability"]
-    columns = [[levels[i] for i in best], _rounded(table.max(axis=1, initial=0.0))]
+    columns = [[levels[i] for i in best], table.max(axis=1, initial=0.0).tolist()]
     if every:
         names += [f"{variable.name}={level}" for level in levels]
-        columns += [_rounded(column) for column in table.T]
+        columns += table.T.tolist()
     return names, columns
-
-
-def _rounded(column: Any) -> list[float]:
-    return [round(float(value), 6) for value in column]
 
 
 def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]) -> None:

@@ -1,6 +1,6 @@
 """Read features and labels as users of scikit-learn pass them into codes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import quantile_edges
+from rejoint.domain.labels import Bin, quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
 from rejoint.records.frames import refuse_non_table, take_apart
@@ -29,14 +29,46 @@ def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, 
     if isinstance(X, Records):
         weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
         return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
+    return make_records(X, sample_weight, estimator.bins)
+
+
+def make_records(
+    X: Any,
+    sample_weight: Any,
+    bins: Any = "auto",
+    kinds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    declared_bins: Mapping[str, Any] | None = None,
+) -> tuple[Records, FloatArray]:
+    """Return records of the rows that have weight, and the weight of all rows.
+
+    Parameters
+    ----------
+    X : table
+        Features.
+    sample_weight : array or None
+        Weight of each row.
+    bins : "auto", int, dict or None
+        As JointClassifier takes it.
+    kinds, levels, declared_bins : dict by name, optional
+        What is said about single columns, as :meth:`Records.of` takes it: ``bins`` does not bin
+        these.
+
+    Examples
+    --------
+    >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3}, None)
+    >>> records.domain.shape
+    (9, 3)
+    """
     weight = weight_of(sample_weight, take_apart(X).rows)
     X, used = drop_weightless(X, sample_weight)
     names, columns, _ = take_apart(X)
     table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
-    bins = estimator.bins
     if bins == "auto" or isinstance(bins, int | np.integer):
-        bins = bin_edges(table, bins, weight[weight > 0])
-    return Records.of(table, bins=bins, sample_weight=used), weight
+        own = {*(kinds or ()), *(levels or ()), *(declared_bins or ())}
+        others = {name: column for name, column in table.items() if name not in own}
+        bins = bin_edges(others, bins, weight[weight > 0]) | dict(declared_bins or {})
+    return Records.of(table, kinds=kinds, levels=levels, bins=bins, sample_weight=used), weight
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
@@ -177,6 +209,11 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """
     cells = read_column(column, name)
     if isinstance(cells, Coded):
+        if any(isinstance(label, Bin) for label in cells.labels):
+            raise ValueError(
+                f"Target {name!r} has bins as labels, {show(cells.labels)}: make them text, or "
+                "numbers that are few."
+            )
         labels = np.array(cells.labels)
         if len(labels) and not all(
             isinstance(label, type(cells.labels[0])) for label in cells.labels

@@ -190,7 +190,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict([["b"], [None]])
         array(['yes', 'no'], dtype='<U3')
         """
-        labels = self._labels(self.model_.places(self._codes(X)))
+        codes = self._codes(X)
+        labels = self._labels(self.model_.places(codes))
         return labels[0] if len(labels) == 1 else side_by_side(labels)
 
     def predict_proba(self, X: Any) -> Any:
@@ -203,7 +204,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_proba([["b"]]).round(1)
         array([[0., 1.]])
         """
-        shares = self.model_.shares(self._codes(X))
+        codes = self._codes(X)
+        shares = self.model_.shares(codes)
         return shares[0] if len(shares) == 1 else shares
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -233,7 +235,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.predict_joint([["b"]])
         array([['yes', 2]], dtype=object)
         """
-        return side_by_side(self._labels(self.model_.joint_places(self._codes(X))))
+        codes = self._codes(X)
+        return side_by_side(self._labels(self.model_.joint_places(codes)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose labels are all predicted correctly.
