@@ -182,7 +182,7 @@ def end_fit(
     pmf = model.pmf if isinstance(model, TargetModel) else model
     click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     room = write_saved(output, model, notes, draws=draws)
-    kept = len(pmf.draws.compact()) if draws else 0
+    kept = len(pmf.draws) if draws else 0
     if as_json:
         size = Layout(pmf.domain.shape).parameters(pmf.rank)
         found = {"rank": pmf.rank, "parameters": size, "draws": kept}

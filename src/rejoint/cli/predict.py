@@ -16,11 +16,10 @@ from rejoint.cli.options import (
 )
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
+from rejoint.estimators.imputer.fill import level_probabilities
 from rejoint.messages import remark
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel
-from rejoint.queries.log_prob import posteriors
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -57,7 +56,7 @@ def command(
     JointClassifier.predict_proba does. The joint model predicts all other columns.
     """
     answerer, notes = load_answerer(model)
-    pmf = predictive(answerer.pmf if isinstance(answerer, TargetModel) else answerer)
+    pmf = answerer.pmf if isinstance(answerer, TargetModel) else answerer
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
@@ -68,7 +67,7 @@ def command(
     for n in places:
         table = _label_shares(answerer, raw.records, n)
         if table is None:
-            table = probabilities(pmf, raw.records, n)
+            table = level_probabilities(pmf, raw.records.codes, n)
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
@@ -90,16 +89,6 @@ def _label_shares(
         f"{', '.join(model.targets)}."
     )
     return None
-
-
-def probabilities(pmf: LowRankPMF, records: Records, n: int) -> NDArray[np.float64]:
-    """Probability of each level of a variable given the other cells, (rows, levels)."""
-    hidden = np.array(records.codes)
-    hidden[:, n] = -1
-    parts = [p @ pmf.factors[n].T for _, _, p in posteriors(pmf.weights, pmf.factors, hidden)]
-    table: NDArray[np.float64] = np.concatenate([*parts, np.empty((0, len(pmf.factors[n])))])
-    table /= table.sum(axis=1, keepdims=True)
-    return table
 
 
 def _answers(

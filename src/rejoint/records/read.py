@@ -82,10 +82,7 @@ def read_frame(
     >>> import pathlib, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = pathlib.Path(folder, "people.csv")
-    ...     _ = path.write_text("smoke,age
-    yes,40
-    no,50
-    ")
+    ...     _ = path.write_text("smoke,age\nyes,40\nno,50\n")
     ...     read_frame(path).names
     ('smoke', 'age')
     """
