@@ -182,7 +182,7 @@ def plain_model(tmp_path):
     ("change", "words"),
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
-        ({"schema": 2}, "schema version 2; this rejoint reads versions up to 1: update rejoint"),
+        ({"schema": 3}, "schema version 3; this rejoint reads versions up to 2: update rejoint"),
         ({"schema": "1"}, r"truncated or corrupt \(its schema version is '1'\)"),
         ({"notes": []}, "its notes are no object"),
         ({"domain": None}, "its domain cannot be read"),
@@ -354,7 +354,7 @@ def rewrite(path, **members):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"schema": 2}}, "schema version 2; this rejoint reads versions up to 1: update"),
+        ({"meta": {"schema": 3}}, "schema version 3; this rejoint reads versions up to 2: update"),
         ({"meta": {"format": "other"}}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"meta": {"domain": {}}}, r"truncated or corrupt \(its domain cannot be read"),
         ({"meta": b"{"}, "no readable meta.json"),

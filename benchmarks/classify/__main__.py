@@ -67,8 +67,8 @@ def measure(method, X, y, parts) -> dict[str, float]:  # type: ignore[no-untyped
         found = model.classes_[shares.argmax(axis=1)]
         more = {
             "log_loss": float(log_loss(y[test], shares, labels=model.classes_)),
-            "models": len(model.models_),
-            "rank": max(m.rank for m in model.models_),
+            "models": len(model.model_.ensemble.members),
+            "rank": model.rank_,
         }
     else:
         found, more = predict(method, X, y, *parts), {}

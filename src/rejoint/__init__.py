@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
-    from rejoint.pmf import Answer, LowRankPMF, Mode, load
+    from rejoint.pmf import Answer, LowRankPMF, Mode, TargetModel, load
     from rejoint.population.rake import Raked, rake
     from rejoint.population.synthesize import Synthesis, synthesize
     from rejoint.queries import ZeroEvidenceError
@@ -53,6 +53,7 @@ _HOMES: dict[str, str | None] = {
     "Scan": "records",
     "SparseRecords": "records",
     "Synthesis": "population",
+    "TargetModel": "pmf",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
@@ -93,6 +94,7 @@ __all__ = [
     "Scan",
     "SparseRecords",
     "Synthesis",
+    "TargetModel",
     "Variable",
     "ZeroEvidenceError",
     "datasets",

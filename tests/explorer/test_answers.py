@@ -134,7 +134,9 @@ def test_questions_take_the_evidence_of_the_page(node, drawn, share):
             continue
         assert set(unused) == set(named) & set(board)
         whole = pmf.ask(answer["query"])
-        assert {str(item) for item in whole.query.given} >= {str(item) for item in alone.query.given}
+        assert {str(item) for item in whole.query.given} >= {
+            str(item) for item in alone.query.given
+        }
         same(answer["value"], whole.value, answer["query"])
         if whole.interval is not None:
             same(answer["interval"]["low"], whole.interval.low, answer["query"])
@@ -151,7 +153,13 @@ def soft(value):
 def test_the_question_itself_wins_over_the_evidence(node, asia):
     board = [[asia.domain.index("smoke"), {"kind": "in", "levels": [0]}]]
     board += [[asia.domain.index("xray"), {"kind": "out", "levels": [1]}]]
-    texts = ["P(lung | smoke = yes)", "P(lung | smoke = no)", "P(smoke)", "argmax", "P(lung | smoke)"]
+    texts = [
+        "P(lung | smoke = yes)",
+        "P(lung | smoke = no)",
+        "P(smoke)",
+        "argmax",
+        "P(lung | smoke)",
+    ]
     found = node("answers", [document(asia), [[text, board] for text in texts]])
     assert [answer["query"] for answer in found] == [
         "P(lung | smoke = yes, xray != no)",

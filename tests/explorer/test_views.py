@@ -92,7 +92,9 @@ def test_evidence_that_leaves_a_target_several_levels_is_used(opened):
     factors = [rng.dirichlet(np.ones(size), 2).T for size in domain.shape]
     pmf = rj.LowRankPMF([0.5, 0.5], factors, domain)
     page = opened(document(pmf), "#not.grade=c&view=target&target=grade")
-    expect(page.get_by_text("The evidence on the target itself is used: grade ≠ c.")).to_be_visible()
+    expect(
+        page.get_by_text("The evidence on the target itself is used: grade ≠ c.")
+    ).to_be_visible()
     rows = rows_of(downloaded(page, "CSV"))
     wanted = pmf.marginal("grade", given={"grade": ["a", "b"]})
     np.testing.assert_allclose([float(row["now"]) for row in rows], wanted, atol=1e-9)
@@ -226,7 +228,9 @@ def test_the_mixture_answers_and_classes_are_those_of_the_representative(opened,
     rows = downloads(page)
     np.testing.assert_allclose([float(row["low"]) for row in rows], wanted.low, atol=1e-9)
     np.testing.assert_allclose([float(row["high"]) for row in rows], wanted.high, atol=1e-9)
-    expect(page.get_by_text(f"worth about {wanted.effective:.0f} of 40 draws").first).to_be_visible()
+    expect(
+        page.get_by_text(f"worth about {wanted.effective:.0f} of 40 draws").first
+    ).to_be_visible()
     others = [n for n in posterior.domain.names if n not in {"lung", *given}]
     bits = {n: mutual_information(posterior.mixture, "lung", n, given) for n in others}
     names = page.locator("section", has_text="Ask next").locator(".ranking-name")

@@ -72,7 +72,7 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
 def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
     """Return the records of a whole file, whose weights must not all be zero."""
     if isinstance(sample_weight, str):
-        frame, sample_weight = _split_weights(frame, sample_weight)
+        frame, sample_weight = split_weights(frame, sample_weight)
     return Records.of(frame, sample_weight=sample_weight, **rest)
 
 
@@ -90,7 +90,7 @@ def records_of_part(
     ([1, -1], 2)
     """
     if isinstance(sample_weight, str):
-        frame, sample_weight = _split_weights(frame, sample_weight)
+        frame, sample_weight = split_weights(frame, sample_weight)
     weight = None
     if sample_weight is not None:
         weight = as_part_weight(sample_weight, frame.rows, unmatched.rows)
@@ -146,7 +146,7 @@ class PartReader:
         return records_of_part(as_frame(part), self.options, part.sample_weight, unmatched)
 
 
-def _split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
+def split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
     """Return the frame without its column of weights, and these."""
     rest, raw = split_column(frame, name)
     column = read_column(raw, name)
@@ -271,7 +271,7 @@ def _summarize_frames(frames: Iterator[Frame], weight: str | None, seen: Summari
             continue
         mass = None
         if weight is not None:
-            frame, mass = _split_weights(frame, weight)
+            frame, mass = split_weights(frame, weight)
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
             seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), mass)

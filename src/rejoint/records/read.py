@@ -21,7 +21,7 @@ from rejoint.records.discover import (
 )
 from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
-from rejoint.records.frames import take_apart
+from rejoint.records.frames import Frame, take_apart
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
 
@@ -65,6 +65,29 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
     how, rest = split_options(options)
     frame = next(file_frames(Source(path), how, None, rest.get("domain"), sample_weight))
     return records_of(frame, rest, sample_weight)
+
+
+def read_frame(
+    path: str | PathLike[str], *, sample_weight: str | None = None, **options: Any
+) -> Frame:
+    r"""Read the columns of a file, numbers as numbers, without making levels of them.
+
+    Parameters
+    ----------
+    path, sample_weight, **options
+        As for :func:`read`, the options of the file alone. The column of weights is in the frame.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_text("smoke,age\nyes,40\nno,50\n")
+    ...     read_frame(path).names
+    ('smoke', 'age')
+    """
+    how, _ = split_options(options)
+    return next(file_frames(Source(path), how, None, None, sample_weight))
 
 
 def read_chunks(

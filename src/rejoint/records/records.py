@@ -1,7 +1,7 @@
 """Records: rows of codes over a domain, made from any table, with missing values and weights."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
@@ -457,3 +457,33 @@ def as_frame(records: Records) -> Frame:
         for n, v in enumerate(records.domain)
     ]
     return Frame(records.names, columns, len(records))
+
+
+def drop_columns(data: Any, names: Collection[str]) -> Any:
+    """Return a table without some columns; a frame stays a frame of its library.
+
+    Parameters
+    ----------
+    data : Records or anything that ``Records.of`` takes
+        Columns without names all stay.
+    names : collection of str
+        Columns that are left out, if there are any of these names.
+
+    Examples
+    --------
+    >>> drop_columns({"a": [1, 2], "b": [3, 4]}, ["b", "c"])
+    {'a': [1, 2]}
+    """
+    found = data.names if isinstance(data, BaseRecords) else take_apart(data).names or ()
+    kept = [name for name in found if name not in names]
+    if len(kept) == len(found):
+        return data
+    if isinstance(data, Records):
+        return data.project(kept)
+    if hasattr(data, "iloc"):  # pandas, where names may repeat and need not be text
+        return data.loc[:, [str(name) not in names for name in data.columns]]
+    if hasattr(data, "select") and hasattr(data, "columns"):  # polars and Arrow
+        return data.select(kept)
+    frame = take_apart(data)
+    pairs = zip(found, frame.columns, strict=True)
+    return {name: column for name, column in pairs if name not in names}
