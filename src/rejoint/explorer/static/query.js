@@ -121,7 +121,7 @@ export class QueryView {
   evidenceButton() {
     if (!this.answer.own.size) return null;
     return h("button", {
-      class: "small",
+      class: "small apart",
       type: "button",
       text: "Give its evidence to the page",
       on: { click: () => this.give() },

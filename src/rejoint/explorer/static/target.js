@@ -100,7 +100,7 @@ export class TargetView {
         text: `${rest} gives ${variable.labels[this.settled]} ${percent(share)}, as the bars show.`,
       }),
       h("button", {
-        class: "small",
+        class: "small apart",
         type: "button",
         text: `Take back ${given}`,
         on: { click: () => app.give(this.evidence) },
