@@ -101,7 +101,7 @@ def test_declared_columns_and_weights(run, world, quick):
     assert len(domain["age"]) == 3
     used = frame[frame["n"] > 0]
     copies = used.loc[used.index.repeat(used["n"].astype(int))]
-    records = rj.Records.of(copies.drop(columns="n"), domain=domain)
+    records = rj.Records.of(copies[list(domain.names)], domain=domain)
     model = rj.JointClassifier(**quick).fit(records, "votes")
     found = shares_of(run, "weighted.rejoint", "weighted.csv", "votes", model.classes_)
     # Sums over copies round otherwise than products with their number.
