@@ -312,9 +312,8 @@ class TargetModel:
         total = _sum_to(table, axes, bound.by)
         for n, meets in bound.events.items():
             table = table * _along(meets, axes.index(n), table)
-        table = np.minimum(
-            _sum_to(table, axes, bound.asked + bound.by), 1.0
-        )  # not above by rounding
+        table = _sum_to(table, axes, bound.asked + bound.by)
+        table = np.asarray(np.minimum(table, 1.0))  # not above one by rounding
         if not (row[first:] >= 0).any() and len(by) == len(bound.by):
             return table, ()  # shares sum to one as they are
         if not total.any():
