@@ -31,6 +31,7 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.option(
     "--columns",
+    "three",
     metavar="USER,ITEM,RATING",
     help="Names of the three columns; the first three of DATA without it.",
 )
@@ -50,7 +51,7 @@ Examples:
 @file_options
 def command(
     data: str,
-    columns: str | None,
+    three: str | None,
     output: str,
     rank: int | None,
     solver: str,
@@ -73,7 +74,7 @@ def command(
     if solver == "auto":
         solver = "traits" if rank is None else "map"
     raw = read_raw(data, reader)
-    names = list(raw.names[:3]) if columns is None else split_names([columns])
+    names = list(raw.names[:3]) if three is None else split_names([three])
     if len(names) != 3:
         raise click.UsageError("--columns: name three columns, such as user,film,stars.")
     rows = list(zip(*(raw.values(name) for name in names), strict=True))

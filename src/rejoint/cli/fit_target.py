@@ -22,6 +22,7 @@ from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel
+from rejoint.records.frames import Frame
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.text import nearest, show
@@ -97,22 +98,26 @@ def _read(data: str, reader: DataReader, names: list[str]) -> Records:
     from rejoint.estimators.classifier.joint_classifier import join
 
     frame, weight = reader.frame(data)
-    table = dict(zip(frame.names or (), frame.columns, strict=True))
+    known = frame.names or ()
     declared = reader.wishes()
     for name in names:
-        if name not in table:
+        if name not in known:
             raise ValueError(
-                f"--target: there is no column {name!r}; the columns are {show(tuple(table))}."
-                f"{nearest(name, tuple(table))}"
+                f"--target: there is no column {name!r}; the columns are {show(known)}."
+                f"{nearest(name, known)}"
             )
         if any(name in part for part in declared.values()):
             raise click.UsageError(
                 f"--ordinal, --levels and --bins are for other columns than the target {name!r}, "
                 "whose labels are taken as they are."
             )
-    labels = {name: table.pop(name) for name in names}
-    if not table:
+    rest = [name for name in known if name not in names]
+    if not rest:
         raise ValueError("--target: no column is left to predict from.")
+    table, labels = (
+        Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
+        for part in (rest, names)
+    )
     features, used = make_records(
         table, weight, "auto", declared["kinds"], declared["levels"], declared["bins"]
     )

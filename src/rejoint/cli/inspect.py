@@ -11,7 +11,7 @@ from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_with_notes,
+    load_answerer,
     origin,
     read_tables,
     split_names,
@@ -27,6 +27,7 @@ from rejoint.cli.output import (
 from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel
 from rejoint.records.records import Records
 from rejoint.text import plural
 
@@ -60,7 +61,8 @@ def command(
 
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
-    pmf, notes = load_with_notes(model)
+    answerer, notes = load_answerer(model)
+    pmf = answerer.pmf if isinstance(answerer, TargetModel) else answerer
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
@@ -71,6 +73,13 @@ def command(
         echo_json(_plain(pmf, shown, notes, fit))
         return
     _show_head(pmf, model, notes)
+    if isinstance(answerer, TargetModel):
+        members, names = answerer.ensemble.members, ", ".join(answerer.targets)
+        click.echo(
+            f"To predict {names}: {plural(len(members), 'model')}. The joint model, which is shown "
+            "here, answers all other questions."
+        )
+    click.echo()
     _show_profiles(pmf, shown, notes.get("class_names"))
     _show_fit(fit)
 
@@ -126,7 +135,6 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     for key in ("choice", "stop"):
         if notes.get(key):
             click.echo(in_options(str(notes[key])))
-    click.echo()
 
 
 def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -> None:

@@ -271,12 +271,18 @@ def source_name(data: str) -> str | None:
 
 
 def origin(notes: Mapping[str, Any]) -> str:
-    """What a model was fitted to, in a few words; empty where its file does not say."""
+    """What a model was fitted to, in a few words; empty where its file does not say.
+
+    Examples
+    --------
+    >>> origin({"records": 20.0, "source": "a.csv"}), origin({"source": "a.csv"})
+    ('20 records of a.csv', 'a.csv')
+    """
     parts = []
     if notes.get("records"):
         parts.append(f"{notes['records']:,.0f} records")
     if notes.get("tables"):
         parts.append(f"{len(notes['tables']):,} tables")
     if notes.get("source"):
-        parts.append(f"of {notes['source']}")
+        parts.append(f"of {notes['source']}" if parts else str(notes["source"]))
     return " ".join(parts) if len(parts) < 3 else f"{parts[0]} in {parts[1]} {parts[2]}"

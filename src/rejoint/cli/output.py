@@ -196,7 +196,7 @@ def end_fit(
     parts = [format_classes(pmf.rank)]
     if isinstance(model, TargetModel):
         count = plural(len(model.ensemble.members), "model")
-        parts = [f"{count} that predict {', '.join(model.targets)}; joint of {parts[0]}"]
+        parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
     if kept:
         parts.append(plural(kept, "posterior draw"))
     click.echo(f"Written: {place} ({', '.join(parts)}; {format_bytes(room)}).", err=True)

@@ -210,7 +210,7 @@ def divide_columns(
     """
     impossible = np.argwhere(total == 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        table /= total  # in place, as it may be large
+        np.divide(table, total, out=table)  # in place, as it may be large
     np.minimum(table, 1.0, out=table)  # not above one by rounding
     if not len(impossible):
         return table, ()

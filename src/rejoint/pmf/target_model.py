@@ -313,7 +313,7 @@ class TargetModel:
         for n, meets in bound.events.items():
             table = table * _along(meets, axes.index(n), table)
         table = _sum_to(table, axes, bound.asked + bound.by)
-        np.minimum(table, 1.0, out=table)  # not above one by rounding
+        table = np.asarray(np.minimum(table, 1.0))  # not above one by rounding
         if not (row[first:] >= 0).any() and len(by) == len(bound.by):
             return table, ()  # shares sum to one as they are
         if not total.any():

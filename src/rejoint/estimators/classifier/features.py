@@ -14,7 +14,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Bin, quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
-from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import Records, as_weight, drop_columns
 from rejoint.text import nearest, plural, show
 
@@ -62,13 +62,15 @@ def make_records(
     """
     weight = weight_of(sample_weight, take_apart(X).rows)
     X, used = drop_weightless(X, sample_weight)
-    names, columns, _ = take_apart(X)
-    table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
+    frame = take_apart(X)
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if bins == "auto" or isinstance(bins, int | np.integer):
         own = {*(kinds or ()), *(levels or ()), *(declared_bins or ())}
-        others = {name: column for name, column in table.items() if name not in own}
+        pairs = zip(names, frame.columns, strict=True)
+        others = {name: column for name, column in pairs if name not in own}
         bins = bin_edges(others, bins, weight[weight > 0]) | dict(declared_bins or {})
-    return Records.of(table, kinds=kinds, levels=levels, bins=bins, sample_weight=used), weight
+    frame = Frame(names, frame.columns, frame.rows)
+    return Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used), weight
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:

@@ -169,6 +169,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self.rank_ = self.pmf_.rank
         ensemble = LabelEnsemble(fitted.members, fitted.weights, find_always_there(features))
         self.model_ = TargetModel(self.pmf_, ensemble, self.target_names_)
+        self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -320,8 +321,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array(['v'], dtype='<U1')
         """
         check_is_fitted(self)
-        about = fit_notes(self.result_, target=list(self.target_names_))
-        self.model_.save(path, notes=about | dict(notes or {}))
+        self.model_.save(path, notes=self._notes | dict(notes or {}))
 
     def _codes(self, X: Any) -> Codes:
         """Return the codes of rows to predict; columns of the targets are ignored."""
