@@ -8,6 +8,7 @@ from page_models import pieces, random_evidence, random_model
 
 import rejoint as rj
 from rejoint.explorer import document
+from rejoint.explorer.open import open_model
 
 # Both sides sum the same float64 numbers, in another order: a few units in the last place.
 SAME = 1e-9
@@ -185,3 +186,36 @@ def test_a_document_of_schema_1_answers_by_its_weights_and_factors(node, asia):
     found = node("bars", [plain | {"schema": 1}, []])
     for name, answer in zip(asia.domain.names, found["all"], strict=True):
         same(answer["bars"], asia.marginal(name))
+
+
+def as_levels(variable, value):
+    if soft(value):
+        return value
+    return [variable.levels[code] for code in ([value] if isinstance(value, int) else value)]
+
+
+@pytest.fixture(scope="module")
+def fitted(asia, tmp_path_factory):
+    """A model fitted by Bayes to records with missing values, and its file."""
+    records = rj.datasets.remove_cells(asia.sample(400, random_state=1), 0.2, random_state=1)
+    pmf = rj.estimate(records, rank=3, solver="bayes", random_state=0).pmf
+    path = tmp_path_factory.mktemp("model") / "asia.rejoint"
+    pmf.save(path)
+    return pmf, path
+
+
+def test_a_page_made_of_a_file_answers_as_the_fit_did(node, fitted):
+    pmf, path = fitted
+    assert pmf.draws.block.dtype == np.float32
+    plain = open_model(path).document()
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        codes = random_evidence(rng, pmf, rng.choice([0.0, 0.3, 0.6]))
+        evidence = {name: as_levels(pmf.domain[name], value) for name, value in codes.items()}
+        found = node("bars", [plain, pieces(pmf, codes)])
+        for name, answer in zip(pmf.domain.names, found["all"], strict=True):
+            interval = pmf.interval(name, given=evidence)
+            same(answer["bars"], pmf.marginal(name, given=evidence), name)
+            same(answer["low"], interval.low, name)
+            same(answer["high"], interval.high, name)
+            assert answer["effective"] == pytest.approx(interval.effective, rel=1e-6)
