@@ -208,9 +208,20 @@ def _follow_in_threads(
                 raise errors[0] from None  # the others only stopped because of it
 
 
+#: Relative difference of objectives that rounding explains.
+SAME_OBJECTIVE = 1e-9
+
+
 def best_run(runs: Sequence[Run]) -> int:
-    """Return which run has the lowest objective."""
-    return min(range(len(runs)), key=lambda number: runs[number].objective)
+    """Return which run has the lowest objective, the first of those that differ by rounding only.
+
+    Starts often end at the same optimum with its classes in another order. Which one is taken must
+    not depend on the order of sums, which differs between kernels and forms of the same records.
+    """
+    least = min(range(len(runs)), key=lambda number: runs[number].objective)
+    margin = SAME_OBJECTIVE * max(abs(runs[least].objective), 1.0)
+    equal = (k for k, run in enumerate(runs) if run.objective <= runs[least].objective + margin)
+    return next(equal, least)
 
 
 def is_interrupted(runs: Sequence[Run]) -> bool:
