@@ -21,6 +21,7 @@ Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 _SCORES = {
     "heldout": "held-out log-likelihood per record",
     "bic": "-BIC / 2 per record",
+    "bic of tables": "-BIC / 2 of the tables per record",
     "evidence": "bound of the log-evidence per record",
 }
 _COLORS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
@@ -190,8 +191,9 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
 def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
     """Plot score against rank; the chosen rank and its ties are highlighted.
 
-    Bars are standard errors of the difference from the best. The axis shows the neighborhood
-    of the best; the scores of far too small ranks lie below it.
+    Bars are standard errors of the difference from the rank chosen; for BIC and evidence, the
+    difference that is considered negligible. The axis shows the neighborhood of the rank chosen;
+    the scores of much smaller ranks lie below it.
 
     Parameters
     ----------

@@ -37,15 +37,29 @@ def nearest(name: object, known: Sequence[object]) -> str:
     return f" Did you mean {show([best])}?"
 
 
-def plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """Write a number of things for people.
 
     Examples
     --------
-    >>> plural(1, "table"), plural(1140, "table")
-    ('1 table', '1,140 tables')
+    >>> plural(1, "table"), plural(1140, "table"), plural(2, "class", "classes")
+    ('1 table', '1,140 tables', '2 classes')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
+    """Write what each class is called: its name, or its number from 1.
+
+    Class 1 is the class at position 0. An empty name counts as none.
+
+    Examples
+    --------
+    >>> class_titles(2), class_titles(2, ["smokers", ""])
+    (['class 1', 'class 2'], ['smokers', 'class 2'])
+    """
+    given = names or [""] * rank
+    return [name or f"class {f + 1}" for f, name in zip(range(rank), given, strict=True)]
 
 
 def duration(seconds: float) -> str:

@@ -174,7 +174,10 @@ def _empty(notes: Notes, records: Records | None) -> Part | None:
 def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
     found = notes.get("rank_curve")
     curved = isinstance(found, dict) and len(found.get("ranks", ())) > 1
+    held_out = curved and found and found.get("criterion") == "heldout"
+    error = "standard errors of the difference from it"
     return {
+        "lines": error if held_out else "the difference that is considered negligible",
         "classes": format_classes(pmf.rank),
         "notes": [in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)],
         "curve": curve(found) if curved and found else None,
@@ -345,7 +348,7 @@ def paired_bars(rows: Sequence[tuple[str, float, float | None]], width: int = 64
 
 
 def curve(found: Mapping[str, Any], width: int = 640, height: int = 240) -> Picture:
-    """Draw the score against the rank, with the error of the difference from the best.
+    """Draw the score against the rank, with the error of the difference from the rank chosen.
 
     Examples
     --------

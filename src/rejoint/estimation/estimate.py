@@ -201,6 +201,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
     choose_solver(data, 1, request)
+    start_at(request.start, small, request.rank)
     said: list[str] = []
     selection: Selection | None = None
     if request.rank == "auto":
@@ -268,11 +269,10 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
         )
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{data.total:,.0f} records for {parameters:,} parameters"
-    if data.total / parameters >= policy.plenty_records_per_parameter:
-        return "ml", f"Maximum likelihood: {text}, so that a prior would add nothing."
-    return default_bayes(
-        data, policy
-    ), f"Bayes: {text}, so that averaging over the posterior helps."
+    plenty = policy.plenty_records_per_parameter
+    if data.total / parameters >= plenty:
+        return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
+    return default_bayes(data, policy), f"Bayes: {text}, fewer than {plenty:,.0f} for each."
 
 
 def default_bayes(data: Data, policy: Policy) -> Bayes:
@@ -288,12 +288,15 @@ def default_bayes(data: Data, policy: Policy) -> Bayes:
     )
 
 
-def start_at(start: LowRankPMF | None, data: Data, rank: int) -> list[Model]:
+def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
     """A given model as the only start; none if there is none."""
     if start is None:
         return []
-    if not isinstance(start, LowRankPMF) or start.rank != rank:
-        raise ValueError(f"start must be a LowRankPMF of rank {rank}, got {start!r}.")
+    if not isinstance(start, LowRankPMF):
+        raise ValueError(f"start must be a LowRankPMF, got {start!r}.")
+    if start.rank != rank:
+        asked = f"rank={rank!r} was asked for"
+        raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     start = start.align(data.domain)
     factors = np.vstack(start.factors)
     if (factors == 0).any():
@@ -303,17 +306,19 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int) -> list[Model]:
 
 
 def describe_smoothing(time: float) -> str:
-    """How smooth the columns are.
+    """Describe how smooth the columns are.
 
     Examples
     --------
     >>> describe_smoothing(0.4)
-    'Smooth columns: levels spread by 0.89 of a level, by held-out likelihood.'
+    'Smooth columns: held-out likelihood chose that levels spread by 0.89 of a level.'
     """
     if time == 0:
-        return "Smooth columns were asked for, but held-out likelihood is best without."
+        return "Smooth columns were asked for, but no spread tried raises the held-out likelihood."
     spread = np.sqrt(2 * time)
-    return f"Smooth columns: levels spread by {spread:.2g} of a level, by held-out likelihood."
+    return (
+        f"Smooth columns: held-out likelihood chose that levels spread by {spread:.2g} of a level."
+    )
 
 
 def _looked_at(data: Data) -> str:
@@ -321,7 +326,7 @@ def _looked_at(data: Data) -> str:
     if not isinstance(data, Parted) or len(data.survey.keys) == data.survey.rows:
         return ""
     size = f"{len(data.survey.keys):,} of the {data.survey.rows:,} records"
-    return f" {size}, drawn at random, were used for this."
+    return f" The rank was chosen on {size}, drawn at random."
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from math import inf, isnan
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -209,8 +210,21 @@ def _follow_in_threads(
 
 
 def best_run(runs: Sequence[Run]) -> int:
-    """Return which run has the lowest objective."""
-    return min(range(len(runs)), key=lambda number: runs[number].objective)
+    """Return which run has the lowest objective; one that is not a number is the highest.
+
+    Examples
+    --------
+    >>> from rejoint.model import Model
+    >>> one = Run(Model.of([1.0], [[[1.0]]]), float("nan"), 0.0, 0.0, Stop.UNDEFINED)
+    >>> best_run([one, replace(one, objective=3.0)])
+    1
+    """
+
+    def objective(number: int) -> float:
+        value = runs[number].objective
+        return inf if isnan(value) else value
+
+    return min(range(len(runs)), key=objective)
 
 
 def is_interrupted(runs: Sequence[Run]) -> bool:
