@@ -51,15 +51,19 @@ def plural(number: int, noun: str, nouns: str | None = None) -> str:
 def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
     """Write what each class is called: its name, or its number from 1.
 
-    Class 1 is the class at position 0. An empty name counts as none.
+    Class 1 is the class at position 0. A name that is empty counts as none; to one that several
+    classes have its number is added.
 
     Examples
     --------
-    >>> class_titles(2), class_titles(2, ["smokers", ""])
-    (['class 1', 'class 2'], ['smokers', 'class 2'])
+    >>> class_titles(2), class_titles(3, ["smokers", "", "smokers"])
+    (['class 1', 'class 2'], ['smokers (1)', 'class 2', 'smokers (3)'])
     """
-    given = names or [""] * rank
-    return [name or f"class {f + 1}" for f, name in zip(range(rank), given, strict=True)]
+    numbers = [f"class {f + 1}" for f in range(rank)]
+    given = [name or number for name, number in zip(names or numbers, numbers, strict=True)]
+    return [
+        title if given.count(title) == 1 else f"{title} ({f + 1})" for f, title in enumerate(given)
+    ]
 
 
 def duration(seconds: float) -> str:

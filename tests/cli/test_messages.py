@@ -79,8 +79,8 @@ SAID = [
         ["identify", "--levels", "3,3,3,3,3,3"],
         "between them rejoint identify --local decides it locally.",
     ),
-    (["identify", "dead.rejoint"], "classes without weight: 2.\n"),
-    (["identify", "dead.rejoint", "--json"], 'classes without weight: 2."'),
+    (["identify", "dead.rejoint"], "classes without weight: 3.\n"),
+    (["identify", "dead.rejoint", "--json"], 'classes without weight: 3."'),
 ]
 
 

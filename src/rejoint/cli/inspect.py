@@ -28,7 +28,7 @@ from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
-from rejoint.text import plural
+from rejoint.text import class_titles, plural
 
 EXAMPLES = """\b
 Examples:
@@ -99,6 +99,7 @@ def _plain(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any], fit: Any
     return {
         "rank": pmf.rank,
         "weights": pmf.weights,
+        "classes": class_titles(pmf.rank, notes.get("class_names")),
         "draws": len(pmf.draws),
         "variables": [
             {
@@ -131,7 +132,8 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
 
 def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -> None:
     order = np.argsort(-pmf.weights, kind="stable")[:_CLASSES]
-    titles = [clean_label(names[f], 12) if names else f"class {f}" for f in order]
+    named = class_titles(pmf.rank, names)
+    titles = [clean_label(named[f], 12) for f in order]
     rows: list[list[Any]] = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
     for name in shown:
         n = pmf.domain.index(name)

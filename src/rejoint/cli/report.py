@@ -219,6 +219,7 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> Part:
     names = notes.get("class_names")
     listed = [
         {
+            "number": f + 1,
             "name": clean_label(names[f], 30) if names else "",
             "bar": bar(float(pmf.weights[f])),
             "weight": pmf.weights[f],
@@ -236,7 +237,7 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> Part:
                 f"{clean_label(variable.name, 20)} = {clean_label(variable.levels[i], 20)}"
             )
             cells.append([float(pmf.factors[n][i, f]) for f in order])
-    titles = [str(k + 1) for k in range(len(order))]
+    titles = [str(f + 1) for f in order]
     return {
         "named": bool(names),
         "classes": listed,

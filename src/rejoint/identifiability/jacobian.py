@@ -132,7 +132,7 @@ and neither is the joint (3 open directions).
         """The variables and classes that the tables determine least."""
         names = [f"{name} ({share:.0%})" for name, share in list(self.variables.items())[:3]]
         order = np.argsort(self.classes)[::-1][:3]
-        classes = [f"{f} ({self.classes[f]:.0%})" for f in order]
+        classes = [f"{f + 1} ({self.classes[f]:.0%})" for f in order]
         return f"Weakest: variables {', '.join(names)}; classes {', '.join(classes)}."
 
 
