@@ -135,9 +135,8 @@ def tensor_error(truth: Projectable, estimate: Projectable) -> float:
         estimate = estimate.align(truth.domain)
         if truth == estimate:
             return 0.0
-        return distances.relative_error(
-            truth.weights, truth.factors, estimate.weights, estimate.factors
-        )
+        p, q = truth.mixture, estimate.mixture
+        return distances.relative_error(p.weights, p.factors, q.weights, q.factors)
     a, b = _tables(truth, estimate)
     return float(np.linalg.norm(a - b) / np.linalg.norm(a))
 
@@ -184,7 +183,7 @@ def kl(
     draws = p.sample(n, random_state=random_state)
     ratio = p.log_prob(draws) - q.log_prob(draws)
     terms = ratio
-    if all(factor.min() > 0.0 for factor in (p.weights, *p.factors)):
+    if all(factor.min() > 0.0 for factor in (p.mixture.weights, *p.mixture.factors)):
         # Q/P - 1 has mean zero where P excludes nothing. As a control variate it removes most of
         # the noise of joints that are near; it is left out where it adds noise.
         with np.errstate(over="ignore"):

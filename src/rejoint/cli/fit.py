@@ -33,14 +33,11 @@ from rejoint.cli.output import (
 from rejoint.cli.raw_table import read_raw
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
-from rejoint.estimators.imputer.fill import PREDICTIVE_DRAWS
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages
 from rejoint.model import Layout, Model
-from rejoint.pmf.draws import predictive
-from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.read import files_of, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
@@ -147,11 +144,6 @@ Examples:
     help="Rows are ratings, in these columns: learn what users like, for `recommend`.",
 )
 @click.option(
-    "--average",
-    is_flag=True,
-    help="Keep the mean of posterior draws: better answers, but more classes, without meaning.",
-)
-@click.option(
     "--draws/--no-draws",
     default=True,
     help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
@@ -182,7 +174,6 @@ def command(
     starts: int | None,
     target: str | None,
     ratings: str | None,
-    average: bool,
     draws: bool,
     smooth: bool,
     stream: bool | None,
@@ -199,15 +190,15 @@ def command(
     keeps the best model so far (exit code 3).
     """
     check_output(output, as_json)
-    if target and (average or smooth):
-        raise click.UsageError("--target goes without --average and --smooth.")
+    if target and smooth:
+        raise click.UsageError("--target goes without --smooth.")
     special = target or ratings is not None or dry_run
     if special and stream:
         raise click.UsageError("--stream goes without --target, --ratings and --dry-run.")
     if checkpoint is not None and (target or ratings is not None):
         raise click.UsageError("--checkpoint goes without --target and --ratings.")
-    if ratings is not None and (target or average or dry_run):
-        raise click.UsageError("--ratings goes without --target, --average and --dry-run.")
+    if ratings is not None and (target or dry_run):
+        raise click.UsageError("--ratings goes without --target and --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     more = {"n_init": starts, "smooth": smooth, "checkpoint": checkpoint}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
@@ -227,10 +218,10 @@ def command(
         else:
             result = keep_best(estimate, records, **asked, **more)
         notes = fit_notes(result, records=records, fit=pair_fit(result.pmf, records), **known)
-    pmf = _chosen_model(result, average, draws)
+    pmf = result.pmf
     click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    room = write_saved(output, pmf, notes)
-    kept = len(pmf.draws.compact())
+    room = write_saved(output, pmf, notes, draws=draws)
+    kept = len(pmf.draws) if draws else 0
     if as_json:
         size = Layout(pmf.domain.shape).parameters(pmf.rank)
         found = {"rank": pmf.rank, "parameters": size, "draws": kept}
@@ -317,14 +308,6 @@ def _fit_ratings(
     users = len({row[0] for row in there})
     click.echo(f"{data}: {len(there):,} ratings by {users:,} users", err=True)
     return result, fit_notes(result, ratings=names, **known)
-
-
-def _chosen_model(result: FitResult, average: bool, draws: bool) -> LowRankPMF:
-    """Return the model to write: the fit or the mean of its draws, with or without draws."""
-    pmf = result.pmf
-    if average:
-        pmf = predictive(pmf, PREDICTIVE_DRAWS)
-    return pmf if draws else LowRankPMF(pmf.weights, pmf.factors, pmf.domain)
 
 
 def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> None:

@@ -18,7 +18,6 @@ from rejoint.cli.options import (
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.estimators.imputer.fill import fill, numeric_values
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
@@ -66,8 +65,7 @@ def command(
     """Fill the empty cells of DATA by what a model says of them, given the rest of their row.
 
     Cells that are there, columns that the model does not know, and labels that it has never seen
-    are written as they are. A bin is filled by the number that stands for it. Where the model has
-    posterior draws (fits by Bayes do), it is their mean that fills.
+    are written as they are. A bin is filled by the number that stands for it.
     """
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
@@ -118,7 +116,7 @@ def _fill_once(
 ) -> None:
     assert raw.records is not None
     found = fill(
-        predictive(pmf),
+        pmf,
         raw.records.codes,
         missing,
         rng=np.random.default_rng(seed) if method == "draw" else None,

@@ -149,10 +149,12 @@ def check_output(output: str, as_json: bool) -> None:
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
 
 
-def write_saved(output: str, pmf: LowRankPMF, notes: Mapping[str, Any]) -> int:
+def write_saved(
+    output: str, pmf: LowRankPMF, notes: Mapping[str, Any], *, draws: bool = True
+) -> int:
     """Write a model with its notes and draws; return the number of bytes."""
-    made = io.BytesIO()
-    write_open(made, pmf.to_saved(to_plain(notes)), plain=output.lower().endswith(".json"))
+    made, saved = io.BytesIO(), pmf.to_saved(to_plain(notes), draws=draws)
+    write_open(made, saved, plain=output.lower().endswith(".json"))
     with open_output(output) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())

@@ -16,9 +16,8 @@ from rejoint.cli.options import (
 )
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
-from rejoint.pmf.draws import predictive
+from rejoint.estimators.imputer.fill import level_probabilities
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.queries.log_prob import posteriors
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -50,11 +49,9 @@ def command(
     """Predict a column of each row: its most probable level, and how probable that is.
 
     What the column itself holds is not looked at. Where it is there, how often the prediction is
-    right is said on stderr. Empty cells are allowed everywhere. Where the model has posterior
-    draws (fits by Bayes do), probabilities are their mean.
+    right is said on stderr. Empty cells are allowed everywhere.
     """
     pmf, notes = load_with_notes(model)
-    pmf = predictive(pmf)
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
@@ -63,22 +60,12 @@ def command(
     assert raw.records is not None
     head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
     for n in places:
-        table = probabilities(pmf, raw.records, n)
+        table = level_probabilities(pmf, raw.records.codes, n)
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
         _judge(pmf, raw.records, n, table)
     write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
-
-
-def probabilities(pmf: LowRankPMF, records: Records, n: int) -> NDArray[np.float64]:
-    """Probability of each level of a variable given the other cells, (rows, levels)."""
-    hidden = np.array(records.codes)
-    hidden[:, n] = -1
-    parts = [p @ pmf.factors[n].T for _, _, p in posteriors(pmf.weights, pmf.factors, hidden)]
-    table: NDArray[np.float64] = np.concatenate([*parts, np.empty((0, len(pmf.factors[n])))])
-    table /= table.sum(axis=1, keepdims=True)
-    return table
 
 
 def _answers(
@@ -88,15 +75,11 @@ def _answers(
     levels = [to_plain(level) for level in variable.levels]
     best = table.argmax(axis=1) if len(table) else []
     names = [f"{variable.name}_predicted", f"{variable.name}_probability"]
-    columns = [[levels[i] for i in best], _rounded(table.max(axis=1, initial=0.0))]
+    columns = [[levels[i] for i in best], table.max(axis=1, initial=0.0).tolist()]
     if every:
         names += [f"{variable.name}={level}" for level in levels]
-        columns += [_rounded(column) for column in table.T]
+        columns += table.T.tolist()
     return names, columns
-
-
-def _rounded(column: Any) -> list[float]:
-    return [round(float(value), 6) for value in column]
 
 
 def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]) -> None:

@@ -17,7 +17,6 @@ from rejoint.cli.options import (
 from rejoint.cli.output import echo_json, show_table
 from rejoint.cli.raw_table import read_raw
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
@@ -64,7 +63,7 @@ def command(
     if (data is None) != (user is None):
         raise click.UsageError("--data and --user go together.")
     pmf, notes = load_with_notes(model)
-    pmf = predictive(pmf)
+    pmf = pmf.mixture
     _refuse_labels(pmf)
     ratings = dict(map(_rated, rated))
     if data is not None and user is not None:

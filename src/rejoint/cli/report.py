@@ -250,7 +250,7 @@ def _typical(pmf: LowRankPMF, f: int) -> str:
     """Return the levels by which a class differs most from all records."""
     found = []
     for n, variable in enumerate(pmf.domain):
-        apart = pmf.factors[n][:, f] - pmf.factors[n] @ pmf.weights
+        apart = pmf.factors[n][:, f] - pmf.marginal(variable.name)
         i = int(np.argmax(apart))
         text = f"{clean_label(variable.name, 24)} = {clean_label(variable.levels[i], 24)}"
         found.append((float(apart[i]), f"{text} ({pmf.factors[n][i, f]:.0%})"))
@@ -276,7 +276,7 @@ def _dependence(pmf: LowRankPMF) -> Part | None:
 
 
 def _information_shares(pmf: LowRankPMF) -> NDArray[np.float64]:
-    size = len(pmf.domain)
+    size, answer = len(pmf.domain), pmf.mixture
     shares = np.zeros((size, size))
     entropy = []
     for name in pmf.domain.names:
@@ -284,7 +284,7 @@ def _information_shares(pmf: LowRankPMF) -> NDArray[np.float64]:
         entropy.append(float(-(p[p > 0] * np.log(p[p > 0])).sum()))
     for i, j in combinations(range(size), 2):
         least = min(entropy[i], entropy[j])
-        told = mutual_information(pmf.weights, pmf.factors, (i,), (j,)).value
+        told = mutual_information(answer.weights, answer.factors, (i,), (j,)).value
         shares[i, j] = shares[j, i] = np.clip(told / least if least > 0 else 0.0, 0.0, 1.0)
     return shares
 

@@ -20,6 +20,7 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.survey import Survey
 from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
@@ -125,10 +126,14 @@ class Data(ABC):
         """The objective of a likelihood has no size to be measured against."""
         return float("nan")
 
-    def to_pmf(self, model: Model, draws: Sequence[LowRankPMF] = ()) -> LowRankPMF:
-        """The model with its labels."""
+    def to_pmf(
+        self, model: Model, draws: Sequence[Model] = (), mixture: Model | None = None
+    ) -> LowRankPMF:
+        """The model with its labels, posterior draws and their mean."""
         seen = self.observed(model)
-        return LowRankPMF(seen.weights, seen.parts, self.domain, draws)
+        kept = Draws.of([self.to_pmf(draw) for draw in draws], self.domain, LowRankPMF).to_carry()
+        answer = None if mixture is None else self.to_pmf(mixture)
+        return LowRankPMF(seen.weights, seen.parts, self.domain, kept, answer)
 
 
 @dataclass(frozen=True, eq=False)

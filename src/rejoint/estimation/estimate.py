@@ -18,6 +18,7 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
 from rejoint.estimation.survey import Survey, packed, survey_of
@@ -25,7 +26,6 @@ from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, join_messages, remark
 from rejoint.model import FloatArray, Model
-from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
@@ -71,7 +71,8 @@ def estimate(
     solver : {"auto", "ml", "map", "bayes"} or solver object
         ``"ml"`` maximizes the likelihood; ``"map"`` likelihood times a Dirichlet prior centered
         on each variable's own distribution, whose concentration the data choose; ``"bayes"`` draws
-        from the posterior, so that ``result.posterior`` has a mean and bounds for any question.
+        from the posterior: ``result.pmf`` then answers by the posterior mean, with credible
+        intervals, and its classes are those of the most probable model.
         ``"auto"`` takes Bayes, or likelihood where there are 2,000 records per parameter or more.
         An object is one of :class:`Em`, :class:`Variational`, :class:`Bayes`, or any object with
         ``name``, ``limits``, ``init`` and ``step``.
@@ -459,11 +460,11 @@ class Fit:
         blend, rng = self.policy.cautious_blend, self.session.rng
         return [widen(self.small, model, rank, blend, rng) for model in self.known]
 
-    def mode_starts(self) -> int:
-        """How many starts to follow to the mode that streamed chains start at."""
+    def mode_starts(self, bayes: Bayes) -> int:
+        """How many starts to follow to the modes that chains start at."""
         if self.n_init is None:
-            return self.starts_affordable()
-        return max(self.n_init, self.policy.modes)
+            return max(bayes.chains, self.policy.modes, self.starts_affordable())
+        return max(bayes.chains, self.policy.modes)
 
     def starts_affordable(self) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
@@ -522,7 +523,7 @@ class Fit:
     # -- Posterior draws -----------------------------------------------------------------------
 
     def bayes(self, bayes: Bayes, largest: int) -> FitResult:
-        """Posterior draws from chains that start at modes; ``pmf`` is the best mode.
+        """Posterior draws from chains that start at modes; the best mode is the representative.
 
         Where the rank was estimated, some chains have spare classes, as far as ranks up to
         ``largest`` are not excluded, so that the draws also say how uncertain the rank is.
@@ -536,7 +537,7 @@ class Fit:
             bayes = replace(bayes, pseudo_count=policy.spare_pseudo_count)
         if self.streamed:
             return self.streamed_bayes(bayes, spare)
-        small, runs = self.small, self.explore(self.em(self.small), max(bayes.chains, policy.modes))
+        small, runs = self.small, self.explore(self.em(self.small), self.mode_starts(bayes))
         best = best_run(runs)
         wide = self.explore_wide(runs, spare, bayes) if spare else runs
         top = best_run(wide)
@@ -563,15 +564,14 @@ class Fit:
 
     def explore_wide(self, runs: list[Run], spare: int, bayes: Bayes) -> list[Run]:
         """Starts of chains that have spare classes."""
-        small, policy, rank = self.small, self.policy, self.rank + spare
+        small, rank = self.small, self.rank + spare
         self.session.offer(lambda: self.ended_result(runs))
-        count = max(bayes.chains, policy.modes)
-        return self.explore(self.em(small), count, rank, self.widen_known(rank))
+        return self.explore(self.em(small), self.mode_starts(bayes), rank, self.widen_known(rank))
 
     def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
         session = self.session
-        _, done, concentrations = self.streamed_mode(bayes, self.mode_starts())
+        _, done, concentrations = self.streamed_mode(bayes, self.mode_starts(bayes))
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
@@ -583,17 +583,17 @@ class Fit:
         session.offer(ended)
         begun = [done]
         if spare:
-            begun.insert(0, self.widened(spare, concentrations))
+            begun.insert(0, self.widened(bayes, spare, concentrations))
         models = [begun[k % len(begun)].model for k in range(bayes.chains)]
         data, session = report_passes(self.data, session, "first draw")
         draws = bayes.sample(data, models, session, concentrations, offer=ended)
         return self.result([done], done, em, draws, bayes.chains)
 
-    def widened(self, spare: int, concentrations: FloatArray) -> Run:
+    def widened(self, bayes: Bayes, spare: int, concentrations: FloatArray) -> Run:
         """Where a chain with spare classes starts: the best of the sample, then steps over all."""
         small, policy, rank = self.small, self.policy, self.rank + spare
         em = self.em(small, concentrations)
-        runs = self.explore(em, self.mode_starts(), rank, self.widen_known(rank))
+        runs = self.explore(em, self.mode_starts(bayes), rank, self.widen_known(rank))
         limits = replace(self.streamed_limits(), max_steps=policy.spare_steps)
         em = replace(self.em(self.data, concentrations), limits=limits)
         data, session = report_passes(self.data, self.session, "first pass with spare classes")
@@ -643,22 +643,25 @@ class Fit:
             value = em.penalty(best.model) - best.objective
         else:
             value = self.data.expect(model).log_likelihood
-        posterior, words = None, ""
+        drawn, mean, words = [draw.model for draw in draws], None, ""
         if draws:
-            posterior = Posterior(tuple(self.data.to_pmf(draw.model) for draw in draws))
-        if chains and posterior is not None:
+            # An interrupted fit is not kept waiting for passes over all records.
+            passes = 0 if is_interrupted(runs) else self.policy.anchored_passes
+            means = [draw.mean for draw in draws]
+            mean = posterior_mean(self.data, means, model, passes, self.policy)
+        if draws and chains:
+            seen = [self.data.observed(draw) for draw in drawn]
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
-                f"{describe_effective_draws(posterior.draws, chains)}."
+                f"{describe_effective_draws(seen, chains)}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, () if posterior is None else posterior.draws),
+            self.data.to_pmf(model, drawn, mean),
             runs,
             f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,
-            posterior=posterior,
         )
 
 

@@ -17,7 +17,6 @@ from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
 from rejoint.model import FloatArray, Layout, Model
-from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 
@@ -25,13 +24,13 @@ from rejoint.solver.session import Session
 TABLES, LEVELS = 30, 10
 
 
-def describe_effective_draws(draws: Sequence[LowRankPMF], chains: int) -> str:
+def describe_effective_draws(draws: Sequence[Model], chains: int) -> str:
     """How many independent draws these are worth, in words; ``draws`` are chain after chain.
 
     Examples
     --------
-    >>> pmfs = [LowRankPMF([a, 1 - a], [np.eye(2)]) for a in np.linspace(0.4, 0.6, 20)]
-    >>> describe_effective_draws(pmfs, 1)
+    >>> models = [Model.of([a, 1 - a], [np.eye(2)]) for a in np.linspace(0.4, 0.6, 20)]
+    >>> describe_effective_draws(models, 1)
     'worth about 3 independent ones for tables of two variables, 3 for the weights of classes'
     """
     tables = effective_draws(np.array([pair_cells(draw) for draw in draws]), chains)
@@ -44,9 +43,9 @@ def describe_effective_draws(draws: Sequence[LowRankPMF], chains: int) -> str:
     )
 
 
-def pair_cells(draw: LowRankPMF) -> FloatArray:
+def pair_cells(draw: Model) -> FloatArray:
     """Cells of tables of neighboring variables."""
-    parts = [np.asarray(factor)[:LEVELS] for factor in draw.factors]
+    parts = [part[:LEVELS] for part in draw.parts]
     pairs = list(zip(parts, parts[1:] or parts, strict=False))[:TABLES]
     return np.concatenate([((a * draw.weights) @ b.T).ravel() for a, b in pairs])
 
@@ -82,10 +81,15 @@ def effective_draws(values: FloatArray, chains: int) -> float:
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw of a model and of the concentrations of the prior."""
+    """One draw of a model and of the concentrations of the prior.
+
+    ``mean`` is the expectation of the joint given the drawn classes of all records: weights and
+    columns are independent Dirichlet variables then, so that it is the model of their means.
+    """
 
     model: Model
     concentrations: FloatArray
+    mean: Model
 
 
 @dataclass(frozen=True)
@@ -144,10 +148,12 @@ class Bayes:
         layout = problem.layout
         concentrations = self.draw_concentrations(problem, draw.concentrations, found.levels, rng)
         prior = layout.expand(concentrations) * problem.center
-        weights = rng.dirichlet(self.pseudo_count + found.classes)
+        classes, levels = self.pseudo_count + found.classes, found.levels + prior[:, None]
+        weights = rng.dirichlet(classes)
         # The floor keeps tiny columns from being all zero.
-        columns = layout.normalize(rng.standard_gamma(found.levels + prior[:, None]) + 1e-300)
-        return Draw(Model(layout, weights, columns), concentrations)
+        columns = layout.normalize(rng.standard_gamma(levels) + 1e-300)
+        mean = Model(layout, classes / classes.sum(), layout.normalize(levels))
+        return Draw(Model(layout, weights, columns), concentrations, mean)
 
     def draw_concentrations(
         self, problem: Data, before: FloatArray, counts: FloatArray, rng: np.random.Generator
@@ -193,6 +199,9 @@ class Bayes:
         length = self.burn_in + self.draws * self.thin
         saved = state
 
+        def begun(model: Model) -> Draw:
+            return Draw(model, first, model)
+
         def keep() -> None:
             nonlocal saved
             if state is not saved and checkpoint.active:
@@ -206,7 +215,7 @@ class Bayes:
                     state = replace(state, chain=number + 1, sweep=0, last=None)
                     keep()
                     continue
-                draw = self.step(problem, state.last or Draw(starts[number], first), rng)
+                draw = self.step(problem, state.last or begun(starts[number]), rng)
                 late = sweep - self.burn_in
                 kept = (*state.kept, draw) if late >= 0 and late % self.thin == 0 else state.kept
                 text = json.dumps(rng.bit_generator.state, default=_plain) if key else ""
@@ -230,6 +239,7 @@ def _freeze(state: ChainState) -> dict[str, Any]:
     """A state as flat arrays: chains may have different numbers of classes."""
     draws = (*state.kept, *([state.last] if state.last is not None else []))
     stacked = [draw.model.stacked for draw in draws]
+    means = [draw.mean.stacked for draw in draws]
     return {
         "chain": state.chain,
         "sweep": state.sweep,
@@ -237,9 +247,14 @@ def _freeze(state: ChainState) -> dict[str, Any]:
         "kept": len(state.kept),
         "levels": list(draws[0].model.layout.levels) if draws else [],
         "ranks": np.array([block.shape[1] for block in stacked], dtype=np.int64),
-        "models": np.concatenate([np.empty(0), *(block.ravel() for block in stacked)]),
+        "models": _flat(stacked),
+        "means": _flat(means),
         "concentrations": np.array([draw.concentrations for draw in draws]),
     }
+
+
+def _flat(blocks: Sequence[FloatArray]) -> FloatArray:
+    return np.concatenate([np.empty(0), *(block.ravel() for block in blocks)])
 
 
 def _thaw(entry: Mapping[str, Any] | None, rng: np.random.Generator) -> ChainState | None:
@@ -248,11 +263,13 @@ def _thaw(entry: Mapping[str, Any] | None, rng: np.random.Generator) -> ChainSta
         return None
     layout, ranks = Layout(tuple(entry["levels"])), entry["ranks"]
     rows = 1 + layout.size if layout.levels else 1
-    blocks = np.split(entry["models"], np.cumsum(ranks * rows)[:-1]) if len(ranks) else []
-    draws = [
-        Draw(Model.from_stacked(layout, block.reshape(rows, -1)), concentrations)
-        for block, concentrations in zip(blocks, entry["concentrations"], strict=True)
-    ]
+
+    def models(flat: FloatArray) -> list[Model]:
+        blocks = np.split(flat, np.cumsum(ranks * rows)[:-1]) if len(ranks) else []
+        return [Model.from_stacked(layout, block.reshape(rows, -1)) for block in blocks]
+
+    drawn = models(entry["models"]), entry["concentrations"], models(entry["means"])
+    draws = [Draw(*parts) for parts in zip(*drawn, strict=True)]
     if entry["rng"]:
         rng.bit_generator.state = json.loads(entry["rng"], object_hook=_exact)
     kept = entry["kept"]

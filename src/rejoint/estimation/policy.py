@@ -117,7 +117,9 @@ class Policy:
     spare_classes: int = 4
     # Pseudo-count of a class in such chains: below one, classes that are not needed lose weight.
     spare_pseudo_count: float = 0.3
-    # Starts that are followed to find modes for chains to start at.
+    # Starts that are followed to find modes for chains to start at, at the least; more where a
+    # pass is quick: a chain stuck in a poor mode spoils the mean. On halves of CAR (864 records,
+    # rank 8) 20 starts in place of 6 raised the held-out log-likelihood by 0.009 per record.
     modes: int = 6
     # Nats: modes that are less probable than the best by more are no starts of chains.
     mode_nats: float = 10.0
@@ -125,6 +127,15 @@ class Policy:
     finished_mode_records_per_parameter: float = 100.0
     # Standard deviation of the proposals for log s.
     concentration_stride: float = 0.5
+    # Classes of the posterior mean for each class of a chain (pmf/compact.py).
+    answer_classes: float = 3.0
+    # EM passes over the records from the compacted mean, which stays a prior that counts as so many
+    # times the records. They regain what merging classes lost: on halves of seven real sets the
+    # held-out log-likelihood is then within 0.0015 per record of the mean of all draws, or above
+    # it (without them down to 0.011 below, VOTES); with a prior of twice the records random models
+    # of low rank come out 0.5 % farther from the truth, with five times 0.2 %.
+    anchored_passes: int = 2
+    anchor_records: float = 5.0
 
     # -- Records beyond memory ------------------------------------------------------------------
     # Cells of the sample that a fit starts from, and the range of its number of records.

@@ -78,7 +78,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     Attributes
     ----------
     pmf_ : LowRankPMF
-        One model of rank ``rank_``, its classes in decreasing order of weight.
+        The joint; its classes are in decreasing order of weight. Fitted by Bayes, it answers by
+        the posterior mean, and its classes are those of one representative model.
     rank_ : int
         Its number of classes; empty ones are dropped.
     result_ : FitResult
@@ -98,8 +99,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     -----
     X may be a pandas, polars or pyarrow frame, a NumPy array, a list of rows or of dicts, a dict
     of columns, or :class:`Records`, which say how columns are read (bins, levels). NaN, None and
-    NA are missing, and so is a level that the fit has not seen. ``score_samples`` and ``sample``
-    use the posterior mean where there is one; all methods about classes use ``pmf_``.
+    NA are missing, and so is a level that the fit has not seen. ``score``, ``score_samples`` and
+    ``sample`` answer as ``pmf_`` does; ``predict``, ``predict_proba``, ``profiles``, ``aic`` and
+    ``bic`` are of the classes of ``pmf_.representative``.
 
     Examples
     --------
@@ -268,7 +270,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         array([-0.69,  0.  ])
         """
         check_is_fitted(self)
-        return self._predictive.log_prob(read(self, X, reset=False))
+        return self.pmf_.log_prob(read(self, X, reset=False))
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Return the mean log-probability of the rows.
@@ -282,10 +284,10 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         check_is_fitted(self)
         records = read(self, X, sample_weight, reset=False)
-        return log_likelihood(self._predictive, records) / float(weights_of(records).sum())
+        return log_likelihood(self.pmf_, records) / float(weights_of(records).sum())
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
-        """Return Akaike's criterion of ``pmf_`` on these rows; lower is better.
+        """Return Akaike's criterion of ``pmf_.representative`` on these rows; lower is better.
 
         Examples
         --------
@@ -297,7 +299,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return self._criterion(X, sample_weight, lambda mass: 2.0)
 
     def bic(self, X: Any, sample_weight: Any = None) -> float:
-        """Return the Bayesian information criterion of ``pmf_`` on these rows; lower is better.
+        """Return the Bayesian information criterion on these rows; lower is better.
+
+        It is that of ``pmf_.representative``, one model of rank ``rank_``.
 
         Examples
         --------
@@ -355,13 +359,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         check_is_fitted(self)
         source = self.random_state if random_state is None else random_state
-        return self._predictive.sample(n_samples, random_state=generator(source))
-
-    @property
-    def _predictive(self) -> LowRankPMF:
-        """The model that scores rows: the posterior mean where there is one."""
-        posterior = self.result_.posterior
-        return self.pmf_ if posterior is None else posterior.mean
+        return self.pmf_.sample(n_samples, random_state=generator(source))
 
     def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
         """Price of the free parameters less twice the log-likelihood."""
@@ -369,7 +367,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         records = read(self, X, sample_weight, reset=False)
         mass = float(weights_of(records).sum())
         free = Layout(self.pmf_.domain.shape).parameters(self.rank_)
-        return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_, records))
+        return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_.representative, records))
 
     def _keep(self, result: FitResult, mass: float) -> Self:
         self.result_ = result
@@ -490,7 +488,8 @@ def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
     for variable, factor in zip(pmf.domain, pmf.factors, strict=True):
         names += [variable.name] * len(variable)
         levels += [str(x) if isinstance(x, Bin) else x for x in variable.levels]
-        shares += [[float(row @ pmf.weights), *row.tolist()] for row in factor]
+        overall = pmf.marginal(variable.name).tolist()
+        shares += [[share, *row] for share, row in zip(overall, factor.tolist(), strict=True)]
     titles = ["overall", *class_titles(pmf.rank)]
     if backend == "pandas":
         import pandas as pd

@@ -200,7 +200,7 @@ def document(
     extras = {
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
-        "draws": [_model(draw, "f4") for draw in pmf.draws.compact()] or None,
+        "draws": [_model(draw, "f4") for draw in pmf.draws] or None,
         "class_names": None if class_names is None else list(class_names),
         "fit": fit,
         "identifiability": verdict,

@@ -114,7 +114,7 @@ def open_demo(path: str | PathLike[str] | None = None) -> Opened:
     --------
     >>> opened = open_demo()
     >>> opened.title, len(opened.records), len(opened.pmf.draws)
-    ('Asia, a demo', 2000, 120)
+    ('Asia, a demo', 2000, 40)
     """
     records = remove_cells(asia().sample(2_000, random_state=0), 0.1, random_state=0)
     opened = fit_data(records, rank=4, random_state=0, path=path)
@@ -147,7 +147,7 @@ def fit_data(
     >>> data = rj.datasets.asia().sample(300, random_state=0)
     >>> opened = fit_data(data, rank=2, random_state=0)
     >>> opened.pmf.rank, len(opened.pmf.draws)
-    (2, 120)
+    (2, 40)
     """
     records = Records.of(data)
     result = estimate(records, rank=rank, random_state=random_state)

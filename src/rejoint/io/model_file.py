@@ -3,15 +3,20 @@
 The name of a file decides its form when it is written, its first bytes when it is read.
 
 The archive (see :mod:`rejoint.io.archive`) has ``weights`` (F,), ``factors`` (the rows of all
-factors, one variable after the other), ``meta.json`` (format, schema version, domain, notes) and
-perhaps ``draws`` (posterior draws in single precision: for each the weights, then the factors).
+factors, one variable after the other) and ``meta.json`` (format, schema version, domain, notes). A
+model with a posterior also has ``mixture`` (the posterior mean, which answers: its weights, then
+the rows of its factors), ``draws`` (for each posterior draw the weights, then the rows of the
+factors) and, unless they are equal, ``draw_weights`` (the probability of each draw).
 
-The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (1), ``domain`` (the
+The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
 each variable a list of rows, one per level, with one number per class) and, if there are any,
-``notes`` and ``draws`` (posterior draws, each with its own weights and factors, in single
-precision). Numbers are written so that they are read back bit by bit. The probability of a cell is
-the sum over classes of the weight times the number of each of its levels.
+``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
+factors, in single precision unless ``draw_precision`` is "double") and ``draw_weights``. Numbers
+are written so that they are read back bit by bit. The probability of a cell is the sum over classes
+of the weight times the number of each of its levels, of ``mixture`` where there is one.
+
+Files of schema 1 have no ``mixture``; the compacted mean of their draws answers.
 """
 
 import json
@@ -27,14 +32,14 @@ from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
 from rejoint.messages import Message, PythonName
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the file format; readers accept this one and earlier ones."""
 
 MOST_FACTORS = 400_000
 """Draws times variables that a file may have: each becomes an object of some hundred bytes."""
 
 FloatArray = NDArray[np.float64]
-Block = NDArray[np.float32]
+Block = NDArray[np.float32] | NDArray[np.float64]
 Path = str | PathLike[str]
 
 _FORMAT = "rejoint.LowRankPMF"
@@ -44,8 +49,10 @@ class SavedModel(NamedTuple):
     """Contents of a model file: the parameters, notes, and posterior draws if it has any.
 
     ``notes`` is a plain dict. ``class_names`` in it names the classes; other keys are up to the
-    writer. ``draws`` is a float32 array of shape (draws, 1 + levels of all variables, classes):
-    for each draw the weights, then the factors one below the other.
+    writer. ``draws`` is an array of shape (draws, 1 + levels of all variables, classes): for each
+    draw the weights, then the factors one below the other; in single precision where they are from
+    a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
+    probability of each draw, None if they are equal.
     """
 
     weights: FloatArray
@@ -53,6 +60,8 @@ class SavedModel(NamedTuple):
     domain: Domain
     notes: dict[str, Any]
     draws: Block | None = None
+    mixture: FloatArray | None = None
+    draw_weights: FloatArray | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -92,15 +101,29 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     if model.notes:
         head["notes"] = model.notes
     draws = model.draws if model.draws is not None and len(model.draws) else None
+    unequal = None
+    if draws is not None and model.draw_weights is not None and np.ptp(model.draw_weights) > 0:
+        unequal = model.draw_weights
     if plain:
         head["weights"] = model.weights.tolist()
         head["factors"] = [factor.tolist() for factor in model.factors]
+        if model.mixture is not None:
+            head["mixture"] = _stacked_to_plain(model.mixture, model.domain)
         if draws is not None:
-            head["draws"] = [_draw_to_plain(draw, model.domain) for draw in draws]
+            head["draws"] = [_stacked_to_plain(draw, model.domain) for draw in draws]
+            head |= {"draw_precision": "double"} if draws.dtype == np.float64 else {}
+        if unequal is not None:
+            head["draw_weights"] = unequal.tolist()
         file.write(_to_text(head))
         return
-    arrays = {"weights": model.weights, "factors": np.vstack(model.factors)}
-    write_archive(file, head, arrays if draws is None else {**arrays, "draws": draws})
+    arrays = {
+        "weights": model.weights,
+        "factors": np.vstack(model.factors),
+        "mixture": model.mixture,
+        "draws": draws,
+        "draw_weights": unequal,
+    }
+    write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
 
 
 def _check_notes(model: SavedModel) -> None:
@@ -113,9 +136,11 @@ def _check_notes(model: SavedModel) -> None:
         raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
 
-def _draw_to_plain(draw: Block, domain: Domain) -> dict[str, Any]:
-    """Return weights and factors of a draw, with the digits of single precision."""
-    numbers = draw.astype(str).astype(np.float64)[:, draw[0] > 0.0]
+def _stacked_to_plain(stacked: Block, domain: Domain) -> dict[str, Any]:
+    """Return weights and factors that are stacked, with the digits of their precision."""
+    numbers = stacked[:, stacked[0] > 0.0]
+    if numbers.dtype == np.float32:
+        numbers = numbers.astype(str).astype(np.float64)
     weights, *factors = np.split(numbers, 1 + np.cumsum((0, *domain.shape[:-1])))
     return {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
 
@@ -198,13 +223,21 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
         raise _corrupt(path, f"{levels} levels but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
-    draws = None
+    draws = mixture = draw_weights = None
+    if "mixture" in archive:
+        mixture = archive.array("mixture", "<f8")
+        if mixture.ndim != 2 or mixture.shape[0] != 1 + levels or not mixture.shape[1]:
+            raise _corrupt(path, f"{levels} levels but a mixture of shape {mixture.shape}")
     if "draws" in archive:
-        draws = archive.array("draws", "<f4")
+        draws = archive.array("draws")
+        if draws.dtype.str not in ("<f4", "<f8"):
+            raise _corrupt(path, f"array 'draws' has type {draws.dtype.str}")
         if draws.ndim != 3 or draws.shape[1] != 1 + levels:
             raise _corrupt(path, f"{levels} levels but draws of shape {draws.shape}")
         _check_number(len(draws), domain, path)
-    return SavedModel(weights, factors, domain, notes, draws)
+        if "draw_weights" in archive:
+            draw_weights = archive.array("draw_weights", "<f8")
+    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights)
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
@@ -214,8 +247,17 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
         raise _corrupt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain, path)
-    draws = _read_draws(plain.get("draws", []), domain, path)
-    return SavedModel(weights, factors, domain, notes, draws)
+    precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
+    draws = _read_draws(plain.get("draws", []), domain, path, precision)
+    mixture = draw_weights = None
+    if "mixture" in plain:
+        if not isinstance(plain["mixture"], dict):
+            raise _corrupt(path, "its mixture is no object")
+        mass, parts = _read_parts(plain["mixture"], domain, path)
+        mixture = np.vstack([mass, *parts])
+    if draws is not None and "draw_weights" in plain:
+        draw_weights = _read_numbers(plain["draw_weights"], 1, "draw_weights", path)
+    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights)
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -266,7 +308,7 @@ def _read_parts(
     return weights, factors
 
 
-def _read_draws(plain: Any, domain: Domain, path: Path) -> Block | None:
+def _read_draws(plain: Any, domain: Domain, path: Path, precision: type) -> Block | None:
     if not isinstance(plain, list) or not all(isinstance(draw, dict) for draw in plain):
         raise _corrupt(path, "its draws are no list of objects")
     if not plain:
@@ -276,7 +318,7 @@ def _read_draws(plain: Any, domain: Domain, path: Path) -> Block | None:
     rank = max(len(weights) for weights, _ in parts)
     if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
         raise _corrupt(path, "its draws have very different numbers of classes")
-    block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=np.float32)
+    block: Block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=precision)
     for target, (weights, factors) in zip(block, parts, strict=True):
         with np.errstate(over="ignore"):  # too large a number becomes inf, which is refused later
             target[:, : len(weights)] = np.vstack([weights, *factors])

@@ -185,7 +185,8 @@ class Answer:
     notes : tuple of str
         Notes on the value.
     interval : Interval or None
-        Credible bounds ``low`` and ``high`` of the value, their ``level`` and number of ``draws``;
+        Credible bounds ``low`` and ``high`` of the value, their ``level``, number of ``draws`` and
+        how many these are worth, ``effective``;
         None where the model carries no posterior draws, or the value is not numeric.
 
     Examples
@@ -289,6 +290,7 @@ class Answer:
                 "high": _plain_cells(self.interval.high),
                 "level": self.interval.level,
                 "draws": self.interval.draws,
+                "effective_draws": self.interval.effective,
             }
         return plain
 

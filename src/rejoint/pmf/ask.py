@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from math import exp, log, prod
-from typing import TYPE_CHECKING, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,10 +65,11 @@ class _Known(NamedTuple):
 
 
 def _condition(model: "LowRankPMF", bound: BoundQuery) -> _Known:
+    mixture = model.mixture
     if not bound.evidence:
-        return _Known(model.weights, dict(enumerate(model.factors)), 1.0, bound.notes)
+        return _Known(mixture.weights, dict(enumerate(mixture.factors)), 1.0, bound.notes)
     weights, factors, log_prob = apply_evidence(
-        model.weights, model.factors, bound.evidence, bound.evidence_text.__getitem__
+        mixture.weights, mixture.factors, bound.evidence, bound.evidence_text.__getitem__
     )
     evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
     notes = bound.notes
@@ -92,18 +93,25 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
         note = "Without credible intervals, as the table is large: ask for fewer variables."
         return replace(answer, notes=(*answer.notes, note))
     used = {*bound.asked, *bound.against, *bound.by, *bound.events}
-    weights, factors = model.draws.given(bound.evidence, used)
-    values = []
-    for k, shares in enumerate(weights):
-        known = _Known(shares, {n: factor[k] for n, factor in factors.items()})
+    weights, shares, factors = model.draws.given(bound.evidence, used)
+    if not len(weights):
+        note = "Without a credible interval: every posterior draw excludes what is given."
+        return replace(answer, notes=(*answer.notes, note))
+    values, totals = [], []
+    for k, own in enumerate(shares):
+        known = _Known(own, {n: factor[k] for n, factor in factors.items()})
         if answer.unit:
             amount = _measure(bound, known, np.random.default_rng(0)).value
             values.append(np.array(amount / _SCALES[answer.unit]))
         else:
             values.append(_value(model.domain, bound, known)[0])
-    if not values:
-        return answer
-    return replace(answer, interval=credible_interval(np.stack(values), level))
+            totals.append(joint_table(own, [known.factors[n] for n in bound.by]))
+    if bound.by and totals:
+        # A column of the table is given its level, too: draws count by how probable that is.
+        weights = weights.reshape((-1,) + (1,) * len(bound.by)) * np.stack(totals)
+        weights = weights[(slice(None),) + (None,) * (values[0].ndim - len(bound.by))]
+    found = credible_interval(np.stack(values), level, weights, cast(Any, answer.value))
+    return replace(answer, interval=found)
 
 
 def _value(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:

@@ -1,8 +1,7 @@
 """Posterior draws that a model carries, and credible intervals over them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self, overload
 
 import numpy as np
@@ -10,12 +9,15 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
 from rejoint.io.model_file import MOST_FACTORS
+from rejoint.model import Model
+from rejoint.pmf.compact import CLASSES_PER_CLASS, compact
 from rejoint.queries.evidence import (
     Given,
     ZeroEvidenceError,
     class_posterior,
     conditional_factor,
     log_class_weights,
+    log_sum,
     read_evidence,
 )
 from rejoint.queries.tables import joint_table
@@ -27,11 +29,10 @@ if TYPE_CHECKING:
 FloatArray = NDArray[np.float64]
 Block = NDArray[Any]  # of float64 or float32
 
-_FILE_DRAWS = (
-    40  # in a file: bounds of 90 % then lie between the second and third draw from the end
-)
-_FILE_NUMBERS = 2_000_000  # in all draws of a file together: 8 MB
-_FEWEST_DRAWS = 10  # fewer say too little about bounds; a file of a larger model has no draws
+_MOST_DRAWS = 40  # bounds of 90 % then lie between the second and third draw from the end
+_ROOM = 2_000_000  # numbers in all draws together, 8 MB; beyond it there are fewer draws
+_FEWEST_DRAWS = 10  # fewer say too little about bounds
+_LARGEST_ROOM = 20_000_000  # numbers in the fewest draws; a larger model carries none
 _SUM_TOLERANCE = 1e-5  # single precision, for columns of up to a million levels
 
 
@@ -41,32 +42,44 @@ class Interval(tuple[FloatArray, FloatArray]):
     Attributes
     ----------
     low, high : ndarray
-        Bounds in the shape of the answer.
+        Bounds in the shape of the answer, which lies between them.
     level : float
         Posterior probability between each pair of bounds.
     draws : int
         Number of posterior draws that the bounds rest on. Draws under which the evidence has
         probability zero are left out.
+    effective : float
+        Number of equally weighted draws that these are worth: draws under which the evidence is
+        more probable count more. The least over the cells of a table.
 
     Examples
     --------
-    >>> interval = Interval(np.array(0.1), np.array(0.2), 0.9, 40)
+    >>> interval = Interval(np.array(0.1), np.array(0.2), 0.9, 40, 23.4)
     >>> low, high = interval
     >>> interval.description
-    '90 % credible interval, of 40 posterior draws'
+    '90 % credible interval, of 40 posterior draws worth 23'
     """
 
     level: float
     draws: int
+    effective: float
 
-    def __new__(cls, low: FloatArray, high: FloatArray, level: float, draws: int) -> Self:
+    def __new__(
+        cls,
+        low: FloatArray,
+        high: FloatArray,
+        level: float,
+        draws: int,
+        effective: float | None = None,
+    ) -> Self:
         """Make the pair of bounds."""
         self = super().__new__(cls, (low, high))
         self.level, self.draws = level, draws
+        self.effective = float(draws) if effective is None else effective
         return self
 
     def __getnewargs__(self) -> tuple[Any, ...]:
-        return *self, self.level, self.draws
+        return *self, self.level, self.draws, self.effective
 
     @property
     def low(self) -> FloatArray:
@@ -81,34 +94,88 @@ class Interval(tuple[FloatArray, FloatArray]):
     @property
     def description(self) -> str:
         """Level and number of draws, in words."""
+        worth = f" worth {self.effective:.0f}" if self.effective < self.draws - 0.5 else ""
         return (
             f"{100 * self.level:g} % credible interval, of {plural(self.draws, 'posterior draw')}"
+            f"{worth}"
         )
 
 
-def credible_interval(values: FloatArray, level: float) -> Interval:
+def credible_interval(
+    values: FloatArray,
+    level: float,
+    weights: FloatArray | None = None,
+    answer: FloatArray | float | None = None,
+) -> Interval:
     """Return equal-tailed bounds of each cell over the draws, which are the first axis.
 
     Draws in which a cell is undefined (nan) do not count for its bounds.
+
+    Parameters
+    ----------
+    values : ndarray (D, ...)
+        The answer of each draw.
+    level : float
+        Probability between the bounds.
+    weights : ndarray (D,) or (D, ...), optional
+        Weight of each draw, or of each draw for each cell; equal by default.
+    answer : ndarray or float, optional
+        The answer itself: bounds that do not hold it are stretched to it.
 
     Examples
     --------
     >>> low, high = credible_interval(np.array([[0.2], [0.3], [0.6]]), 0.5)
     >>> low, high
     (array([0.2]), array([0.6]))
+    >>> weights = np.array([0.1, 0.8, 0.1])
+    >>> round(credible_interval(np.array([0.2, 0.3, 0.6]), 0.5, weights).effective, 2)
+    1.52
     """
     if not 0 < level < 1:
         raise ValueError(f"level must lie between 0 and 1, got {level!r}; 0.9 is usual.")
-    defined = np.isfinite(values)
-    bounds = np.full((2, *values.shape[1:]), np.nan)
-    bounded = defined.any(axis=0)
-    # Quantiles of n draws at k / (n + 1): the next draw then falls between them as often as
+    count, shape = len(values), values.shape[1:]
+    cells = values.reshape(count, -1)
+    given = np.ones(count) if weights is None else weights
+    given = given.reshape(given.shape + (1,) * (values.ndim - given.ndim))
+    mass = np.where(np.isfinite(cells), np.broadcast_to(given, values.shape).reshape(count, -1), 0)
+    total = mass.sum(axis=0)
+    order = np.argsort(np.where(mass > 0, cells, np.inf), axis=0)
+    cells, mass = (np.take_along_axis(x, order, 0) for x in (cells, mass))
+    mass = mass / np.where(total > 0, total, 1.0)
+    worth = 1.0 / np.maximum(np.square(mass).sum(axis=0), 1e-300)
+    # Quantiles of n equal draws at k / (n + 1): the next draw then falls between them as often as
     # ``level`` says. NumPy's own, at (k - 1) / (n - 1), are too narrow for few draws.
-    tails = [(1 - level) / 2, (1 + level) / 2]
-    if bounded.any():
-        cells = np.where(defined, values, np.nan)[:, bounded]
-        bounds[:, bounded] = np.nanquantile(cells, tails, axis=0, method="weibull")
-    return Interval(bounds[0, ...], bounds[1, ...], level, len(values))
+    places = (worth * (np.cumsum(mass, axis=0) - mass / 2) + 0.5) / (worth + 1)
+    last = (mass > 0).sum(axis=0) - 1
+    low, high = (
+        _interpolate(cells, places, last, tail) for tail in ((1 - level) / 2, (1 + level) / 2)
+    )
+    if answer is not None:
+        flat = np.ravel(np.asarray(answer, dtype=np.float64))
+        low, high = np.minimum(low, flat), np.maximum(high, flat)
+    known = total > 0
+    used = mass[:, known] > 0
+    return Interval(
+        np.where(known, low, np.nan).reshape(shape),
+        np.where(known, high, np.nan).reshape(shape),
+        level,
+        int(used.any(axis=1).sum()),
+        float(worth[known].min()) if known.any() else 0.0,
+    )
+
+
+def _interpolate(
+    values: FloatArray, places: FloatArray, last: NDArray[np.intp], tail: float
+) -> FloatArray:
+    """Values (D, cells), sorted, at one place of their distribution."""
+    above = np.minimum((places < tail).sum(axis=0), np.maximum(last, 0))
+    below = np.maximum(above - 1, 0)
+    a, b, at, to = (
+        np.take_along_axis(x, k[None], 0)[0]
+        for x, k in ((values, below), (values, above), (places, below), (places, above))
+    )
+    share = np.clip((tail - at) / np.where(to > at, to - at, 1.0), 0.0, 1.0)
+    return np.asarray(np.where(a == b, a, a + share * (b - a)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +188,12 @@ class Draws(Sequence["LowRankPMF"]):
         Domain of all draws.
     block : ndarray (draws, 1 + levels of all variables, classes)
         For each draw the weights, then the factors one below the other. A class of weight zero is
-        padding: draws may have different ranks. In double precision where the draws come from a
-        fit, in single precision where they come from a file. It is not checked.
+        padding: draws may have different ranks. In single precision where the draws come from a
+        fit or a file. It is not checked.
     model : type
         Class of the items.
+    weights : ndarray (draws,), optional
+        Probability of each draw; equal by default. Evidence changes it, see :meth:`condition`.
 
     Examples
     --------
@@ -138,12 +207,15 @@ class Draws(Sequence["LowRankPMF"]):
     domain: Domain
     block: Block
     model: "type[LowRankPMF]"
+    weights: FloatArray = field(default_factory=lambda: np.empty(0))
 
     def __post_init__(self) -> None:
-        self.block.flags.writeable = False
+        if not len(self.weights):
+            object.__setattr__(self, "weights", np.full(len(self), 1.0 / max(len(self), 1)))
+        self.block.flags.writeable = self.weights.flags.writeable = False
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Draws, (self.domain, self.block, self.model)
+        return Draws, (self.domain, self.block, self.model, self.weights)
 
     @classmethod
     def of(
@@ -178,7 +250,8 @@ class Draws(Sequence["LowRankPMF"]):
 
     def _take(self, domain: Domain, rows: Sequence[NDArray[np.intp]]) -> "Draws":
         first = np.zeros(1, dtype=np.intp)
-        return Draws(domain, self.block[:, np.concatenate([first, *rows])], self.model)
+        block = self.block[:, np.concatenate([first, *rows])]
+        return Draws(domain, block, self.model, self.weights)
 
     def thin(self, most: int | None = None, numbers: int | None = None) -> "Draws":
         """Return some of the draws, spread evenly over all of them.
@@ -204,25 +277,33 @@ class Draws(Sequence["LowRankPMF"]):
         if room == len(self):
             return self
         places = np.linspace(0, len(self) - 1, room).round().astype(int)
-        return Draws(self.domain, self.block[places], self.model)
+        return self._some(places)
 
-    def compact(self) -> "Draws":
-        """Return the draws that files and pages have: at most 40, in single precision.
+    def _some(self, places: slice | NDArray[np.intp] | NDArray[np.bool_]) -> "Draws":
+        weights = self.weights[places]
+        return Draws(self.domain, self.block[places], self.model, weights / weights.sum())
 
-        There are none where the model is so large that fewer than ten have room.
+    def to_carry(self) -> "Draws":
+        """Return the draws that a model carries: at most 40, rounded to single precision.
+
+        A model in memory, its file and its page carry the same draws and give the same bounds.
+        There are fewer draws, but at least ten, where the model is large, and none where it is so
+        large that ten would take 80 MB.
         """
         size = self.block.shape[1] * self.block.shape[2]
-        room = min(_FILE_DRAWS, _FILE_NUMBERS // size, MOST_FACTORS // len(self.domain), len(self))
-        kept = self.thin(room if room >= min(_FEWEST_DRAWS, len(self)) else 0)
+        room = max(_ROOM // size, _FEWEST_DRAWS if size * _FEWEST_DRAWS <= _LARGEST_ROOM else 0)
+        room = min(room, _MOST_DRAWS, MOST_FACTORS // len(self.domain))
+        kept = self.thin(room)
         block = np.ascontiguousarray(kept.block, dtype=np.float32)
-        return Draws(self.domain, block, self.model)
+        return Draws(self.domain, block, self.model, kept.weights)
 
     def given(
         self, likelihoods: Mapping[int, FloatArray], asked: Iterable[int]
-    ) -> tuple[FloatArray, dict[int, FloatArray]]:
-        """Return weights (D, F) and factors (D, I_n, F) of the draws, given evidence.
+    ) -> tuple[FloatArray, FloatArray, dict[int, FloatArray]]:
+        """Return weights (D,) of the draws, and their shares (D, F) and factors (D, I_n, F).
 
-        Draws under which the evidence has probability zero are left out.
+        All are given the evidence: the weight of a draw is multiplied by the probability that it
+        gives to the evidence. Draws under which that is zero are left out.
 
         Parameters
         ----------
@@ -232,32 +313,38 @@ class Draws(Sequence["LowRankPMF"]):
             Positions of the variables whose factors are returned.
         """
         starts = _starts(self.domain)
-        weights = _normalized(self.block[:, 0], -1)
+        shares = _normalized(self.block[:, 0], -1)
         factors = {
             n: _normalized(self.block[:, starts[n] : starts[n] + self.domain.shape[n]], -2)
             for n in {*asked, *likelihoods}
         }
         if not likelihoods:
-            return weights, factors
-        logs = log_class_weights(weights, factors, likelihoods)
-        possible = logs.max(axis=1, initial=-np.inf) > -np.inf
+            return self.weights, shares, factors
+        logs = log_class_weights(shares, factors, likelihoods)
+        with np.errstate(divide="ignore"):
+            weights = class_posterior(np.log(self.weights) + log_sum(logs))
+        possible = weights > 0.0
         for n in factors:
             factors[n] = factors[n][possible]
             if n in likelihoods:
                 factors[n] = conditional_factor(factors[n], likelihoods[n])
-        return class_posterior(logs[possible]), factors
+        return weights[possible], class_posterior(logs[possible]), factors
 
     def condition(self, given: Given) -> "Draws":
         """Return the draws of the variables that are not given, given the others."""
         likelihoods = read_evidence(self.domain, given)
         rest = [n for n in range(len(self.domain)) if n not in likelihoods]
-        weights, factors = self.given(likelihoods, rest)
+        weights, shares, factors = self.given(likelihoods, rest)
         domain = Domain(tuple(self.domain[n] for n in rest))
-        block = np.concatenate([weights[:, None], *(factors[n] for n in rest)], axis=1)
-        return Draws(domain, block, self.model)
+        block = np.concatenate([shares[:, None], *(factors[n] for n in rest)], axis=1)
+        return Draws(domain, block, self.model, weights)
 
     def interval(
-        self, names: str | Sequence[str], given: Given = None, level: float = 0.9
+        self,
+        names: str | Sequence[str],
+        given: Given = None,
+        level: float = 0.9,
+        answer: FloatArray | None = None,
     ) -> Interval:
         """Return credible bounds of a (conditional) table; see :meth:`LowRankPMF.interval`."""
         if not self:
@@ -266,31 +353,35 @@ class Draws(Sequence["LowRankPMF"]):
                 'solver="bayes".'
             )
         asked = positions(self.domain, names)
-        weights, factors = self.given(read_evidence(self.domain, given), asked)
+        weights, shares, factors = self.given(read_evidence(self.domain, given), asked)
         if not len(weights):
             evidence = ", ".join(f"{name} = {show([x])}" for name, x in (given or {}).items())
             raise ZeroEvidenceError(
                 f"{evidence} has probability zero under all {plural(len(self), 'posterior draw')}, "
                 "so that there are no bounds: leave some of it out."
             )
-        tables = [
-            joint_table(shares, [factors[n][k] for n in asked]) for k, shares in enumerate(weights)
-        ]
-        return credible_interval(np.stack(tables), level)
+        tables = [joint_table(own, [factors[n][k] for n in asked]) for k, own in enumerate(shares)]
+        return credible_interval(np.stack(tables), level, weights, answer)
 
-    def mean(self) -> "LowRankPMF":
-        """Return the mean of all draws, which predicts better than any one model.
+    def mean(self, first: "LowRankPMF") -> "LowRankPMF":
+        """Return the mean of the draws, compacted to three times the classes of ``first``.
+
+        Parameters
+        ----------
+        first : LowRankPMF
+            A model near the draws, at whose classes the compaction starts.
 
         Examples
         --------
         >>> import rejoint as rj
         >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.25, 0.75)]
-        >>> rj.LowRankPMF([1.0], [[[0.5], [0.5]]], draws=two).draws.mean().marginal("x0")
+        >>> rj.LowRankPMF([1.0], [[[0.4], [0.6]]], draws=two).draws.mean(two[0]).marginal("x0")
         array([0.5, 0.5])
         """
-        if not len(self):
-            raise ValueError("There are no posterior draws, which only fits by Bayes have.")
-        return self.model.average(self)
+        models = [Model.of(draw.weights, draw.factors) for draw in self]
+        most = CLASSES_PER_CLASS * first.rank
+        merged = compact(models, Model.of(first.weights, first.factors), most, self.weights)
+        return self.model._trusted(merged.weights, merged.parts, self.domain)
 
     def __len__(self) -> int:
         return len(self.block)
@@ -301,7 +392,7 @@ class Draws(Sequence["LowRankPMF"]):
     def __getitem__(self, place: slice) -> "Draws": ...
     def __getitem__(self, place: int | slice) -> "LowRankPMF | Draws":
         if isinstance(place, slice):
-            return Draws(self.domain, self.block[place], self.model)
+            return self._some(place)
         numbers = self.block[place]
         weights, *factors = np.split(numbers[:, numbers[0] > 0.0], _starts(self.domain))
         parts = [_normalized(factor, -2) for factor in factors]
@@ -328,7 +419,7 @@ def _normalized(numbers: NDArray[Any], axis: int) -> FloatArray:
     return np.asarray(wide / np.where(total > 0.0, total, 1.0))
 
 
-def check_block(block: NDArray[np.float32], domain: Domain) -> None:
+def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = None) -> None:
     """Raise an error where the draws of a file are not distributions over `domain`."""
     if block.ndim != 3 or block.shape[1] != 1 + sum(domain.shape) or not block.shape[2]:
         raise ValueError(
@@ -337,6 +428,11 @@ def check_block(block: NDArray[np.float32], domain: Domain) -> None:
         )
     if not (np.isfinite(block).all() and (block >= 0.0).all()):
         raise ValueError("Posterior draws hold what is no probability: entries are finite, >= 0.")
+    if draw_weights is not None and not _is_distribution(draw_weights, len(block)):
+        raise ValueError(
+            f"Weights of {plural(len(block), 'posterior draw')} must be as many numbers >= 0 that "
+            f"sum to 1; got an array of shape {draw_weights.shape}."
+        )
     if not len(block):
         return
     weights = block[:, 0].astype(np.float64)
@@ -350,18 +446,19 @@ def check_block(block: NDArray[np.float32], domain: Domain) -> None:
         )
 
 
+def _is_distribution(weights: FloatArray, size: int) -> bool:
+    if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0.0).any():
+        return False
+    return not size or abs(float(weights.sum()) - 1.0) <= _SUM_TOLERANCE
+
+
 class Posterior:
-    """The posterior of a fit: a view of the draws that its model carries.
+    """The posterior of a fit: a view of the draws and of the mean that its model carries.
 
     Parameters
     ----------
-    draws : sequence of LowRankPMF
-        The draws.
-
-    Attributes
-    ----------
-    draws : Draws
-        The same object as ``result.pmf.draws``, so that both give the same bounds.
+    pmf : LowRankPMF
+        A model with draws.
 
     Examples
     --------
@@ -373,22 +470,34 @@ class Posterior:
     True
     """
 
-    draws: Draws
+    def __init__(self, pmf: "LowRankPMF") -> None:
+        self._pmf = pmf
 
-    def __init__(self, draws: "Sequence[LowRankPMF]") -> None:
-        self.draws = Draws.of(draws, draws[0].domain, type(draws[0]))
-
-    @cached_property
-    def mean(self) -> "LowRankPMF":
-        """The mean of the draws, a model of as many classes as they have together.
+    @property
+    def draws(self) -> Draws:
+        """The draws, the same object as ``result.pmf.draws``.
 
         Examples
         --------
         >>> import rejoint as rj
-        >>> Posterior([rj.LowRankPMF([1.0], [[[0.2], [0.8]]])]).mean.rank
+        >>> one = rj.LowRankPMF([1.0], [[[0.2], [0.8]]])
+        >>> len(Posterior(rj.LowRankPMF([1.0], [[[0.2], [0.8]]], draws=[one])).draws)
         1
         """
-        return self.draws.mean()
+        return self._pmf.draws
+
+    @property
+    def mean(self) -> "LowRankPMF":
+        """The posterior mean, which answers every question: ``result.pmf.mixture``.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> one = rj.LowRankPMF([1.0], [[[0.2], [0.8]]])
+        >>> Posterior(rj.LowRankPMF([1.0], [[[0.2], [0.8]]], draws=[one])).mean.rank
+        1
+        """
+        return self._pmf.mixture
 
     def interval(
         self, names: str | Sequence[str], given: Given = None, level: float = 0.9
@@ -399,33 +508,12 @@ class Posterior:
         --------
         >>> import rejoint as rj
         >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.2, 0.4)]
-        >>> low, high = Posterior(two).interval("x0", level=0.5)
+        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], draws=two)
+        >>> low, high = Posterior(p).interval("x0", level=0.5)
         >>> low.round(2), high.round(2)
         (array([0.2, 0.6]), array([0.4, 0.8]))
         """
-        return self.draws.interval(names, given, level)
+        return self._pmf.interval(names, given, level)
 
     def __repr__(self) -> str:
         return f"Posterior({self.draws!r})"
-
-
-def predictive(
-    pmf: "LowRankPMF", draws: int | None = None, numbers: int | None = None
-) -> "LowRankPMF":
-    """Return the model to predict with: the mean of the posterior draws, or `pmf` without draws.
-
-    Parameters
-    ----------
-    pmf : LowRankPMF
-    draws, numbers : int, optional
-        How many draws, or parameters of draws, to average at most; all by default. See
-        :meth:`Draws.thin`.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> two = [rj.LowRankPMF([1.0], [[[a], [1 - a]]]) for a in (0.25, 0.75)]
-    >>> predictive(rj.LowRankPMF([1.0], [[[0.2], [0.8]]], draws=two)).marginal("x0")
-    array([0.5, 0.5])
-    """
-    return pmf.draws.thin(draws, numbers).mean() if pmf.draws else pmf

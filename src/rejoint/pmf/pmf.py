@@ -17,7 +17,13 @@ from rejoint.pmf.draws import Draws, Interval, check_block
 from rejoint.pmf.from_dense import naive_bayes
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.queries.distances import is_same_up_to_order
-from rejoint.queries.evidence import Given, apply_evidence, read_evidence
+from rejoint.queries.evidence import (
+    Given,
+    apply_evidence,
+    class_posterior,
+    log_class_weights,
+    read_evidence,
+)
 from rejoint.queries.log_prob import posteriors, record_log_prob
 from rejoint.queries.modes import most_probable, single_modes
 from rejoint.queries.sampling import draw_codes
@@ -43,6 +49,11 @@ class LowRankPMF:
     A low-rank nonnegative tensor, a latent class model and a naive Bayes model with a hidden class
     are three names of this model. The object is immutable; its arrays are read-only.
 
+    A model that carries posterior draws has two parts. Every question is answered by the posterior
+    mean, ``mixture``. ``weights``, ``factors``, ``rank`` and :meth:`classes` are those of one
+    ``representative`` model of the rank asked for, whose classes can be looked at. Without draws
+    both are the model itself.
+
     Every question takes evidence by ``given``, which maps a variable to a level, to a list of
     levels (any of them), or to an array with the likelihood of each level (soft evidence: only
     ratios matter). A variable may be both asked for and given.
@@ -57,15 +68,19 @@ class LowRankPMF:
         Names and levels; by default ``x0, x1, ...`` with levels ``0, 1, ...``.
     draws : sequence of LowRankPMF, optional
         Posterior draws, for credible intervals.
+    mixture : LowRankPMF, optional
+        The posterior mean, which answers; by default the mean of the draws, its classes merged to
+        three times the rank.
 
     Attributes
     ----------
     weights : ndarray (F,)
+        Of the representative model.
     factors : tuple of ndarray (I_n, F)
+        Of the representative model.
     domain : Domain
     draws : sequence of LowRankPMF
-        Empty where the model has none. Fits by Bayes have them; a saved model keeps at most 40, in
-        single precision.
+        Empty where the model has none. Fits by Bayes carry at most 40, in single precision.
 
     Examples
     --------
@@ -78,11 +93,12 @@ class LowRankPMF:
     0.725
     """
 
-    __slots__ = ("__weakref__", "domain", "draws", "factors", "weights")
+    __slots__ = ("__weakref__", "_mixture", "domain", "draws", "factors", "weights")
     weights: FloatArray
     factors: tuple[FloatArray, ...]
     domain: Domain
     draws: Draws
+    _mixture: "LowRankPMF | None"
 
     def __init__(
         self,
@@ -90,6 +106,7 @@ class LowRankPMF:
         factors: Sequence[ArrayLike],
         domain: Domain | None = None,
         draws: Sequence[Any] = (),
+        mixture: "LowRankPMF | None" = None,
     ) -> None:
         w = _check_numbers(weights, "weights", 1)
         matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -104,7 +121,10 @@ class LowRankPMF:
             map(_normalize, matrices, labels),
             domain,
             Draws.of(draws, domain, type(self)),
+            None if mixture is None else mixture.mixture.align(domain),
         )
+        if self.draws and mixture is None:
+            object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
 
     @classmethod
     def _trusted(
@@ -113,26 +133,70 @@ class LowRankPMF:
         factors: Iterable[FloatArray],
         domain: Domain,
         draws: Draws | None = None,
+        mixture: "LowRankPMF | None" = None,
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
-        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls))
+        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls), mixture)
         return self
 
     def _fill(
-        self, weights: FloatArray, factors: Iterable[FloatArray], domain: Domain, draws: Draws
+        self,
+        weights: FloatArray,
+        factors: Iterable[FloatArray],
+        domain: Domain,
+        draws: Draws,
+        mixture: "LowRankPMF | None",
     ) -> None:
         put = object.__setattr__
         put(self, "weights", np.ascontiguousarray(weights))
         put(self, "factors", tuple(map(np.ascontiguousarray, factors)))
         put(self, "domain", domain)
         put(self, "draws", draws)
+        put(self, "_mixture", mixture)
         for array in (self.weights, *self.factors):
             array.flags.writeable = False
 
     @property
+    def mixture(self) -> "LowRankPMF":
+        """The model that answers every question: the posterior mean, or the model itself.
+
+        The posterior mean is a mixture of the classes of many models, merged to about three times
+        the rank. It is nearer to the truth than any one of them; its classes have no meaning.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> data = rj.datasets.asia().sample(500, random_state=0)
+        >>> p = rj.estimate(data, rank=2, solver="bayes", random_state=0).pmf
+        >>> p.rank, p.mixture.rank
+        (2, 6)
+        >>> bool((p.marginal("lung") == p.mixture.marginal("lung")).all())
+        True
+        """
+        return self if self._mixture is None else self._mixture
+
+    @property
+    def representative(self) -> "LowRankPMF":
+        """The model of ``weights`` and ``factors`` alone, without posterior draws and mean.
+
+        It is one model of the rank asked for: the most probable one of a fit by Bayes. Its classes
+        can be looked at and named; log-likelihood, AIC, BIC and certificates of identifiability
+        are of this model.
+
+        Examples
+        --------
+        >>> p = LowRankPMF([0.5, 0.5], [[[1.0, 0.2], [0.0, 0.8]]])
+        >>> p.representative is p
+        True
+        """
+        if self._mixture is None and not self.draws:
+            return self
+        return type(self)._trusted(self.weights, self.factors, self.domain)
+
+    @property
     def rank(self) -> int:
-        """Number of hidden classes, F.
+        """Number of hidden classes, F, of the representative model.
 
         Examples
         --------
@@ -144,17 +208,17 @@ class LowRankPMF:
     def _given(
         self, given: Given, asked: Collection[int] | None = None
     ) -> tuple[FloatArray, Sequence[FloatArray]]:
-        """Return weights and factors given evidence; factors of `asked` alone are updated."""
-        likelihoods = read_evidence(self.domain, given)
+        """Weights and factors that answer, given evidence; factors of `asked` alone are updated."""
+        likelihoods, mixture = read_evidence(self.domain, given), self.mixture
         if not likelihoods:
-            return self.weights, self.factors
+            return mixture.weights, mixture.factors
 
         def describe(n: int) -> str:
             pairs = (given or {}).items()
             name, value = next(pair for pair in pairs if self.domain.index(pair[0]) == n)
             return f"{name} = {show([value])}"
 
-        return apply_evidence(self.weights, self.factors, likelihoods, describe, asked)[:2]
+        return apply_evidence(mixture.weights, mixture.factors, likelihoods, describe, asked)[:2]
 
     # Questions by name and level
 
@@ -209,8 +273,10 @@ class LowRankPMF:
         Returns
         -------
         Interval
-            The pair ``low, high``, in the shape of the table; its ``draws`` says how many draws it
-            rests on. Draws under which the evidence has probability zero are left out.
+            The pair ``low, high``, in the shape of the table, which lies between them; its
+            ``draws`` says how many draws it rests on, ``effective`` how many they are worth. Draws
+            count in proportion to the probability that they give to the evidence; those that
+            exclude it are left out.
 
         Raises
         ------
@@ -228,7 +294,8 @@ class LowRankPMF:
         >>> bool((low < high).all())
         True
         """
-        return self.draws.interval(names, given, level)
+        answer = self.marginal(names, given) if self.draws else None
+        return self.draws.interval(names, given, level, answer)
 
     def prob(self, event: Mapping[str, Any], given: Given = None) -> float:
         """Return the probability that some variables take the levels named.
@@ -537,12 +604,13 @@ class LowRankPMF:
         >>> np.exp(p.log_prob([{"asia": "yes", "tub": "yes"}, {"asia": None, "tub": "yes"}]))
         array([0.0005, 0.0104])
         """
-        return record_log_prob(
-            self.weights, self.factors, as_records(data, domain=self.domain).codes
-        )
+        codes = as_records(data, domain=self.domain).codes
+        return record_log_prob(self.mixture.weights, self.mixture.factors, codes)
 
     def classes(self, data: Any) -> FloatArray:
         """Return the posterior of the hidden class of each record; missing values are summed out.
+
+        The classes are those of the representative model: class 1 of reports is column 0 here.
 
         A record of probability zero (factors may contain zeros) gets the limit of a vanishing
         floor, the classes that contradict it least; a remark gives the number of such records.
@@ -594,13 +662,16 @@ class LowRankPMF:
         factors = [self.factors[n] for n in chosen]
         domain = Domain(tuple(self.domain[n] for n in chosen))
         draws = self.draws.project(domain.names) if self.draws else None
-        return self._trusted(self.weights, factors, domain, draws)
+        mixture = None if self._mixture is None else self._mixture.project(domain.names)
+        return self._trusted(self.weights, factors, domain, draws, mixture)
 
     def condition(self, given: Given) -> Self:
         """Return the model of the variables that are not given, given the others.
 
         Classes that the evidence excludes are dropped, and so are posterior draws under which the
-        evidence has probability zero.
+        evidence has probability zero; the weights of the others are multiplied by it. Where the
+        representative model excludes the evidence but the posterior mean does not, the posterior
+        mean takes its place.
 
         Examples
         --------
@@ -616,9 +687,17 @@ class LowRankPMF:
         shares, _ = self._given(given, ())
         alive = shares > 0.0
         domain = Domain(tuple(self.domain[n] for n in rest))
-        factors = [self.factors[n][:, alive] for n in rest]
+        factors = [self.mixture.factors[n][:, alive] for n in rest]
+        answer = self._trusted(shares[alive], factors, domain)
+        if self._mixture is None and not self.draws:
+            return answer
+        logs = log_class_weights(self.weights, self.factors, known)
+        alive = np.isfinite(logs)
+        kept = [self.factors[n][:, alive] for n in rest]
         draws = self.draws.condition(given) if self.draws else None
-        return self._trusted(shares[alive], factors, domain, draws)
+        if not alive.any():
+            return self._trusted(answer.weights, answer.factors, domain, draws, answer)
+        return self._trusted(class_posterior(logs[alive]), kept, domain, draws, answer)
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.
@@ -635,7 +714,8 @@ class LowRankPMF:
         orders = level_order(self.domain, domain)
         chosen = self.domain.indices(domain.names)
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
-        return self._trusted(self.weights, factors, domain, self.draws.align(domain))
+        mixture = None if self._mixture is None else self._mixture.align(domain)
+        return self._trusted(self.weights, factors, domain, self.draws.align(domain), mixture)
 
     def sorted(self) -> Self:
         """Return the model with its classes in order of decreasing weight.
@@ -647,7 +727,7 @@ class LowRankPMF:
         """
         order = np.argsort(-self.weights, kind="stable")
         factors = [a[:, order] for a in self.factors]
-        return self._trusted(self.weights[order], factors, self.domain, self.draws)
+        return self._trusted(self.weights[order], factors, self.domain, self.draws, self._mixture)
 
     @classmethod
     def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
@@ -673,7 +753,7 @@ class LowRankPMF:
         >>> rj.LowRankPMF.average([a, b], weights=[1, 3]).marginal("x0")
         array([0.875, 0.125])
         """
-        models = list(pmfs)
+        models: list[LowRankPMF] = list(pmfs)
         if not models:
             raise ValueError("average: no models were given.")
         shares = np.ones(len(models)) if weights is None else np.array(weights, dtype=np.float64)
@@ -686,7 +766,7 @@ class LowRankPMF:
                 f"average: weights must be finite, nonnegative and not all zero; got {shares}."
             )
         shares = shares / shares.sum()
-        models = [model.align(models[0].domain) for model in models]
+        models = [model.mixture.align(models[0].domain) for model in models]
         return cls._trusted(
             np.concatenate([s * m.weights for s, m in zip(shares, models, strict=True)]),
             [np.hstack(parts) for parts in zip(*(m.factors for m in models), strict=True)],
@@ -732,7 +812,7 @@ class LowRankPMF:
         """
         from rejoint.factorization.reduce import reduce  # a later layer: it fits models
 
-        return reduce(self, rank, tol, random_state)
+        return reduce(self.mixture, rank, tol, random_state)
 
     def ambiguity(
         self,
@@ -745,6 +825,7 @@ class LowRankPMF:
         """Find another model with the same tables whose answer differs the most.
 
         See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` select the tables.
+        It is asked of the representative model, whose rank it rests on.
 
         Examples
         --------
@@ -755,7 +836,7 @@ class LowRankPMF:
         """
         from rejoint.identifiability.ambiguity import ambiguity  # a later layer: it tests models
 
-        return ambiguity(self, names, given, subsets=subsets, order=order)
+        return ambiguity(self.representative, names, given, subsets=subsets, order=order)
 
     # From and to tables and files
 
@@ -775,7 +856,7 @@ class LowRankPMF:
         array([[0.625, 0.125],
                [0.125, 0.125]])
         """
-        return joint_table(self.weights, self.factors)
+        return joint_table(self.mixture.weights, self.mixture.factors)
 
     @classmethod
     def from_dense(cls, array: ArrayLike, domain: Domain | None = None) -> Self:
@@ -827,8 +908,8 @@ class LowRankPMF:
             Further contents of the file, which JSON must be able to hold; ``class_names`` names
             the classes. ``rejoint.io.read_saved(path).notes`` returns them.
         draws : bool
-            Write posterior draws, if the model carries some: at most 40, spread over all of them,
-            in single precision.
+            Write the posterior draws, if the model carries some. Without them the file answers
+            the same, but has no credible intervals.
 
         Examples
         --------
@@ -853,8 +934,12 @@ class LowRankPMF:
         kept = dict(notes or {})
         if kept.get("class_names") is not None:
             kept["class_names"] = [str(name) for name in kept["class_names"]]
-        block = self.draws.compact().block if draws else None
-        return SavedModel(self.weights, self.factors, self.domain, kept, block)
+        parts = (self.weights, self.factors, self.domain, kept)
+        mixture = self._mixture
+        answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
+        if not (draws and self.draws):
+            return SavedModel(*parts, mixture=answer)
+        return SavedModel(*parts, self.draws.block, answer, self.draws.weights)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -867,19 +952,25 @@ class LowRankPMF:
         >>> rj.LowRankPMF.of_saved(asia.to_saved()) == asia
         True
         """
-        if saved.draws is None:
-            return cls(saved.weights, saved.factors, saved.domain)
-        check_block(saved.draws, saved.domain)
-        draws = Draws(saved.domain, saved.draws, cls)
-        return cls(saved.weights, saved.factors, saved.domain, draws)
+        domain, draws, mixture = saved.domain, Draws.of((), saved.domain, cls), None
+        if saved.draws is not None:
+            given = saved.draw_weights
+            check_block(saved.draws, domain, given)
+            equal = np.empty(0)
+            draws = Draws(domain, saved.draws, cls, equal if given is None else given)
+        if saved.mixture is not None:
+            weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
+            mixture = cls(weights[0], factors, domain)
+        return cls(saved.weights, saved.factors, domain, draws, mixture)
 
     # Equality and representation
 
     def equals(self, other: object, tol: float = 1e-9) -> bool:
         """Return whether weights and factors agree up to the order of the classes.
 
-        Draws are not compared. Two models of different rank or different parameters may still
-        describe the same joint; :func:`rejoint.metrics.tensor_error` compares joints.
+        Those of representative and mixture are compared, draws are not. Two models of different
+        rank or different parameters may still describe the same joint;
+        :func:`rejoint.metrics.tensor_error` compares joints.
 
         Parameters
         ----------
@@ -901,7 +992,10 @@ class LowRankPMF:
         mine, theirs = (
             np.vstack([model.weights[None, :], *model.factors]) for model in (self, other)
         )
-        return is_same_up_to_order(mine, theirs, tol)
+        if not is_same_up_to_order(mine, theirs, tol):
+            return False
+        same = self.mixture is self and other.mixture is other
+        return same or self.mixture.equals(other.mixture, tol)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LowRankPMF):
@@ -920,15 +1014,21 @@ class LowRankPMF:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.weights, self.factors, self.domain, self.draws)
+        return type(self), (self.weights, self.factors, self.domain, self.draws, self._mixture)
 
     def __repr__(self) -> str:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])
         names = ", ".join(f"{v.name} ({len(v)})" for v in list(self.domain)[:6])
         return (
             f"{type(self).__name__}(rank {self.rank}, {plural(count, 'variable')}: {names}"
-            f"{', ...' * (count > 6)}; weights {top}{', ...' * (self.rank > 5)})"
+            f"{', ...' * (count > 6)}; weights {top}{', ...' * (self.rank > 5)}"
+            f"{self._describe_answer()})"
         )
+
+    def _describe_answer(self) -> str:
+        if self._mixture is None:
+            return ""
+        return f"; answers by the posterior mean of {self._mixture.rank:,} classes"
 
 
 def load(path: str | PathLike[str]) -> LowRankPMF:

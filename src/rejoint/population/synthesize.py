@@ -174,6 +174,7 @@ def _draw_rows_of_cells(
     array([[0, 0],
            [1, 1]])
     """
+    pmf = pmf.mixture
     likelihood = np.tile(pmf.weights, (len(cells), 1))
     for n, levels in zip(variables, cells.T, strict=True):
         likelihood = likelihood * pmf.factors[n][levels]

@@ -6,6 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 from rejoint.messages import join_messages
+from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
@@ -14,7 +15,6 @@ from rejoint.text import plural
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
     from rejoint.identifiability.ambiguity import Ambiguity
-    from rejoint.pmf.draws import Posterior
     from rejoint.rank.selection import Selection
 
 
@@ -25,7 +25,8 @@ class FitResult:
     Parameters
     ----------
     pmf : LowRankPMF
-        The model, classes in decreasing order of weight.
+        The model, classes in decreasing order of weight. Where it was fitted by Bayes, it answers
+        by the posterior mean.
     stop : str
         Why the fit stopped, how well the tables are met, and what to try.
     history : tuple of Record
@@ -40,9 +41,7 @@ class FitResult:
         For each table (a tuple of names) the total variation distance between the table and
         the model's, worst first; empty where the fit was to records.
     log_likelihood : float
-        Of the records, at ``pmf``; NaN where only tables were given.
-    posterior : Posterior, optional
-        Posterior draws, where the fit was Bayesian.
+        Of the records, at ``pmf.representative``; NaN where only tables were given.
     choice : str
         Which estimator and rank were chosen, and why.
     selection : Selection, optional
@@ -69,7 +68,6 @@ class FitResult:
     starts: tuple[Run, ...] = field(repr=False)
     misfits: dict[tuple[str, ...], float] = field(default_factory=dict, repr=False)
     log_likelihood: float = float("nan")
-    posterior: "Posterior | None" = field(default=None, repr=False)
     choice: str = ""
     selection: "Selection | None" = field(default=None, repr=False)
     policy: "Policy | None" = field(default=None, repr=False)
@@ -129,6 +127,19 @@ class FitResult:
             starts=tuple(runs),
             **facts,
         )
+
+    @property
+    def posterior(self) -> Posterior | None:
+        """Posterior draws and mean of ``pmf``; None unless the fit was by Bayes.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+        >>> rj.factorize(tables, rank=2, random_state=0).posterior is None
+        True
+        """
+        return Posterior(self.pmf) if self.pmf.draws else None
 
     @property
     def interrupted(self) -> bool:

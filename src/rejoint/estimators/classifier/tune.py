@@ -17,7 +17,6 @@ from rejoint.estimation.starts import follow_start, given_model
 from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
 from rejoint.estimators.partial_fit import join
 from rejoint.estimators.sklearn_input import is_for_records
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds
 from rejoint.records.records import Records
@@ -321,7 +320,7 @@ def fit_classifier(
         rank = whole("rank", rank)
     if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
-        return Fitted((predictive(result.pmf),), np.ones((3, 1)), result)
+        return Fitted((result.pmf.mixture,), np.ones((3, 1)), result)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):

@@ -11,7 +11,6 @@ from rejoint.domain.columns import Coded, Column, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype, encode_column, unknown_text
 from rejoint.estimators.imputer.fill import (
-    PREDICTIVE_DRAWS,
     Filled,
     fill,
     find_donors,
@@ -23,7 +22,6 @@ from rejoint.estimators.imputer.patch import Patch, complete, has_categories, nu
 from rejoint.estimators.joint_pmf import fit_joint
 from rejoint.estimators.sklearn_input import accept_mixed_columns, check_columns, generator, read
 from rejoint.messages import remark
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
@@ -84,7 +82,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     cell says nothing about the others, and a warning says so. Values may be missing at random:
     whether a cell is missing may depend on observed cells.
 
-    Where the fit has posterior draws, cells are filled by the mean of 30 of them.
+    Where the fit is by Bayes, cells are filled by the posterior mean.
 
     Columns of numbers with many values are binned (:class:`Records` says how). A filled cell gets
     the median of the values seen in its bin, a draw one of those values, and an expectation the
@@ -151,7 +149,6 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         self.result_: FitResult = result
         self.pmf_: LowRankPMF = result.pmf
         self.rank_ = result.pmf.rank
-        self._predictive = predictive(result.pmf, PREDICTIVE_DRAWS)
         self._donors = find_donors(records, X)
         return self
 
@@ -258,13 +255,13 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self)
         n = self.pmf_.domain.index(name)
-        return level_probabilities(self._predictive, encode_table(self, X).codes, n)
+        return level_probabilities(self.pmf_, encode_table(self, X).codes, n)
 
     def _fill_once(self, X: Any, confidence: bool) -> Any:
         table = encode_table(self, X)
         rng = generator(self.random_state) if self.method == "draw" else None
         filled = fill(
-            self._predictive,
+            self.pmf_,
             table.codes,
             table.gone,
             rng=rng,

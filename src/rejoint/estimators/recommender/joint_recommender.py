@@ -33,9 +33,7 @@ from rejoint.estimators.recommender.ratings import (
     read_ratings,
     split_rows,
 )
-from rejoint.estimators.recommender.traits import MOST_NUMBERS
 from rejoint.estimators.sklearn_input import generator
-from rejoint.pmf.draws import predictive
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.text import show
@@ -253,8 +251,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         )
         self.users_, self.items_, self.levels_ = cells.users, cells.items, self._scale.values
         self.result_, self.pmf_, self.rank_ = result, result.pmf, result.pmf.rank
-        average = predictive(result.pmf, numbers=MOST_NUMBERS)
-        self._model = RatingModel.of(average, self._scale.values)
+        self._model = RatingModel.of(result.pmf.mixture, self._scale.values)
         return self
 
     def predict(self, X: Any) -> FloatArray:

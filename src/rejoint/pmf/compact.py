@@ -1,0 +1,150 @@
+"""Compact: merge the classes of many models into the few of one model of their mean.
+
+The mean of all kept sweeps of a sampler has as many classes as they have together. Merging the
+classes of a group into their weighted mean keeps every one-variable table, and costs at most
+``sum_k w_k KL(B_k || A_g)`` in Kullback-Leibler divergence from the mean: the groups are found by
+k-means in that divergence, started at a model of few classes whose groups are then cut in two
+along the direction in which they vary most.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.model import FloatArray, Model
+
+IntArray = NDArray[np.intp]
+
+#: Rounds of k-means around the classes of the first model, and after groups were cut.
+FIRST_ROUNDS, LAST_ROUNDS = 3, 8
+
+#: Power steps to the direction in which a group varies most.
+POWER_STEPS = 30
+
+#: Classes of the compacted mean for each class of the models: with three the error from the truth
+#: was within 1.012 of that of the whole mean on 79 random models, and asking cost 1.3 to 1.5 times
+#: as much as of one model (two: 1.016 and 1.1 to 1.2).
+CLASSES_PER_CLASS = 3
+
+#: Variance, weighted by the share of the classes, below which a group is not cut: merging its
+#: classes changes no probability by much more than that.
+LEAST_VARIANCE = 1e-8
+
+#: Least probability in logarithms: a level that a group never shows does not exclude a class.
+LEAST = 1e-9
+
+#: Numbers in the table of scores of classes and groups that is formed at a time.
+BLOCK = 4_000_000
+
+
+def compact(
+    models: Sequence[Model], first: Model, most: int, shares: FloatArray | None = None
+) -> Model:
+    """Return a model of at most ``most`` classes near the mean of ``models``.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        Models of the same levels, of any ranks.
+    first : Model
+        Where the groups of classes start, such as a mode of the posterior.
+    most : int
+        Largest number of classes. Where all models together have no more, the mean is exact.
+    shares : array, optional
+        Share of each model in the mean; equal by default.
+
+    Examples
+    --------
+    >>> pair = [Model.of([0.5, 0.5], [[[a, 0.1], [1 - a, 0.9]]]) for a in (0.8, 0.9)]
+    >>> mean = compact(pair, pair[0], 2)
+    >>> mean.weights, mean.factors.round(3)
+    (array([0.5, 0.5]), array([[0.85, 0.1 ],
+           [0.15, 0.9 ]]))
+    """
+    layout = models[0].layout
+    shares = np.full(len(models), 1.0 / len(models)) if shares is None else shares
+    weights = np.concatenate(
+        [share * model.weights for share, model in zip(shares, models, strict=True)]
+    )
+    columns = np.hstack([model.factors for model in models])
+    if len(weights) <= most:
+        return Model(layout, weights / weights.sum(), columns)
+    merged = first
+    for _ in range(FIRST_ROUNDS):
+        merged = merge(first, weights, columns, nearest(merged, columns))
+    groups = cut_groups(weights, columns, nearest(merged, columns), most)
+    merged = merge(first, weights, columns, groups)
+    for _ in range(LAST_ROUNDS):
+        merged = merge(first, weights, columns, nearest(merged, columns))
+    return merged.sorted()
+
+
+def nearest(model: Model, columns: FloatArray) -> IntArray:
+    """The class of a model that each column is nearest to in Kullback-Leibler divergence.
+
+    Examples
+    --------
+    >>> model = Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
+    >>> nearest(model, np.array([[0.7, 0.1], [0.3, 0.9]]))
+    array([0, 1])
+    """
+    logs = np.log(np.maximum(model.factors, LEAST)).T
+    found = np.empty(columns.shape[1], dtype=np.intp)
+    step = max(BLOCK // len(logs), 1)
+    for at in range(0, len(found), step):
+        # KL(B_k || A_g) less the entropy of B_k, which is the same for every group.
+        found[at : at + step] = (logs @ columns[:, at : at + step]).argmax(axis=0)
+    return found
+
+
+def merge(like: Model, weights: FloatArray, columns: FloatArray, groups: IntArray) -> Model:
+    """The weighted means of groups of classes; groups without a class are dropped."""
+    _, places = np.unique(groups, return_inverse=True)
+    mass = np.bincount(places, weights)
+    # One sum a group: sorted by group, so that each group is a run of columns.
+    order = np.argsort(places, kind="stable")
+    begins = np.searchsorted(places[order], np.arange(len(mass)))
+    sums = np.add.reduceat((columns * weights)[:, order], begins, axis=1)
+    mass = np.maximum(mass, 1e-300)
+    return Model(like.layout, mass / mass.sum(), like.layout.normalize(sums / mass))
+
+
+def cut_groups(weights: FloatArray, columns: FloatArray, groups: IntArray, most: int) -> IntArray:
+    """Cut the group that varies most in two, until there are ``most``."""
+    groups = np.unique(groups, return_inverse=True)[1].astype(np.intp)
+    parts = [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
+    spreads = [main_direction(weights[part], columns[:, part]) for part in parts]
+    while len(parts) < most:
+        widest = int(np.argmax([spread for spread, _ in spreads]))
+        spread, side = spreads[widest]
+        if not spread > LEAST_VARIANCE:
+            break
+        part = parts[widest]
+        halves = part[side], part[~side]
+        parts[widest : widest + 1] = halves
+        spreads[widest : widest + 1] = [
+            main_direction(weights[half], columns[:, half]) for half in halves
+        ]
+    found = np.empty(len(groups), dtype=np.intp)
+    for g, part in enumerate(parts):
+        found[part] = g
+    return found
+
+
+def main_direction(weights: FloatArray, columns: FloatArray) -> tuple[float, NDArray[np.bool_]]:
+    """Largest variance of a group of columns, and which of them are on one side of its mean."""
+    total = weights.sum()
+    if len(weights) < 2 or not total > 0.0:
+        return 0.0, np.zeros(len(weights), dtype=bool)
+    away = (columns - (columns @ weights / total)[:, None]) * np.sqrt(weights)
+    gram = away.T @ away if away.shape[1] <= away.shape[0] else None
+    vector = np.random.default_rng(0).standard_normal(away.shape[1])
+    for _ in range(POWER_STEPS):
+        product = away.T @ (away @ vector) if gram is None else gram @ vector
+        size = float(np.linalg.norm(product))
+        if not size > 0.0:
+            return 0.0, np.zeros(len(weights), dtype=bool)
+        vector = product / size
+    side = vector > 0.0
+    return (size, side) if 0 < side.sum() < len(side) else (0.0, side)
