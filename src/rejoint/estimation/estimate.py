@@ -10,6 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
@@ -638,11 +639,8 @@ class Fit:
 
         ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
         """
-        model, dropped = drop_empty(best.model, self.policy)
-        if isinstance(em, Em) and (is_interrupted(runs) or not dropped):
-            value = em.penalty(best.model) - best.objective
-        else:
-            value = self.data.expect(model).log_likelihood
+        known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
+        model, value, dropped = self.drop_negligible(best.model, known, is_interrupted(runs))
         drawn, mean, words = [draw.model for draw in draws], None, ""
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
@@ -663,6 +661,28 @@ class Fit:
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,
         )
+
+    def drop_negligible(
+        self, model: Model, known: float | None, interrupted: bool
+    ) -> tuple[Model, float, str]:
+        """The model without negligible classes, its log-likelihood, and what was dropped.
+
+        ``known`` is the log-likelihood of the model, where it is known. Classes that stand for
+        less than half a record stay where the log-likelihood needs them after all, which is so
+        only far from a maximum. An interrupted fit takes no further pass where it can do without.
+        """
+        data, policy = self.data, self.policy
+        if interrupted and known is not None:
+            kept, dropped = drop_empty(model, policy)
+            return kept, known, dropped
+        kept, dropped = drop_empty(model, policy, data.size)
+        value = data.expect(kept).log_likelihood if known is None or dropped else known
+        if dropped:
+            before = data.expect(model).log_likelihood if known is None else known
+            if not before - value <= policy.negligible_nats:
+                kept, dropped = drop_empty(model, policy)
+                value = data.expect(kept).log_likelihood if dropped else before
+        return kept, value, dropped
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
@@ -694,10 +714,19 @@ def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArr
     return state.concentrations
 
 
-def drop_empty(model: Model, policy: Policy = DEFAULT) -> tuple[Model, str]:
-    """Drop empty classes, merge equal ones, sort by weight; say so if any were dropped."""
+def drop_empty(
+    model: Model, policy: Policy = DEFAULT, records: float = np.inf
+) -> tuple[Model, str]:
+    """Drop negligible classes, merge equal ones, sort by weight; say so if any were dropped.
+
+    Negligible are classes without weight, and the smallest ones that together stand for less than
+    half a record (``policy.negligible_records``) of the ``records`` that there are.
+    """
     weights, factors = model.weights, model.factors
-    alive = weights > policy.empty_weight
+    smallest = np.argsort(weights, kind="stable")
+    mass = np.empty_like(weights)
+    mass[smallest] = np.cumsum(weights[smallest])
+    alive = (weights > policy.empty_weight) & (mass >= policy.negligible_records / records)
     order = [int(f) for f in np.argsort(-weights, kind="stable") if alive[f]]
     kept: list[int] = []
     mass = weights.copy()
@@ -710,8 +739,28 @@ def drop_empty(model: Model, policy: Policy = DEFAULT) -> tuple[Model, str]:
             kept.append(f)
         else:
             mass[twin] += mass[f]
-    empty, merged = int((~alive).sum()), len(order) - len(kept)
-    said = [f"{empty} of {len(weights)} classes had no weight left"] if empty else []
-    said += [f"{merged} were equal to others"] if merged else []
-    text = f"{' and '.join(said).capitalize()}: dropped." if said else ""
+    text = describe_dropped(weights, alive, len(order) - len(kept), policy)
     return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text
+
+
+def describe_dropped(
+    weights: FloatArray, alive: NDArray[np.bool_], merged: int, policy: Policy = DEFAULT
+) -> str:
+    """Describe which classes were dropped, and why.
+
+    Examples
+    --------
+    >>> describe_dropped(np.array([0.7, 0.3, 1e-5]), np.array([True, True, False]), 0)
+    '1 of 3 classes stood for less than 0.5 records: dropped.'
+    """
+    gone = weights[~alive]
+    said = []
+    if len(gone):
+        why = "had no weight left"
+        if gone.max() > policy.empty_weight:
+            together = "together " if len(gone) > 1 else ""
+            why = f"{together}stood for less than {policy.negligible_records:g} records"
+        said.append(f"{len(gone)} of {len(weights)} classes {why}")
+    if merged:
+        said.append(f"{merged} {'was' if merged == 1 else 'were'} equal to others")
+    return f"{' and '.join(said)}: dropped." if said else ""
