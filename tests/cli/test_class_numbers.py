@@ -106,3 +106,28 @@ def test_positions_stay_positions():
 
 def test_titles_that_could_be_mistaken():
     assert class_titles(2, ["class 2", ""]) == ["class 2 (1)", "class 2 (2)"]
+
+
+def test_classes_that_are_no_groups_are_not_shown(run, tmp_path, monkeypatch):
+    """Parts of an average are no findings: neither report nor inspect lists them."""
+    monkeypatch.chdir(tmp_path)
+    truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    tables = rj.Marginals.count(truth.sample(500, random_state=0), order=3)
+    result = rj.factorize(tables, 5, rj.factorization.Smooth(members=2), random_state=0)
+    assert not result.classes_are_groups
+    result.pmf.save("smooth.rejoint", notes=rj.io.fit_notes(result, tables=tables))
+    shown = run("inspect", "smooth.rejoint").stdout
+    assert "class 1" not in shown
+    assert "Its classes are parts of an average, not groups of records" in shown
+    run("report", "smooth.rejoint", "-o", "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert "The model has 10 classes: parts of an average, not groups of records." in text
+    assert "Class profiles" not in text
+
+
+def test_traits_are_no_groups():
+    ratings = [
+        (user, item, float(1 + (user + item) % 3)) for user in range(12) for item in range(5)
+    ]
+    model = rj.JointRecommender(random_state=0).fit(ratings)
+    assert not model.result_.classes_are_groups

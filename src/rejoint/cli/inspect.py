@@ -71,7 +71,7 @@ def command(
         echo_json(_plain(pmf, shown, notes, fit))
         return
     _show_head(pmf, model, notes)
-    _show_profiles(pmf, shown, notes.get("class_names"))
+    _show_profiles(pmf, shown, notes)
     _show_fit(fit)
 
 
@@ -130,11 +130,14 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     click.echo()
 
 
-def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -> None:
-    order = np.argsort(-pmf.weights, kind="stable")[:_CLASSES]
-    named = class_titles(pmf.rank, names)
+def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) -> None:
+    groups = notes.get("classes_are_groups", True)
+    order = np.argsort(-pmf.weights, kind="stable")[: _CLASSES if groups else 0]
+    named = class_titles(pmf.rank, notes.get("class_names"))
     titles = [clean_label(named[f], 12) for f in order]
-    rows: list[list[Any]] = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
+    rows: list[list[Any]] = []
+    if groups:
+        rows = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
     for name in shown:
         n = pmf.domain.index(name)
         overall = pmf.marginal([name])
@@ -142,7 +145,9 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -
             cells = [f"{pmf.factors[n][i, f]:.3f}" for f in order]
             rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
     show_table(("variable", "level", "overall", *titles), rows, left=2)
-    if pmf.rank > _CLASSES:
+    if not groups:
+        click.echo("Its classes are parts of an average, not groups of records; --json has them.")
+    elif pmf.rank > _CLASSES:
         click.echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
 
 

@@ -179,6 +179,7 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
     return {
         "lines": error if held_out else "the difference that is considered negligible",
         "classes": format_classes(pmf.rank),
+        "groups": notes.get("classes_are_groups", True),
         "notes": [in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)],
         "curve": curve(found) if curved and found else None,
     }
@@ -187,6 +188,8 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
 def _identifiability(pmf: LowRankPMF, notes: Notes) -> Part | None:
     """Whether tables determine the model: those it was fitted to, or all of three variables."""
     if len(pmf.domain) < 3 or pmf.rank * sum(pmf.domain.shape) > 3_000:
+        return None
+    if not notes.get("classes_are_groups", True):
         return None
     asked: dict[str, Any] = {"order": 3}
     tables = "all tables of three variables"
@@ -214,7 +217,9 @@ def _fit(fit: Part | None) -> Part | None:
     return {"summary": said, "bars": paired_bars(rows)}
 
 
-def _classes(pmf: LowRankPMF, notes: Notes) -> Part:
+def _classes(pmf: LowRankPMF, notes: Notes) -> Part | None:
+    if not notes.get("classes_are_groups", True):
+        return None
     order = np.argsort(-pmf.weights, kind="stable")[:CLASSES].tolist()
     names = notes.get("class_names")
     listed = [
