@@ -1,6 +1,6 @@
 """``rejoint inspect``: what is in a model file, and how well it fits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -151,6 +151,20 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) 
         click.echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
 
 
+def describe_order(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Describe by what tables are sorted, the worst first.
+
+    Examples
+    --------
+    >>> describe_order([{"distance": 0.2, "chance": None}, {"distance": 0.1, "chance": None}])
+    'largest distance first'
+    """
+    distances = [table["distance"] for table in tables]
+    if distances == sorted(distances, reverse=True):
+        return "largest distance first"
+    return "largest excess over chance first"
+
+
 def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
     if not fit or not fit["tables"]:
         return
@@ -164,7 +178,8 @@ def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
         )
         for table in fit["tables"][:most]
     ]
-    title = f"Tables met worst, of {fit['checked']:,} (share of the mass in the wrong cells):"
+    order = describe_order(fit["tables"])
+    title = f"Tables met worst, of {fit['checked']:,}, {order} (share of the mass in wrong cells):"
     show_table(("table", "distance", "by chance", "records"), rows, title=title)
 
 

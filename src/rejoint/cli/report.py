@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rejoint import __version__, identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.inspect import fit_of
+from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.page import load_template
@@ -209,11 +209,12 @@ def _fit(fit: Part | None) -> Part | None:
     shown = fit["tables"][:TABLES]
     rows = [(", ".join(t["names"]), float(t["distance"]), t["chance"]) for t in shown]
     known = [t for t in fit["tables"] if t["chance"] is not None]
-    said = f"The tables that are furthest off, of {fit['checked']:,} compared, worst first."
+    order = describe_order(fit["tables"])
+    said = f"The tables that the model meets worst, of {fit['checked']:,} compared, {order}."
     if known:
         over = sum(t["distance"] > 2.0 * t["chance"] for t in known)
         listed = plural(len(known), "table")
-        said += f" Of the worst {listed}, {over} are off by more than twice what chance would do."
+        said += f" {over:,} of {listed} differ by more than twice the average by chance."
     return {"summary": said, "bars": paired_bars(rows)}
 
 
