@@ -34,7 +34,7 @@ MOST_GROUPINGS = 40
 #: Rows of one table over known variables that are used.
 MOST_TABLE_ROWS = 4096
 
-#: Weight below which a class explains nothing: a thousandth of what a million records show.
+#: Weight below which a class is negligible: a thousandth of one record in a million.
 LEAST_WEIGHT = 1e-9
 
 
@@ -458,7 +458,7 @@ def compound_strength(first: Array, second: Array) -> float | None:
 
     The columns of the compound matrices are scaled to length one. By Cauchy and Binet their inner
     products are minors of the Gram matrices of ``A_1`` and ``A_2``, so that no compound matrix
-    is formed. None beyond 60 classes; 0 if it cannot be told from zero.
+    is formed. None beyond 60 classes; 0 if it is numerically zero.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class LocalIdentifiability:
         Directions in which the parameters, and the joint, can move while the tables stay.
     smallest : float
         Smallest singular value of the Jacobian, its columns scaled to length one, over the
-        largest; below 1e-7 it cannot be told from zero.
+        largest; below 1e-7 it cannot be distinguished from zero.
     variables : dict of str to float
         Share of each variable in the weakest directions, largest first.
     classes : tuple of float
