@@ -46,10 +46,11 @@ def check_cells(table: LabelledTable) -> None:
                 f"Table {table.names}: none of its cells is known, nor any total: leave it out."
             )
         return
+    if not (values < 0).any():
+        raise ValueError(f"Table {table.names} is empty: all its cells are zero.")
+    total = f"{values.sum():g}"
     raise ValueError(
-        f"Table {table.names} is empty: all its cells are zero."
-        if not (values < 0).any()
-        else f"Table {table.names} adds up to {values.sum():g}: noise has drowned it; leave it out."
+        f"Table {table.names} adds up to {total}: the noise exceeds the counts; leave it out."
     )
 
 

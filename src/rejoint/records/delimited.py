@@ -81,8 +81,8 @@ def find_dialect(
     if "\0" in text:
         raise ValueError(
             Message(
-                "{source} holds zero bytes: it is no text. Is its format another (give {format}), "
-                "or its encoding (give {encoding})?",
+                "{source} contains zero bytes, so it is not text: give {format} if its format is "
+                "another one, or {encoding}.",
                 source=source.name,
                 format=Argument("format"),
                 encoding=Argument("encoding"),
@@ -105,7 +105,7 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
             remark(
                 Message(
                     "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
-                    "commonest other encoding of the West. Say {encoding} if that is wrong.",
+                    "most common other Western encoding. Give {encoding} if that is wrong.",
                     source=source.name,
                     byte=error.start,
                     encoding=Argument("encoding"),

@@ -368,7 +368,7 @@ def report_inferred(variables: Mapping[str, Variable], declarations: Declaration
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
                 f"Variable {name!r}: {declared.bins} quantile bins were asked for, "
-                f"{len(variables[name])} came out, because equal values cannot be parted."
+                f"{len(variables[name])} came out, because equal values cannot be split."
             )
     for v in variables.values():
         texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]

@@ -382,7 +382,7 @@ def add_format(name: str, reader: Reader, suffixes: Sequence[str] = ()) -> None:
     ('a', 'b', 'c')
     """
     if name in BUILT_IN:
-        raise ValueError(f"The format {name!r} is there already: choose another name.")
+        raise ValueError(f"The format {name!r} already exists: choose another name.")
     if isinstance(suffixes, str) or not all(suffix.startswith(".") for suffix in suffixes):
         raise ValueError(f"suffixes must be a list of texts such as '.xyz', got {suffixes!r}.")
     READERS[name] = reader

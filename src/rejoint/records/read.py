@@ -276,8 +276,8 @@ def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
     """Return a function that starts a pass over chunks."""
     if isinstance(source, Iterator):
         raise TypeError(
-            f"A {type(source).__name__} can be gone through only once: give a function that makes "
-            "it anew, scan(lambda: ...). (Marginals.count takes it as it is, with domain=.)"
+            f"A {type(source).__name__} can be iterated only once: give a function that makes it "
+            "again, scan(lambda: ...). (Marginals.count accepts it as it is, with domain=.)"
         )
     if isinstance(source, Records):
         return lambda: source.chunks(size or rows_of_part(len(source.domain)))
@@ -290,7 +290,7 @@ def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
         return lambda: source
     raise TypeError(
         "scan takes a path, a list of paths, a function that gives an iterator of chunks, or an "
-        f"Arrow stream, not a {type(source).__name__}. What fits into memory is for Records.of."
+        f"Arrow stream, not a {type(source).__name__}. For data in memory use Records.of."
     )
 
 

@@ -111,10 +111,10 @@ def check_undeclared(kinds: object = None, levels: object = None, bins: object =
     >>> check_undeclared(bins={"age": 5})
     Traceback (most recent call last):
     ...
-    ValueError: A domain says it all: give no kinds, levels or bins beside it.
+    ValueError: A domain defines kinds, levels and bins: do not give them with it.
     """
     if not (kinds is None and levels is None and bins is None):
-        raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
+        raise ValueError("A domain defines kinds, levels and bins: do not give them with it.")
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:

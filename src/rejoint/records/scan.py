@@ -223,20 +223,20 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     >>> open_pack("nowhere")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: 'nowhere' is no pack of records: it has no meta.json.
+    FileNotFoundError: 'nowhere' is not a pack of records: it has no meta.json.
     """
     place = Path(folder)
     try:
         head = json.loads((place / META).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"'{folder}' is no pack of records: it has no {META}.") from None
+        raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
     if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
-        raise ValueError(f"'{folder}' is no pack of records that this version can read.")
+        raise ValueError(f"'{folder}' is not a pack of records that this version can read.")
     domain = Domain.from_json(head["domain"])
     rows, kind = int(head["rows"]), np.dtype(head["type"])
     found = (place / "codes.bin").stat()
     if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
-        raise ValueError(f"'{folder}' is spoilt: codes.bin does not have {rows:,} rows.")
+        raise ValueError(f"'{folder}' is damaged: codes.bin does not have {rows:,} rows.")
     size = size or rows_of_part(len(domain))
     read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
     stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
