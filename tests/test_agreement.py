@@ -58,7 +58,8 @@ def one_excludes():
     unlikely = rj.LowRankPMF([1.0], [[[0.6], [0.4]], [[0.2], [0.8]]])
     never = rj.LowRankPMF([1.0], [[[1.0], [0.0]], [[0.6], [0.4]]])
     draws = (likely, unlikely, likely, never)
-    return Posterior(draws), rj.LowRankPMF(likely.weights, likely.factors, likely.domain, draws)
+    pmf = rj.LowRankPMF(likely.weights, likely.factors, likely.domain, draws)
+    return Posterior(pmf), pmf
 
 
 def test_a_draw_that_excludes_the_evidence_is_treated_alike():

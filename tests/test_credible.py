@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import rejoint as rj
-from rejoint.pmf.draws import Posterior, predictive
+from rejoint.pmf.draws import Draws, Posterior, credible_interval
 
 
 @pytest.fixture(scope="module")
@@ -15,10 +15,15 @@ def fitted():
     return rj.estimate(data, rank=2, solver="bayes", random_state=0).pmf
 
 
-def asked(pmf, text):
-    """Values of every draw, and their quantiles at k / (n + 1)."""
-    values = np.array([draw.ask(text).value for draw in pmf.draws])
-    return np.quantile(values, [0.05, 0.95], axis=0, method="weibull")
+def asked(pmf, text, by=None):
+    """Bounds of the values of every draw, weighted by how probable it makes the evidence."""
+    answers = [draw.ask(text) for draw in pmf.draws]
+    values = np.array([answer.value for answer in answers])
+    weights = np.array([answer.evidence for answer in answers])
+    if by:
+        shares = np.array([draw.marginal(by) for draw in pmf.draws])
+        weights = np.broadcast_to((weights[:, None] * shares)[:, None], values.shape)
+    return credible_interval(values, 0.9, weights, pmf.ask(text, level=None).value)
 
 
 @pytest.mark.parametrize(
@@ -34,15 +39,15 @@ def asked(pmf, text):
 )
 def test_answers_have_the_interval_of_the_draws(fitted, text):
     answer = fitted.ask(text)
-    low, high = asked(fitted, text)
+    low, high = asked(fitted, text, "smoke" if text == "P(bronc | smoke)" else None)
     # The same sums, of fewer variables and so in another order.
     np.testing.assert_allclose(answer.interval.low, low, atol=1e-12)
     np.testing.assert_allclose(answer.interval.high, high, atol=1e-12)
     assert answer.interval.low.shape == np.shape(answer.value)
-    assert (answer.interval.level, answer.interval.draws) == (0.9, 120)
+    assert (answer.interval.level, answer.interval.draws) == (0.9, 40)
     plain = answer.to_json()["interval"]
     assert plain["low"] == pytest.approx(answer.interval.low)
-    assert "In brackets: 90 % credible interval, of 120 posterior draws." in str(answer)
+    assert "In brackets: 90 % credible interval, of 40 posterior draws" in str(answer)
 
 
 def test_expectations_have_one():
@@ -55,7 +60,7 @@ def test_expectations_have_one():
     pmf = rj.LowRankPMF([1.0], [[[0.2], [0.3], [0.5]], [[0.5], [0.5]]], domain, draws)
     answer = pmf.ask("E(stars | seen)", level=0.5)
     means = [draw.expect("stars") for draw in pmf.draws]
-    low, high = np.quantile(means, [0.25, 0.75], method="weibull")
+    low, high = np.quantile(means, [0.25, 0.75], method="weibull")  # P(seen) is even under all
     np.testing.assert_allclose(answer.interval.low, [low, low], rtol=1e-12)
     np.testing.assert_allclose(answer.interval.high, [high, high], rtol=1e-12)
 
@@ -89,14 +94,17 @@ def test_draws_that_hold_the_evidence_impossible_are_left_out():
     assert answer.interval.draws == 2
     assert answer.interval.high == pytest.approx(0.3, abs=1e-15)
     assert len(pmf.condition({"a": "x"}).draws) == 2
-    for interval in (pmf.interval, Posterior([*some, never]).interval):
+    for interval in (pmf.interval, Posterior(pmf).interval):
         found = interval("b", given={"a": "x"})
         assert found.draws == 2
-        np.testing.assert_array_equal(found, [[0.2, 0.7], [0.3, 0.8]])
-    alone = rj.LowRankPMF([1.0], [even, even], domain, [never])
-    assert alone.ask("P(b = x | a = x)").interval is None
+        np.testing.assert_allclose(found, [[0.2, 0.7], [0.3, 0.8]], atol=1e-15)
+    fair = rj.LowRankPMF([1.0], [even, even], domain)
+    alone = rj.LowRankPMF([1.0], [even, even], domain, [never], fair)
+    answer = alone.ask("P(b = x | a = x)")
+    assert answer.interval is None
+    assert "every posterior draw excludes what is given" in answer.notes[0]
     assert not alone.condition({"a": "x"}).draws
-    for interval in (alone.interval, Posterior([never]).interval):
+    for interval in (alone.interval, Posterior(alone).interval):
         with pytest.raises(
             rj.ZeroEvidenceError,
             match=r"^a = 'x' has probability zero under all 1 posterior draw, so that",
@@ -108,11 +116,11 @@ def test_a_fit_and_its_model_have_the_same_draws_and_bounds():
     data = rj.datasets.asia().sample(300, random_state=0)
     result = rj.estimate(data, rank=2, solver="bayes", random_state=0)
     assert result.posterior.draws is result.pmf.draws
-    assert len(result.pmf.draws) == 120
+    assert len(result.pmf.draws) == 40
     given = {"smoke": "yes"}
     mine, theirs = (x.interval("lung", given, 0.8) for x in (result.posterior, result.pmf))
     np.testing.assert_array_equal(mine, theirs)
-    assert (mine.level, mine.draws) == (theirs.level, theirs.draws) == (0.8, 120)
+    assert (mine.level, mine.draws) == (theirs.level, theirs.draws) == (0.8, 40)
     copy = pickle.loads(pickle.dumps(result))
     assert copy.posterior.draws.block is copy.pmf.draws.block  # once in the file
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(mine)), mine)
@@ -139,37 +147,44 @@ def saved(pmf, folder):
     return rj.load(folder / "model.rejoint")
 
 
-def test_files_have_forty_draws_spread_over_all(fitted, tmp_path):
+@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+def test_memory_and_files_have_the_same_forty_draws(fitted, tmp_path, name):
+    assert len(fitted.draws) == 40
+    fitted.save(tmp_path / name)
+    kept = rj.load(tmp_path / name).draws
+    assert kept.block.tobytes() == fitted.draws.block.tobytes()
+
+
+def test_draws_are_spread_over_all_of_a_fit(fitted):
+    every = Draws.of([fitted.draws[k % 40] for k in range(120)], fitted.domain, rj.LowRankPMF)
     places = np.linspace(0, 119, 40).round().astype(int)
-    kept = saved(fitted, tmp_path).draws
-    assert kept.block.tobytes() == fitted.draws.block[places].astype(np.float32).tobytes()
+    assert every.to_carry().block.tobytes() == every.block[places].astype(np.float32).tobytes()
 
 
-def test_files_of_models_too_large_for_ten_draws_have_none(tmp_path):
-    pmf = rj.LowRankPMF(np.full(300, 1 / 300), [np.full((1_000, 300), 1 / 1_000)])
-    drawn = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, [pmf] * 12)
-    assert (len(drawn.draws), len(saved(drawn, tmp_path).draws)) == (12, 0)
+def large(size):
+    """Draws of a model with as many numbers."""
+    block = np.full((12, 1 + size // 100, 100), 0.5)
+    return Draws(rj.Domain.of_shape([size // 100]), block, rj.LowRankPMF)
+
+
+def test_models_carry_fewer_draws_the_larger_they_are():
+    assert len(large(20_000).to_carry()) == 12
+    assert len(large(300_000).to_carry()) == 10
+    assert len(large(3_000_000).to_carry()) == 0
 
 
 def test_files_have_no_more_draws_than_may_be_read(monkeypatch, fitted, tmp_path):
-    monkeypatch.setattr("rejoint.pmf.draws.MOST_FACTORS", 8 * 15)
+    monkeypatch.setattr("rejoint.pmf.pmf.MOST_FACTORS", 8 * 15)
     assert len(saved(fitted, tmp_path).draws) == 15
 
 
-def test_predictive_is_the_mean_of_some_draws(fitted):
-    places = np.linspace(0, 119, 30).round().astype(int)
-    some = rj.LowRankPMF.average([fitted.draws[int(k)] for k in places])
-    assert predictive(fitted, draws=30) == some
-    assert predictive(fitted) == fitted.draws.mean()
-    # A draw of rank 2 has 2 (1 + 16) numbers.
-    assert predictive(fitted, numbers=34 * 5).rank == 10
-    assert predictive(rj.datasets.asia()) == rj.datasets.asia()
-
-
-def test_the_mean_of_the_draws(fitted):
-    mean = fitted.draws.mean()
-    expected = np.mean([draw.marginal(["lung", "dysp"]) for draw in fitted.draws], axis=0)
-    # The same sums in another order.
-    np.testing.assert_allclose(mean.marginal(["lung", "dysp"]), expected, rtol=1e-12)
-    with pytest.raises(ValueError, match="no posterior draws, which only fits by Bayes have"):
-        rj.datasets.asia().draws.mean()
+def test_draws_without_a_mixture_answer_by_their_mean():
+    """Up to three times the rank the mean is exact."""
+    rng = np.random.default_rng(0)
+    parts = rng.dirichlet(np.ones(3), 5)
+    draws = [rj.LowRankPMF([1.0], [part[:, None], part[:, None]]) for part in parts[:3]]
+    pmf = rj.LowRankPMF([1.0], [np.full((3, 1), 1 / 3)] * 2, draws=draws)
+    expected = np.mean([draw.to_dense() for draw in draws], axis=0)
+    np.testing.assert_allclose(pmf.to_dense(), expected, atol=1e-15)
+    assert pmf.rank == 1
+    assert pmf.mixture.rank == 3

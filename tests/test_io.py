@@ -182,7 +182,7 @@ def plain_model(tmp_path):
     ("change", "words"),
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
-        ({"schema": 2}, "schema version 2; this rejoint reads versions up to 1: update rejoint"),
+        ({"schema": 3}, "schema version 3; this rejoint reads versions up to 2: update rejoint"),
         ({"schema": "1"}, r"truncated or corrupt \(its schema version is '1'\)"),
         ({"notes": []}, "its notes are no object"),
         ({"domain": None}, "its domain cannot be read"),
@@ -276,28 +276,98 @@ def test_draws_come_back_bit_by_bit(tmp_path, name):
     pmf.save(tmp_path / name)
     back = rj.load(tmp_path / name)
     assert back == pmf
-    assert back.draws.block.tobytes() == pmf.draws.block.astype(np.float32).tobytes()
+    assert back.draws.block.tobytes() == pmf.draws.block.tobytes()
     assert [draw.rank for draw in back.draws] == [3, 4] * 6
     found = back.interval("text", given={"truth": True})
     wanted = pmf.interval("text", given={"truth": True})
-    np.testing.assert_allclose(found, wanted, rtol=1e-6)  # files have single precision
+    np.testing.assert_array_equal(found, wanted)
     back.save(tmp_path / f"again_{name}")
     assert (tmp_path / name).read_bytes() == (tmp_path / f"again_{name}").read_bytes()
     again = rj.load(tmp_path / f"again_{name}")
     np.testing.assert_array_equal(again.interval("text", given={"truth": True}), found)
     pmf.save(tmp_path / name, draws=False)
-    assert len(rj.load(tmp_path / name).draws) == 0
+    bare = rj.load(tmp_path / name)
+    assert len(bare.draws) == 0
+    np.testing.assert_array_equal(bare.marginal("text"), pmf.marginal("text"))
 
 
-def test_files_with_draws_are_small_and_others_as_before(tmp_path):
+@pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
+def test_weights_of_draws_come_back_bit_by_bit(tmp_path, name):
+    pmf = drawn_pmf(mixed_labels()).condition({"truth": True})
+    assert np.ptp(pmf.draws.weights) > 0
+    pmf.save(tmp_path / name)
+    back = rj.load(tmp_path / name)
+    assert back == pmf
+    np.testing.assert_array_equal(back.draws.weights, pmf.draws.weights)
+    np.testing.assert_array_equal(back.interval("text"), pmf.interval("text"))
+
+
+def test_files_of_fits_are_small_and_others_as_before(tmp_path):
     pmf = drawn_pmf(rj.Domain.of_shape([4] * 10), rank=5, count=200)
-    pmf.save(tmp_path / "drawn.rejoint")
-    pmf.save(tmp_path / "plain.rejoint", draws=False)
+    carried = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, pmf.draws.to_carry(), pmf.mixture)
+    carried.save(tmp_path / "drawn.rejoint")
+    carried.save(tmp_path / "plain.rejoint", draws=False)
     numbers = 40 * (1 + 40) * 6  # forty draws are kept, in four bytes a number
     more = (tmp_path / "drawn.rejoint").stat().st_size - (tmp_path / "plain.rejoint").stat().st_size
     assert 4 * numbers < more < 4 * numbers + 500
     with np.load(tmp_path / "plain.rejoint", allow_pickle=False) as file:
+        assert sorted(file.files) == ["factors", "meta.json", "mixture", "weights"]
+    pmf.representative.save(tmp_path / "alone.rejoint")
+    with np.load(tmp_path / "alone.rejoint", allow_pickle=False) as file:
         assert sorted(file.files) == ["factors", "meta.json", "weights"]
+
+
+def test_a_file_of_the_first_schema_answers_by_the_mean_of_its_draws(tmp_path):
+    pmf = drawn_pmf(mixed_labels())
+    pmf.save(tmp_path / "new.rejoint")
+    with zipfile.ZipFile(tmp_path / "new.rejoint") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    head = json.loads(members["meta.json"]) | {"schema": 1}
+    with zipfile.ZipFile(tmp_path / "old.rejoint", "w") as archive:
+        for name, data in members.items():
+            if name == "meta.json":
+                archive.writestr(name, json.dumps(head))
+            elif name == "draws.npy":
+                with archive.open(name, "w") as member:
+                    np.lib.format.write_array(member, pmf.draws.block.astype(np.float32))
+            elif name != "mixture.npy":
+                archive.writestr(name, data)
+    old = rj.load(tmp_path / "old.rejoint")
+    mean = rj.LowRankPMF.average(old.draws)
+    # Twelve draws of three or four classes are merged to nine; one-variable tables stay exact.
+    np.testing.assert_allclose(old.marginal("text"), mean.marginal("text"), atol=1e-6)
+    assert old.mixture.rank == 9
+    near, far = (rj.metrics.total_variation(mean, q) for q in (old, old.representative))
+    assert near < far
+
+
+@pytest.mark.parametrize(
+    ("mixture", "words"),
+    [
+        (np.ones((5, 2)), r"levels but a mixture of shape \(5, 2\)"),
+        (np.ones(15), r"levels but a mixture of shape \(15,\)"),
+        (np.full((15, 2), np.nan), "weights holds nan"),
+        (np.ones((15, 2)), "the weights sum to 2"),
+        (np.ones((15, 2), dtype=np.float32), "'mixture' is '<f4', not '<f8' in C order"),
+    ],
+)
+def test_mixtures_are_checked(tmp_path, mixture, words):
+    path = tmp_path / "model.rejoint"
+    drawn_pmf(mixed_labels()).save(path)
+    rewrite(path, mixture=mixture)
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(
+    "weights", [np.ones(11) / 11, np.full(12, np.nan), np.full(12, 1.0), np.linspace(-1, 1, 12)]
+)
+def test_weights_of_draws_are_checked(tmp_path, weights):
+    path = tmp_path / "model.rejoint"
+    drawn_pmf(mixed_labels()).condition({"truth": True}).save(path)
+    rewrite(path, draw_weights=weights)
+    with pytest.raises(ValueError, match="Weights of 12 posterior draws must be as many numbers"):
+        rj.load(path)
 
 
 @pytest.mark.parametrize("name", ["model.rejoint", "model.json"])
@@ -354,7 +424,7 @@ def rewrite(path, **members):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"schema": 2}}, "schema version 2; this rejoint reads versions up to 1: update"),
+        ({"meta": {"schema": 3}}, "schema version 3; this rejoint reads versions up to 2: update"),
         ({"meta": {"format": "other"}}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"meta": {"domain": {}}}, r"truncated or corrupt \(its domain cannot be read"),
         ({"meta": b"{"}, "no readable meta.json"),
@@ -384,7 +454,7 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
     [
         (np.ones((2, 5, 1), dtype=np.float32), r"levels but draws of shape \(2, 5, 1\)"),
         (np.ones((2, 5), dtype=np.float32), r"levels but draws of shape \(2, 5\)"),
-        (np.ones((2, 15, 1)), "'draws' is '<f8', not '<f4' in C order"),
+        (np.ones((2, 15, 1), dtype=np.float16), "array 'draws' has type <f2"),
         (np.ones((2, 15, 1), dtype=np.float32), "Posterior draw 0: its weights, or a column"),
         (np.full((2, 15, 1), np.nan, dtype=np.float32), "hold what is no probability"),
         (np.full((2, 15, 1), -1, dtype=np.float32), "hold what is no probability"),

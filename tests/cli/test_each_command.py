@@ -216,35 +216,33 @@ def test_completion_knows_the_commands(spawn):
     assert done.stdout.decode().split() == ["plain,fit", "plain,fit-tables"]
 
 
-def test_predictions_are_by_the_mean_of_posterior_draws(run, world):
+def test_predictions_are_those_of_the_model(run, world):
     patients = rj.read(world / "patients.csv")
-    fitted = rj.estimate(patients, rank=2, solver="bayes", n_init=1, random_state=0)
-    fitted.pmf.save(world / "drawn.rejoint")
-    mean = rj.LowRankPMF.average(rj.load(world / "drawn.rejoint").draws)
+    fitted = rj.estimate(patients, rank=2, solver="bayes", n_init=1, random_state=0).pmf
+    fitted.save(world / "drawn.rejoint")
     done = run("predict", "drawn.rejoint", "patients.csv", "--target", "lung", "--all", "--json")
     yes = [json.loads(line)["lung=yes"] for line in done.stdout.splitlines()]
     rest = [name for name in patients.names if name != "lung"]
     expected = [
-        mean.prob({"lung": "yes"}, {n: x for n, x in row.items() if n in rest and x is not None})
+        fitted.prob({"lung": "yes"}, {n: x for n, x in row.items() if n in rest and x is not None})
         for row in patients.rows()
     ]
-    # Written with six digits.
-    assert yes == pytest.approx(expected, abs=1e-6)
+    assert yes == pytest.approx(expected, abs=1e-12)
     run("impute", "drawn.rejoint", "patients.csv", "-o", "by.csv", "--probabilities", "sure.csv")
     sure = rows((world / "sure.csv").read_text())
     row, values = next((k, v) for k, v in enumerate(patients.rows()) if v["lung"] is None)
     given = {name: value for name, value in values.items() if value is not None}
-    shares = mean.marginal(["lung"], given)
-    assert float(sure[row]["lung"]) == pytest.approx(shares.max(), abs=1e-6)
+    shares = fitted.marginal(["lung"], given)
+    assert float(sure[row]["lung"]) == pytest.approx(shares.max(), abs=1e-6)  # six digits
 
 
-def test_recommendations_are_by_the_mean_of_posterior_draws(run, world):
+def test_recommendations_are_those_of_the_model(run, world):
     table = [row.split(",") for row in (world / "ratings.csv").read_text().split()[1:]]
     films = rj.JointRecommender("bayes", rank=2, random_state=0).fit(
         [(user, film, float(stars)) for user, film, stars in table]
     )
     films.pmf_.save(world / "drawn-films.rejoint")
-    mean = rj.LowRankPMF.average(rj.load(world / "drawn-films.rejoint").draws)
+    mean = films.pmf_
     words = ["recommend", "drawn-films.rejoint", "--rated", "Heat=5", "--json"]
     for found in json.loads(run(*words).stdout):
         assert found["expected"] == pytest.approx(mean.expect(found["item"], {"Heat": 5}))

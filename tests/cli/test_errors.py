@@ -56,7 +56,7 @@ WRONG = [
     (2, ["fit", "patients.csv", "-o", "x", "--bins", "age"], "write NAME=5"),
     (2, ["fit", "patients.csv", "-o", "x", "--levels", "lung"], "write NAME=FIRST"),
     (2, ["fit", "patients.csv", "-o", "x", "--only-missing"], "needs --missing"),
-    (2, ["fit", "patients.csv", "-o", "x", "--target", "lung", "--average"], "goes without"),
+    (2, ["fit", "patients.csv", "-o", "x", "--target", "lung", "--smooth"], "goes without"),
     (2, ["fit", "ratings.csv", "-o", "x", "--ratings", "user,film"], "name three columns"),
     (2, ["fit-tables", "pairs", "-o", "x", "--rank", "0"], "0 is not in the range"),
     (2, ["tables", "patients.csv", "-o", "x", "--subset", "a,b", "--order", "2"], "not both"),

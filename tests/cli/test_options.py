@@ -139,9 +139,7 @@ def test_predict_keeps_rows_and_knows_its_target(run, world):
     assert set(p.domain.names) == set(rj.load(world / "patients.rejoint").domain.names)
 
 
-def test_fit_averaged_and_smooth(run, ages):
-    run("fit", "ages.csv", "-o", "wide.rejoint", "--rank", 2, "--average", "--bins", "age=4")
-    assert rj.load("wide.rejoint").rank > 2
+def test_fit_smooth(run, ages):
     words = ["--bins", "age=4", "--smooth", "--solver", "ml", "--starts", 1]
     result = run("fit", "ages.csv", "-o", "smooth.rejoint", "--rank", 1, *words)
     assert "mooth columns" in result.stderr

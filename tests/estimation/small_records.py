@@ -51,7 +51,8 @@ def ordinal(domain):
 
 def gibbs_chain(data, model, rng, pseudo_count=1.0):
     """An endless Gibbs chain from a model."""
-    sampler, draw = Bayes(pseudo_count=pseudo_count), Draw(model, first_concentrations(data))
+    sampler = Bayes(pseudo_count=pseudo_count)
+    draw = Draw(model, first_concentrations(data), model)
     while True:
         draw = sampler.step(data, draw, rng)
         yield draw

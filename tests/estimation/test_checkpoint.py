@@ -189,7 +189,10 @@ def test_kill_minus_nine(tmp_path, name, kernel, k):
 def test_draws_of_different_ranks(tmp_path):
     """Chains may start at models of which one has lost a class."""
     rng = np.random.default_rng(0)
-    draws = [Draw(random_start(f, (2, 2), f), rng.random(2)) for f in (2, 3, 1)]
+    draws = [
+        Draw(random_start(f, (2, 2), f), rng.random(2), random_start(f + 9, (2, 2), f))
+        for f in (2, 3, 1)
+    ]
     text = json.dumps(rng.bit_generator.state)
     first = Checkpoint(tmp_path / "a", {})
     first.put("key", _freeze(ChainState(1, 0, None, tuple(draws), text)))
@@ -200,6 +203,7 @@ def test_draws_of_different_ranks(tmp_path):
     for one, other in zip(found.kept, draws, strict=True):
         np.testing.assert_array_equal(one.model.stacked, other.model.stacked)
         np.testing.assert_array_equal(one.concentrations, other.concentrations)
+        np.testing.assert_array_equal(one.mean.stacked, other.mean.stacked)
     assert later.random() == rng.random()
 
 

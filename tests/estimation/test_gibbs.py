@@ -136,7 +136,8 @@ def test_columns_of_tiny_pseudo_counts_sum_to_one():
     # 30 classes for 5 records: most columns have no counts but those of the prior.
     data = InMemory.of(random_records(1, SHAPE, 5))
     sampler = Bayes(policy=Policy(concentration_range=(1e-9, 1e-9)))
-    draw = Draw(random_start(0, SHAPE, 30), np.full(2, 1e-9))
+    start = random_start(0, SHAPE, 30)
+    draw = Draw(start, np.full(2, 1e-9), start)
     drawn = sampler.step(data, draw, np.random.default_rng(0))
     assert drawn.concentrations.tolist() == [1e-9, 1e-9]
     np.testing.assert_allclose(np.add.reduceat(drawn.model.factors, [0, 2]), 1.0)

@@ -122,8 +122,12 @@ CASES = {
     "plenty_records_per_parameter": (1.0, "auto"),
     "spare_classes": (1, "bayes, rank"),
     "spare_pseudo_count": (0.9, "bayes, rank"),
-    "modes": (2, "bayes"),
-    "mode_nats": (0.0, "bayes"),
+    "modes": (2, "bayes", {"most_modes": 6, "start_budget": 1}),
+    "most_modes": (6, "bayes"),
+    "answer_classes": (1.0, "bayes"),
+    "anchored_passes": (0, "bayes"),
+    "anchor_records": (1.0, "bayes"),
+    "mode_nats": (-1.0, "bayes", {"explore": Limits(max_steps=5, exact=-1.0)}),
     "finished_mode_records_per_parameter": (0.0, "bayes"),
     "concentration_stride": (0.1, "bayes"),
     "sample_cells": (400, "streamed", {"fewest_sampled": 1}),
@@ -163,7 +167,8 @@ def trace(found):
         return found.ranks, tuple(found.scores), found.words, weights(found.pmf)
     steps = tuple((r.start, r.step, r.objective) for r in found.history)
     draws = found.posterior.draws if found.posterior else ()
-    return steps, found.choice, found.stop, weights(found.pmf), tuple(map(weights, draws))
+    models = (found.pmf, found.pmf.mixture, *draws)
+    return steps, found.choice, found.stop, *map(weights, models)
 
 
 def weights(pmf):

@@ -112,7 +112,7 @@ def test_joint_modes_say_what_is_not_proven(monkeypatch):
     pmf = rj.LowRankPMF(np.full(6, 1 / 6), factors)  # too flat to be seen through at once
     X = pmf.sample(50, random_state=0)
     imputer = rj.JointImputer(rank=2, solver="ml", joint=True, random_state=0).fit(X)
-    imputer._predictive = pmf
+    imputer.pmf_ = pmf
     with pytest.warns(rj.Remark, match="joint mode of 50 rows could not be proven to be the best"):
         imputer.impute(rj.datasets.remove_cells(X.project(X.names), 1.0))
 
@@ -251,10 +251,15 @@ def test_draws_repeat_with_the_seed(fitted, frame):
     )
 
 
-def test_thinned_posterior_is_what_fills(frame):
+def test_the_posterior_mean_is_what_fills(frame):
     imputer = rj.JointImputer(rank=2, solver=Bayes(burn_in=5, draws=40, thin=1), random_state=0)
     imputer.fit(frame)
-    assert imputer._predictive.rank == 30 * imputer.result_.posterior.draws[0].rank
+    name = imputer.pmf_.domain.names[0]
+    found = imputer.distribution(frame, name)
+    records = rj.Records.of(frame, domain=imputer.pmf_.domain)
+    for row, cells in zip(found, records.rows(), strict=True):
+        given = {n: x for n, x in cells.items() if n != name and x is not None}
+        np.testing.assert_allclose(row, imputer.pmf_.marginal(name, given), atol=1e-12)
     assert imputer.rank_ == imputer.pmf_.rank
 
 

@@ -462,10 +462,13 @@ class Fit:
         return [widen(self.small, model, rank, blend, rng) for model in self.known]
 
     def mode_starts(self, bayes: Bayes) -> int:
-        """How many starts to follow to the modes that chains start at."""
-        if self.n_init is None:
-            return max(bayes.chains, self.policy.modes, self.starts_affordable())
-        return max(bayes.chains, self.policy.modes)
+        """How many starts to follow to the modes that chains start at.
+
+        It depends on how many records there are, not on how they are stored.
+        """
+        policy, size = self.policy, self.small.total * len(self.small.domain) * self.rank
+        number = int(np.clip(policy.start_budget // size, policy.modes, policy.most_modes))
+        return max(bayes.chains, number)
 
     def starts_affordable(self) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
@@ -558,7 +561,8 @@ class Fit:
             self.session,
             offer=lambda kept: self.ended_result(runs, kept),
         )
-        concentrations = np.median([draw.concentrations for draw in draws], axis=0)
+        # The representative model is the one of solver="map", however records are read.
+        concentrations = evident_concentrations(small, runs[best].model, policy)
         em = self.em(small, concentrations)
         self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains)

@@ -70,7 +70,7 @@ def compact(
     columns = np.hstack([model.factors for model in models])
     if len(weights) <= most:
         return Model(layout, weights / weights.sum(), columns)
-    merged = first
+    merged = first.take(np.argsort(-first.weights, kind="stable")[:most])
     for _ in range(FIRST_ROUNDS):
         merged = merge(first, weights, columns, nearest(merged, columns))
     groups = cut_groups(weights, columns, nearest(merged, columns), most)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.io.model_file import SavedModel, read_saved, write_model
+from rejoint.io.model_file import MOST_FACTORS, SavedModel, read_saved, write_model
 from rejoint.language.query import Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer
@@ -939,7 +939,8 @@ class LowRankPMF:
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
         if not (draws and self.draws):
             return SavedModel(*parts, mixture=answer)
-        return SavedModel(*parts, self.draws.block, answer, self.draws.weights)
+        carried = self.draws.thin(MOST_FACTORS // len(self.domain))
+        return SavedModel(*parts, carried.block, answer, carried.weights)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:

@@ -209,8 +209,16 @@ def _follow_in_threads(
                 raise errors[0] from None  # the others only stopped because of it
 
 
+#: Relative difference of objectives that rounding explains.
+SAME_OBJECTIVE = 1e-9
+
+
 def best_run(runs: Sequence[Run]) -> int:
-    """Return which run has the lowest objective; one that is not a number is the highest.
+    """Return which run has the lowest objective, the first of those that differ by rounding only.
+
+    Starts often end at the same optimum with its classes in another order. Which one is taken must
+    not depend on the order of sums, which differs between kernels and forms of the same records.
+    An objective that is not a number counts as the highest.
 
     Examples
     --------
@@ -219,12 +227,10 @@ def best_run(runs: Sequence[Run]) -> int:
     >>> best_run([one, replace(one, objective=3.0)])
     1
     """
-
-    def objective(number: int) -> float:
-        value = runs[number].objective
-        return inf if isnan(value) else value
-
-    return min(range(len(runs)), key=objective)
+    found = [inf if isnan(run.objective) else run.objective for run in runs]
+    least = min(found)
+    margin = SAME_OBJECTIVE * max(abs(least), 1.0)
+    return next(k for k, objective in enumerate(found) if objective <= least + margin)
 
 
 def is_interrupted(runs: Sequence[Run]) -> bool:
