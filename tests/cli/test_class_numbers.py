@@ -131,3 +131,16 @@ def test_traits_are_no_groups():
     ]
     model = rj.JointRecommender(random_state=0).fit(ratings)
     assert not model.result_.classes_are_groups
+
+
+def test_classes_of_a_fit_by_bayes_are_those_of_the_representative_model(run, model, pmf, names):
+    """They do not average to the overall shares, which are the posterior mean."""
+    draws = [rj.LowRankPMF(WEIGHTS, [a[:, [1, 2, 0]] for a in pmf.factors], pmf.domain)] * 3
+    drawn = rj.LowRankPMF(pmf.weights, pmf.factors, pmf.domain, draws)
+    drawn.save("drawn.rejoint")
+    said = "Classes are those of one representative model"
+    assert said in run("inspect", "drawn.rejoint").stdout
+    assert said not in run("inspect", model).stdout
+    for each, there in ((drawn, True), (pmf, False)):
+        text = page("", "", sections(each, {}, None, None, "m.rejoint"), "")
+        assert (said in text) == there

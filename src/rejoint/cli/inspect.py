@@ -145,6 +145,8 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) 
             cells = [f"{pmf.factors[n][i, f]:.3f}" for f in order]
             rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
     show_table(("variable", "level", "overall", *titles), rows, left=2)
+    if groups and pmf.mixture is not pmf:
+        click.echo("Classes are those of one representative model; overall is the posterior mean.")
     if not groups:
         click.echo("Its classes are parts of an average, not groups of records; --json has them.")
     elif pmf.rank > _CLASSES:

@@ -246,6 +246,7 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> Part | None:
     titles = [str(f + 1) for f in order]
     return {
         "named": bool(names),
+        "averaged": pmf.mixture is not pmf,
         "classes": listed,
         "profiles": heat_map(labels, titles, cells, label="Class profiles", breaks=breaks),
         "left": pmf.rank - len(order),
