@@ -11,7 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint import datasets, distributed, identifiability, metrics, plots, rank
+    from rejoint import (
+        datasets,
+        distributed,
+        estimation,
+        estimators,
+        factorization,
+        identifiability,
+        io,
+        metrics,
+        plots,
+        pmf,
+        rank,
+        records,
+    )
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation.estimate import estimate
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
@@ -59,15 +72,21 @@ _HOMES: dict[str, str | None] = {
     "datasets": None,
     "distributed": None,
     "estimate": "estimation",
+    "estimation": None,
+    "estimators": None,
+    "factorization": None,
     "factorize": "factorization",
     "identifiability": None,
+    "io": None,
     "load": "pmf",
     "metrics": None,
     "plots": None,
+    "pmf": None,
     "rake": "population",
     "rank": None,
     "read": "records",
     "read_chunks": "records",
+    "records": None,
     "scan": "records",
     "synthesize": "population",
 }
@@ -100,15 +119,21 @@ __all__ = [
     "datasets",
     "distributed",
     "estimate",
+    "estimation",
+    "estimators",
+    "factorization",
     "factorize",
     "identifiability",
+    "io",
     "load",
     "metrics",
     "plots",
+    "pmf",
     "rake",
     "rank",
     "read",
     "read_chunks",
+    "records",
     "scan",
     "synthesize",
 ]

@@ -217,7 +217,7 @@ def test_fit_tables_without_a_rank_says_which_and_why(run):
     assert result.exit_code == 0, result.stderr
     plain = json.loads(result.stdout)
     assert plain["rank_curve"]["rank"] == rj.load("chosen.rejoint").rank
-    assert "has the best BIC of the tables" in plain["choice"]
+    assert "has the lowest BIC of the tables" in plain["choice"]
     assert plain["choice"] in result.stderr
 
 

@@ -74,7 +74,7 @@ def test_learns_what_no_single_feature_tells():
     model = rj.JointClassifier(random_state=0, n_init=1).fit(X[:1000], y[:1000])
     # One label in 20 is wrong on purpose; 0.02 is two standard errors of 500 rows.
     assert model.score(X[1000:], y[1000:]) > 0.93
-    assert "Least log-loss of held-out labels" in model.result_.choice
+    assert "Chosen by the log-loss of held-out labels among " in model.result_.choice
 
 
 def test_probabilities_are_calibrated():

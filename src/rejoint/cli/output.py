@@ -52,7 +52,7 @@ def format_classes(rank: int) -> str:
     >>> format_classes(1), format_classes(1200)
     ('1 class', '1,200 classes')
     """
-    return "1 class" if rank == 1 else f"{rank:,} classes"
+    return plural(rank, "class", "classes")
 
 
 def show_table(

@@ -451,9 +451,9 @@ def describe(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], joint:
         for missing, parts in enumerate(shares)
     )
     return (
-        f"Least log-loss of held-out labels, of {plural(len(held.tried), 'setting')} tried, by an "
-        f"average of {none}. With few missing values: {few}. With many: {many}. "
-        f"For the joint: {joint.words}."
+        f"Chosen by the log-loss of held-out labels among {plural(len(held.tried), 'setting')}: an "
+        f"average of {none}. With few missing values: {few}. With many: {many}. In brackets: the "
+        f"log-loss of each setting alone, from one start. For the joint: {joint.words}."
     )
 
 
