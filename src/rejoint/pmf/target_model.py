@@ -401,6 +401,18 @@ def of_saved(saved: SavedModel) -> LowRankPMF | TargetModel:
     return TargetModel(pmf, ensemble, saved.ensemble.targets)
 
 
+def joint_of(model: LowRankPMF | TargetModel) -> LowRankPMF:
+    """Return the joint model: the model itself, or the one beside an ensemble.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> joint_of(rj.datasets.asia()).rank
+    8
+    """
+    return model.pmf if isinstance(model, TargetModel) else model
+
+
 def load(path: str | PathLike[str]) -> LowRankPMF | TargetModel:
     """Read a model that ``save`` wrote; no code in the file is executed.
 
