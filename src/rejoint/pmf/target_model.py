@@ -382,8 +382,8 @@ class TargetModel:
         names, members = ", ".join(self.targets), len(self.ensemble.members)
         features = plural(len(self.pmf.domain) - len(self.targets), "variable")
         return (
-            f"TargetModel(predicts {names} from {features}, by {plural(members, 'model')}; its pmf, "
-            f"a joint of rank {self.pmf.rank}, has a P({names} | ...) of its own)"
+            f"TargetModel(predicts {names} from {features}, by {plural(members, 'model')}; its "
+            f"pmf, a joint of rank {self.pmf.rank}, has a P({names} | ...) of its own)"
         )
 
 
