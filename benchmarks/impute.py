@@ -213,8 +213,8 @@ def speed(rows: int) -> None:
     imputer = rj.JointImputer(random_state=0).fit(few)
     many = rj.datasets.remove_cells(truth.sample(rows, random_state=2), 0.3, random_state=2)
     frame = many.to_frame("polars")
-    print(f"{rows:,} rows x 20 columns; {imputer.rank_} classes, draws averaged:", end=" ")
-    print(f"{imputer._predictive.rank}; input {many.codes.nbytes / 2**20:.0f} MiB as codes")
+    print(f"{rows:,} rows x 20 columns; {imputer.rank_} classes, posterior mean:", end=" ")
+    print(f"{imputer.pmf_.mixture.rank}; input {many.codes.nbytes / 2**20:.0f} MiB as codes")
     for method in ("mode", "draw", "expect"):
         for form, data in (("records", many), ("polars", frame)):
             imputer.set_params(method=method)

@@ -4,8 +4,8 @@
 share of missing cells: RMS relative error of our default, of maximum likelihood started at the
 truth, of oracle MLE (which sees the hidden class), of empirical MLE (complete records counted), of
 independence, of StepMix where it is installed (its column up to 10,000 records), and the Cramer-Rao
-bound. ``--quick`` takes few seeds, ``--most`` leaves large samples out; ``--intervals`` checks the coverage of 90 % intervals instead,
-``--ranks`` the rank that is found by itself.
+bound. ``--quick`` takes few seeds, ``--most`` leaves large samples out; ``--intervals`` checks the
+coverage of 90 % intervals instead, ``--ranks`` the rank that is found by itself.
 Finished cells are kept in a file, so that a run resumes.
 """
 

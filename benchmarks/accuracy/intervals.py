@@ -60,11 +60,10 @@ def held(
     level: float,
 ) -> Iterator[bool]:
     """Whether the intervals of random questions hold the truth."""
-    assert result.posterior is not None
     for _ in range(queries):
         a, b, c = (f"x{n}" for n in rng.permutation(6)[:3])
         given = {b: int(rng.integers(4)), c: int(rng.integers(4))}
-        low, high = result.posterior.interval([a], given=given, level=level)
+        low, high = result.pmf.interval([a], given=given, level=level)
         value = truth.marginal([a], given=given)
         pick = int(rng.integers(4))
         yield bool(low[pick] <= value[pick] <= high[pick])
