@@ -22,15 +22,21 @@ struct SparseCodes {
     std::size_t records;
 };
 
+// Nothing is to be known before a pass: missing values need no rows, and each one is checked as it
+// is read.
+inline bool look_at(const SparseCodes &, const std::int64_t *, std::size_t, Profile &) {
+    return true;
+}
+
 class SparseLister {
   public:
     SparseLister(const Model &model, const SparseCodes &rows, std::size_t room)
         : model_(model), rows_(rows), offset_of_(model.starts[model.n]), begins_(room),
           sizes_(room) {
         for (const Group &group : model.groups)
-            for (std::size_t level = 0; level + 1 < group.cells; ++level)
+            for (std::size_t level = 0; level < group.cells; ++level)
                 offset_of_[model.starts[group.first] + level] =
-                    static_cast<std::uint32_t>((group.row + 1 + level) * model.width);
+                    static_cast<std::uint32_t>((group.row + level) * model.width);
         std::size_t most = 0;  // values of a block: threads must not run out of memory
         for (std::size_t i = 0; i < rows.records; ++i)
             most = std::max(most, cells_between(i, std::min(i + room, rows.records)));
