@@ -133,7 +133,7 @@ struct Writer {
     template <typename Rows>
     void take(const Block<Rows> &block, std::size_t first) {
         for (std::size_t i = 0; i < block.size(); ++i) {
-            log_prob[first + i] = std::log(block.sum(i)) + block.shift(i);
+            log_prob[first + i] = std::log(block.sum(i)) + block.shift(i) + block.lacking(i);
             if (!posterior) continue;
             const double scale = block.sum(i) > 0.0 ? 1.0 / block.sum(i) : 0.0;
             double *to = posterior + (first + i) * model.rank;

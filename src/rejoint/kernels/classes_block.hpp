@@ -14,7 +14,6 @@
 namespace rejoint {
 
 constexpr double TINY = 0x1p-600;  // less probable records are computed by logarithms
-constexpr double LN2 = 0.693147180559945309417;
 constexpr std::size_t REUSE = 16;   // times that a row is used by a block of several parts
 constexpr std::size_t MOST = 8192;  // records of such a block
 
@@ -58,7 +57,7 @@ class Block {
                 join_logarithms(i);
                 ++joined;
             } else
-                shift_[i] = model_.scaled ? LN2 * lister_.exponent(i) : 0.0;
+                shift_[i] = 0.0;
         }
         by_logarithms_ = 2 * joined > last - first;
         return true;
@@ -79,8 +78,10 @@ class Block {
     // is zero if no class allows the record.
     const double *joint(std::size_t i) const { return joint_.data() + i * model_.width; }
     double sum(std::size_t i) const { return prob_[i]; }
-    // The log-probability of record i is the logarithm of the sum plus this shift.
+    // The log-probability of record i is the logarithm of the sum plus this shift, and plus what the
+    // rows of the model lack, which sums over records add at once.
     double shift(std::size_t i) const { return shift_[i]; }
+    double lacking(std::size_t i) const { return model_.scaled ? LN2 * lister_.exponent(i) : 0.0; }
     // Scratch memory, a number per record: threads must not allocate.
     double *spare() const { return spare_.data(); }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -54,33 +53,23 @@ bool look_at(const Table<Code> &table, const std::int64_t *levels, std::size_t n
 
 template <typename Code>
 class TableLister {
-    static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
-    static constexpr unsigned BITS = 8 * sizeof(Code);
-    static constexpr std::uint64_t SIGNS =  // the highest bit of each code in a word
-        (~std::uint64_t{0} / ((std::uint64_t{1} << (BITS - 1)) * 2 - 1)) << (BITS - 1);
-
   public:
     TableLister(const Model &model, const Table<Code> &table, std::size_t room)
-        : model_(model), codes_(table.codes), skipped_(model.groups.size()), places_(model.n),
-          steps_(model.begins[model.n]), pattern_((model.n + STEP - 1) / STEP), stride_(model.groups.size() + 1),
-          offsets_(room * stride_), begins_(room), sizes_(room), exponents_(room) {
+        : model_(model), codes_(table.codes), groups_of_(model.n), skipped_(model.groups.size()), zeros_(model.n),
+          steps_(model.begins[model.n]), common_(std::max<std::size_t>(model.n, 64)), stride_(model.groups.size() + 1),
+          offsets_(room * stride_), begins_(room), sizes_(room) {
+        std::copy(model.common.begin(), model.common.end(), common_.begin());
         for (std::size_t g = 0; g < model.groups.size(); ++g) {
             const Group &group = model.groups[g];
             skipped_[g] = group.skips ? group.common : 0;  // no group has the row of the weights
             skips_ = skips_ || group.skips;
             for (std::size_t v = group.first; v < group.last; ++v) {
                 const std::size_t begin = model.begins[v], from = model.common_cell(v);
-                places_[v] = {static_cast<std::uint32_t>(g),
-                              static_cast<std::int32_t>(begin + model.missing[v])};
-                for (std::size_t cell = 0; cell < model.cells(v); ++cell)
-                    steps_[begin + cell] = {static_cast<std::uint32_t>(cell - from) * model.strides[v],
-                                            model.exponents[begin + cell]};
+                groups_of_[v] = static_cast<std::uint32_t>(g);
+                zeros_[v] = static_cast<std::int32_t>(begin + model.missing[v]);
+                for (std::size_t c = 0; c < model.cells(v); ++c)
+                    steps_[begin + c] = static_cast<std::uint32_t>(c - from) * model.strides[v];
             }
-        }
-        for (std::size_t v = 0; v < model.n; ++v) {
-            const Code code = static_cast<Code>(model.common[v]);
-            auto *const bytes = reinterpret_cast<unsigned char *>(pattern_.data());
-            std::memcpy(bytes + v * sizeof(Code), &code, sizeof code);
         }
     }
 
@@ -92,7 +81,9 @@ class TableLister {
     // List records first .. last, as many as there is room for. Their codes are in range.
     bool read(std::size_t first, std::size_t last) {
         const Code *codes = codes_ + first * model_.n;
+        first_ = first;
         count_ = last - first;
+        departures_ = 0;
         if (way_ == Way::SEEK) {
             std::size_t to = 0;
             for (std::size_t i = 0; i < count_; ++i) {
@@ -109,8 +100,6 @@ class TableLister {
         list_all(codes);
         if (way_ == Way::DROP)
             for (std::size_t i = 0; i < count_; ++i) drop_common(i);
-        if (model_.scaled)
-            for (std::size_t i = 0; i < count_; ++i) add_exponents(codes + i * model_.n, i);
         return true;
     }
 
@@ -121,10 +110,15 @@ class TableLister {
         if (!skips_) return;
         way_ = Way::SEEK;
         read(first, last);
-        std::size_t seen = 0;
-        for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1;
-        const std::size_t all = count_ * model_.groups.size();
-        way_ = 5 * seen < 2 * all ? Way::SEEK : 5 * seen < 4 * all ? Way::DROP : Way::ALL;
+        double seen = 0.0;
+        for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1.0;
+        const double row = Costs::row(model_.width), records = static_cast<double>(count_);
+        const double groups = records * static_cast<double>(model_.groups.size());
+        const double codes = records * static_cast<double>(model_.n);
+        const double all = groups * row, drop = seen * row + groups * Costs::DROP;
+        const double seek = seen * row + Costs::DEPARTURE * static_cast<double>(departures_) -
+                            (Costs::CODE - Costs::WORD) * codes;
+        way_ = seek < std::min(all, drop) ? Way::SEEK : drop < all ? Way::DROP : Way::ALL;
     }
 
     Lists lists() const {
@@ -132,7 +126,12 @@ class TableLister {
     }
 
     // Exponent of the power of two that was divided out of the rows of record i.
-    double exponent(std::size_t i) const { return exponents_[i]; }
+    double exponent(std::size_t i) const {
+        const Code *code = codes_ + (first_ + i) * model_.n;
+        int sum = model_.exponents[0];
+        for_departures(code, [&](std::size_t v) { sum += model_.exponents[cell(v, code[v])]; });
+        return sum;  // common cells have none
+    }
 
   private:
     void list_all(const Code *codes) {
@@ -177,73 +176,58 @@ class TableLister {
         sizes_[i] = size;
     }
 
-    // Go through the codes that differ from the common ones; those of groups that are always listed
-    // differ from a code that none has.
     void list_departures(const Code *code, std::size_t i) {
         std::uint32_t *const list = offsets_.data() + begins_[i];
         std::uint32_t *to = list, last = std::numeric_limits<std::uint32_t>::max();
-        int exponent = model_.exponents[0];
         *to = 0;  // the weights
-        const auto add = [&](std::uint64_t word, std::size_t v) {
-            for (std::uint64_t left = nonzero(word ^ pattern_[v / STEP]); left; left &= left - 1) {
-                const std::size_t u = v + lowest_bit(left) / BITS;
-                const Place place = places_[u];
-                const Step &step = steps_[static_cast<std::size_t>(place.begin + code[u])];
-                if (place.group != last) {
-                    last = place.group;
-                    *++to = model_.groups[last].common;
-                }
-                *to += step.offset;
-                exponent += step.exponent;
+        for_departures(code, [&](std::size_t v) {
+            if (groups_of_[v] != last) {
+                last = groups_of_[v];
+                *++to = model_.groups[last].common;
             }
-        };
-        std::uint64_t word;
-        std::size_t v = 0;
-        for (; v + STEP <= model_.n; v += STEP) {
-            std::memcpy(&word, code + v, sizeof word);
-            add(word, v);
-        }
-        if (v < model_.n) {
-            word = pattern_[v / STEP];
-            std::memcpy(&word, code + v, (model_.n - v) * sizeof(Code));
-            add(word, v);
-        }
+            *to += steps_[cell(v, code[v])];
+            ++departures_;
+        });
         sizes_[i] = static_cast<std::uint32_t>(to - list) + 1;
-        exponents_[i] = exponent;
     }
 
-    // The highest bits of the codes of a word that are not zero.
-    static std::uint64_t nonzero(std::uint64_t word) {
-        return (((word & ~SIGNS) + ~SIGNS) | word) & SIGNS;
+    // Call a function for the variables whose codes differ from the common ones; those of groups
+    // that are always listed differ from a code that none has.
+    template <typename Function>
+    void for_departures(const Code *code, Function &&function) const {
+        const std::size_t n = model_.n, whole = n / 64 * 64;
+        for (std::size_t v = 0; v < whole; v += 64)
+            for_bits(v, unequal(code + v, common_.data() + v), function);
+        if (whole == n) return;
+        if (n > 64) {  // the last 64, without those that were compared before
+            const std::uint64_t last = unequal(code + n - 64, common_.data() + n - 64);
+            return for_bits(whole, last >> (64 - (n - whole)), function);
+        }
+        Code some[64] = {};
+        std::copy(code, code + n, some);
+        for_bits(0, unequal(some, common_.data()), function);
     }
 
-    void add_exponents(const Code *code, std::size_t i) {
-        int sum = model_.exponents[0];
-        for (std::size_t v = 0; v < model_.n; ++v)
-            sum += steps_[static_cast<std::size_t>(places_[v].begin + code[v])].exponent;
-        exponents_[i] = sum;
+    template <typename Function>
+    static void for_bits(std::size_t first, std::uint64_t bits, Function &function) {
+        for (; bits; bits &= bits - 1) function(first + lowest_bit(bits));
     }
 
-    struct Place {  // of a variable
-        std::uint32_t group;
-        std::int32_t begin;  // of its steps: that of code 0
-    };
-    struct Step {  // to a cell, from the common one of its variable
-        std::uint32_t offset;
-        int exponent;
-    };
+    // The number of a cell among those of all variables.
+    std::size_t cell(std::size_t v, std::int32_t code) const {
+        return static_cast<std::size_t>(zeros_[v] + code);
+    }
 
     const Model &model_;
     const Code *codes_;
-    std::vector<std::uint32_t> skipped_;  // row of each group that is not listed
-    std::vector<Place> places_;
-    std::vector<Step> steps_;
-    std::vector<std::uint64_t> pattern_;  // common codes, as many as fit in a word
-    std::size_t stride_, count_ = 0;
+    std::vector<std::uint32_t> groups_of_, skipped_;  // group of a variable; row that is not listed
+    std::vector<std::int32_t> zeros_;                 // cell of the code 0 of each variable
+    std::vector<std::uint32_t> steps_;    // to the row of each cell from that of the common one
+    std::vector<Code> common_;            // code of each variable that need not be listed
+    std::size_t stride_, first_ = 0, count_ = 0, departures_ = 0;
     std::vector<std::uint32_t, Unset<std::uint32_t>> offsets_;  // (records, groups and one)
     std::vector<std::size_t> begins_;
     std::vector<std::uint32_t> sizes_;
-    std::vector<int> exponents_;
     bool skips_ = false;                                 // whether any group need not be listed
     enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // how common cells are handled
 };

@@ -25,7 +25,7 @@
 
 namespace rejoint {
 
-constexpr std::size_t TABLE = std::size_t{1} << 18;  // bytes of joined rows, which fit in an L2 cache
+constexpr std::size_t TABLE = std::size_t{1} << 19;  // bytes of joined rows, which fit in an L2 cache
 constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are processed at once
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
 constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
@@ -33,6 +33,16 @@ constexpr std::size_t WIDE = 32;  // classes that fit in registers; more are pro
 constexpr std::size_t BLOCK = 16;
 constexpr double OFTEN = 0.25;    // share of records from which a common cell of a group is not listed
 constexpr double CROWDED = 0.5;   // more work per row where rows fill their cache
+constexpr double LN2 = 0.693147180559945309417;
+
+// Rough costs of listing and using rows, in cycles.
+struct Costs {
+    static constexpr double CODE = 1.2;       // to find the row of a code
+    static constexpr double DROP = 2.0;       // to leave out a row that is found, or not
+    static constexpr double WORD = 0.1;       // to compare a code with the common one
+    static constexpr double DEPARTURE = 12.0;  // to find the row of a code that differs
+    static double row(std::size_t width) { return 6.0 + 0.6 * static_cast<double>(width); }
+};
 constexpr double NARROW = 1e-30;  // least factor by which rows are divided, beside the largest one
 constexpr double FLOOR = 0x1p-1000;  // smaller numbers are zero in products (not in logarithms)
 
@@ -121,7 +131,8 @@ class Model {
             if (table.data()[i] < FLOOR) table.data()[i] = 0.0;
     }
 
-    // Rows as logarithms, for records whose product underflows; filled when first asked for.
+    // Rows as logarithms, for records whose product underflows; filled when first asked for. They are
+    // scaled down as the table is.
     const double *logarithms() const {
         std::call_once(asked_, [this] {
             std::vector<double> numbers(begins[n] * rank);
@@ -134,6 +145,8 @@ class Model {
                 }
             for (std::size_t v = 0; v < n; ++v)
                 for (std::size_t f = 0; f < rank; ++f) numbers[f] += std::log(divisor(v, f));
+            for (std::size_t i = 0; i < exponents.size(); ++i)
+                for (std::size_t f = 0; f < rank; ++f) numbers[i * rank + f] -= LN2 * exponents[i];
             for_cells([](double &x, double number) { x += number; }, numbers, logs_, 0.0);
             std::fill(logs_.data() + rank, logs_.data() + width, std::log(0.0));
         });
@@ -152,6 +165,19 @@ class Model {
             double *to = counts + (1 + starts[v] + cell - missing[v]) * rank;
             for (std::size_t f = 0; f < rank; ++f) to[f] += from[f];
         });
+    }
+
+    // What log-likelihoods lack where rows are scaled: the exponents, each times the weight of the
+    // records that list its row, which is the sum of their posteriors.
+    double lacking(const double *sums) const {
+        double total = 0.0;
+        for (std::size_t row = 0; scaled && row < rows; ++row) {
+            if (row_exponents_[row] == 0.0) continue;
+            double mass = 0.0;
+            for (std::size_t f = 0; f < rank; ++f) mass += sums[row * width + f];
+            total += row_exponents_[row] * mass;
+        }
+        return LN2 * total;
     }
 
     // Number of cells of a variable, and its common one; 0 where there is none.
@@ -202,39 +228,47 @@ class Model {
         if (profile.common[v] < 0) return profile.common[v] == -1;
         const double *first = factors_ + starts[v] * rank, *end = factors_ + starts[v + 1] * rank;
         const double *row = first + static_cast<std::size_t>(profile.common[v]) * rank;
-        const double low = *std::min_element(row, row + rank);
-        return low > NARROW && low > NARROW * *std::max_element(first, end);
+        const double low = *std::min_element(row, row + rank), top = *std::max_element(first, end);
+        return low > NARROW && low > NARROW * top && NARROW * top < 1.0;
     }
 
     // The share of records that do not list a group, zero if all of them do.
-    double skipped(std::size_t first, std::size_t last, const Profile &profile,
+    double skipped(const Group &group, bool divide, const Profile &profile,
                    const std::vector<double> &share) const {
         double all = 1.0;
         bool absent = true;
-        for (std::size_t v = first; v < last; ++v) {
+        for (std::size_t v = group.first; v < group.last; ++v) {
             all *= share[v];
             absent = absent && profile.common[v] == -1;
         }
-        return all >= OFTEN || absent ? all : 0.0;
+        return absent || (divide && all >= OFTEN) ? all : 0.0;
     }
 
-    // Join neighbours into groups: of several numbers of cells, the one with the least work.
+    // Join neighbours into groups: of several numbers of cells, with rows divided by common ones or
+    // not, what takes the least work.
     void gather(std::size_t most, const Profile &profile, const std::vector<double> &share) {
         double least = std::numeric_limits<double>::infinity();
         std::vector<Group> found;
-        const double fewest = static_cast<double>(begins[n]);
-        const double room = std::max(fewest, static_cast<double>(most));
+        const double room = static_cast<double>(std::max(begins[n], most));
         for (std::size_t limit = 0; limit <= (most ? LARGEST : 0); limit = limit ? 2 * limit : 1) {
             join(limit);
-            double work = 1.0;
-            for (const Group &group : groups)
-                work += 1.0 - skipped(group.first, group.last, profile, share);
             if (static_cast<double>(rows) > room) continue;
-            const double cost = work * (1.0 + CROWDED * static_cast<double>(rows) / room);
-            if (cost >= least) continue;
-            least = cost;
-            listed = work;
-            found = groups;
+            for (const bool divide : {false, true}) {
+                double work = 1.0, departing = 0.0;
+                for (Group &group : groups) {
+                    const double skip = skipped(group, divide, profile, share);
+                    group.skips = skip > 0.0;
+                    work += 1.0 - skip;
+                    for (std::size_t v = group.first; v < group.last; ++v)
+                        departing += group.skips ? 1.0 - share[v] : 1.0;
+                }
+                const double crowd = 1.0 + CROWDED * static_cast<double>(rows) / room;
+                const double cost = crowd * work * Costs::row(width) + listing(departing, groups.size());
+                if (cost >= least) continue;
+                least = cost;
+                listed = work;
+                found = groups;
+            }
         }
         groups = std::move(found);
         rows = groups.empty() ? 1 : groups.back().row + groups.back().cells;
@@ -242,7 +276,6 @@ class Model {
             std::size_t stride = width;
             for (std::size_t v = group.last; v-- > group.first; stride *= cells(v))
                 strides[v] = static_cast<std::uint32_t>(stride);
-            group.skips = skipped(group.first, group.last, profile, share) > 0.0;
             group.common = group.offset;
             for (std::size_t v = group.first; v < group.last; ++v) {
                 common[v] = group.skips ? profile.common[v] : Profile::NONE;
@@ -250,6 +283,13 @@ class Model {
                 group.common += static_cast<std::uint32_t>(common_cell(v)) * strides[v];
             }
         }
+    }
+
+    // What listing the rows of a record costs, in the better of two ways.
+    double listing(double departing, std::size_t groups) const {
+        const double all = static_cast<double>(n);
+        return std::min(Costs::CODE * all + Costs::DROP * static_cast<double>(groups),
+                        Costs::WORD * all + Costs::DEPARTURE * departing);
     }
 
     // Groups of at most so many cells; of one variable each if the limit is zero.
@@ -303,6 +343,11 @@ class Model {
             for (std::size_t f = 0; f < rank; ++f) row[f] = std::ldexp(row[f], -exponent);
         }
         scaled = std::any_of(exponents.begin(), exponents.end(), [](int e) { return e != 0; });
+        row_exponents_.assign(rows, 0.0);
+        row_exponents_[0] = exponents[0];
+        for_rows([&](std::size_t row, std::size_t v, std::size_t cell) {
+            row_exponents_[row] += exponents[begins[v] + cell];
+        });
         return numbers;
     }
 
@@ -314,6 +359,7 @@ class Model {
         std::vector<int> powers(rank);
         int top = std::numeric_limits<int>::min();
         for (std::size_t f = 0; f < rank; ++f) {
+            to[f] = normalize(to[f], powers[f]);
             for (std::size_t v = 0; v < n; ++v) {
                 if (!divided_[v]) continue;
                 to[f] *= divisor(v, f);
@@ -362,7 +408,7 @@ class Model {
     }
 
     std::vector<std::uint8_t> divided_;  // whether rows of a variable are divided by a common one
-    std::vector<double> weights_;
+    std::vector<double> weights_, row_exponents_;
     const double *factors_;
     mutable std::once_flag asked_;
     mutable Aligned logs_;

@@ -29,7 +29,8 @@ class Tally {
 
     // Store the sums of a chunk and start again from zero.
     void finish(std::size_t chunk) {
-        out_[chunk].log_likelihood = log_likelihood_ + std::log(product_);
+        out_[chunk].log_likelihood =
+            log_likelihood_ + std::log(product_) + model_.lacking(rows_.data());
         product_ = 1.0;
         Aligned &counts = out_[chunk].counts;
         std::fill(counts.data(), counts.data() + counts.size(), 0.0);
