@@ -19,8 +19,8 @@ constexpr std::size_t MOST = 8192;  // records of such a block
 
 // Rows: the form of the records, a Table of codes or SparseCodes.
 //
-// Where the rows of the model are larger than a cache, blocks are large and processed part by part:
-// a part of the rows is then loaded once for many records. Each record is still the product of its
+// Where the rows of the model are larger than a cache, blocks are large and processed part by part
+// and panel by panel: a part of the rows is then loaded once for many records. Each record is still the product of its
 // rows in their order, and sums over records are in the order of records: the result is the same.
 template <typename Rows>
 class Block {
@@ -87,7 +87,8 @@ class Block {
 
   private:
     static std::size_t capacity(const Model &model, const Rows &rows) {
-        if (model.parts.size() == 2 || rows.records <= RECORDS) return RECORDS;
+        const bool small = model.parts.size() == 2 && model.width == model.panel();
+        if (small || rows.records <= RECORDS) return RECORDS;
         const std::size_t records = REUSE * model.rows / Rows::Lister::typical(model, rows);
         return std::clamp(records, RECORDS, std::min(MOST, rows.records));
     }

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -22,6 +23,8 @@
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "classes_rows.hpp"
 
 namespace rejoint {
 
@@ -31,16 +34,18 @@ constexpr std::size_t LARGEST = 2048;                // cells of a group of seve
 constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
 constexpr std::size_t WIDE = 32;  // classes that fit in registers; more are processed in blocks of
 constexpr std::size_t BLOCK = 16;
-constexpr double OFTEN = 0.25;    // share of records from which a common cell of a group is not listed
+constexpr double OFTEN = 0.4;    // share of records from which a common cell of a group is not listed
 constexpr double CROWDED = 0.5;   // more work per row where rows fill their cache
 constexpr double LN2 = 0.693147180559945309417;
 
-// Rough costs of listing and using rows, in cycles.
+// Rough costs of listing and using rows, in cycles of a processor.
 struct Costs {
     static constexpr double CODE = 1.2;       // to find the row of a code
     static constexpr double DROP = 2.0;       // to leave out a row that is found, or not
     static constexpr double WORD = 0.1;       // to compare a code with the common one
     static constexpr double DEPARTURE = 12.0;  // to find the row of a code that differs
+    static constexpr double EXPONENTIAL = 20.0;  // for each class where products underflow
+    static constexpr double FAR = 400.0;         // powers of two from which they mostly do
     static double row(std::size_t width) { return 6.0 + 0.6 * static_cast<double>(width); }
 };
 constexpr double NARROW = 1e-30;  // least factor by which rows are divided, beside the largest one
@@ -117,9 +122,7 @@ class Model {
             starts[v + 1] = starts[v] + this->levels[v];
             begins[v + 1] = begins[v] + cells(v);
         }
-        std::vector<double> share(n);
-        for (std::size_t v = 0; v < n; ++v) share[v] = usual(v, profile) ? profile.share[v] : 0.0;
-        gather(std::min(TABLE / (width * sizeof(double)), records / SHARED), profile, share);
+        gather(std::min(TABLE / (panel() * sizeof(double)), records / SHARED), survey(profile));
         part();
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
@@ -180,6 +183,9 @@ class Model {
         return LN2 * total;
     }
 
+    // Classes that are gone through at once.
+    std::size_t panel() const { return std::min(width, PANEL); }
+
     // Number of cells of a variable, and its common one; 0 where there is none.
     std::size_t cells(std::size_t v) const { return std::size_t{levels[v]} + missing[v]; }
     std::size_t common_cell(std::size_t v) const {
@@ -222,6 +228,38 @@ class Model {
         return divided_[v] ? factor(v, common_cell(v), f) : 1.0;
     }
 
+    // What is expected of a variable.
+    struct Habit {
+        std::int32_t common;     // code that most records hold; NONE if rows are not to be divided by it
+        double share;            // of these records
+        double depth, departed;  // powers of two that a record loses to it, with rows as they are or divided
+    };
+
+    std::vector<Habit> survey(const Profile &profile) const {
+        std::vector<Habit> habits(n);
+        for (std::size_t v = 0; v < n; ++v) {
+            Habit &habit = habits[v];
+            habit = {Profile::NONE, 0.0, 0.0, 0.0};
+            if (usual(v, profile)) habit = {profile.common[v], profile.share[v], 0.0, 0.0};
+            const std::size_t first = habit.common == 0 && levels[v] > 1;  // a level that departs
+            int top = -LEAST, top_ratio = -LEAST;
+            double all = 0.0, all_other = 0.0;
+            for (std::size_t f = 0; f < rank; ++f) {
+                const int other = power(factors_[(starts[v] + first) * rank + f]);
+                const int own = habit.common < 0 ? 0 : power(factors_[(starts[v] + habit.common) * rank + f]);
+                all += own;
+                all_other += other;
+                top = std::max(top, own);
+                top_ratio = std::max(top_ratio, other - own);
+            }
+            const double mean = all / rank, mean_other = all_other / rank;
+            habit.depth = -habit.share * mean - (1.0 - habit.share) * mean_other;
+            habit.departed = habit.share * (top - mean) +
+                             (1.0 - habit.share) * (top_ratio - (mean_other - mean));
+        }
+        return habits;
+    }
+
     // Whether rows may be divided by that of the common code: it differs little between classes, and
     // from those of other codes, compared with the range of doubles.
     bool usual(std::size_t v, const Profile &profile) const {
@@ -232,38 +270,37 @@ class Model {
         return low > NARROW && low > NARROW * top && NARROW * top < 1.0;
     }
 
+    // The power of two just below a number; zeros are as rare as classes that they rule out.
+    static constexpr int LEAST = 64;
+    static int power(double x) {
+        std::uint64_t bits;
+        std::memcpy(&bits, &x, sizeof bits);
+        return std::max(static_cast<int>(bits >> 52) - 1023, -LEAST);
+    }
+
     // The share of records that do not list a group, zero if all of them do.
-    double skipped(const Group &group, bool divide, const Profile &profile,
-                   const std::vector<double> &share) const {
+    double skipped(const Group &group, bool divide, const std::vector<Habit> &habits) const {
         double all = 1.0;
         bool absent = true;
         for (std::size_t v = group.first; v < group.last; ++v) {
-            all *= share[v];
-            absent = absent && profile.common[v] == -1;
+            all *= habits[v].share;
+            absent = absent && habits[v].common == -1;
         }
         return absent || (divide && all >= OFTEN) ? all : 0.0;
     }
 
     // Join neighbours into groups: of several numbers of cells, with rows divided by common ones or
     // not, what takes the least work.
-    void gather(std::size_t most, const Profile &profile, const std::vector<double> &share) {
+    void gather(std::size_t most, const std::vector<Habit> &habits) {
         double least = std::numeric_limits<double>::infinity();
         std::vector<Group> found;
         const double room = static_cast<double>(std::max(begins[n], most));
         for (std::size_t limit = 0; limit <= (most ? LARGEST : 0); limit = limit ? 2 * limit : 1) {
             join(limit);
             if (static_cast<double>(rows) > room) continue;
+            const double crowd = 1.0 + CROWDED * static_cast<double>(rows) / room;
             for (const bool divide : {false, true}) {
-                double work = 1.0, departing = 0.0;
-                for (Group &group : groups) {
-                    const double skip = skipped(group, divide, profile, share);
-                    group.skips = skip > 0.0;
-                    work += 1.0 - skip;
-                    for (std::size_t v = group.first; v < group.last; ++v)
-                        departing += group.skips ? 1.0 - share[v] : 1.0;
-                }
-                const double crowd = 1.0 + CROWDED * static_cast<double>(rows) / room;
-                const double cost = crowd * work * Costs::row(width) + listing(departing, groups.size());
+                const auto [work, cost] = judge(divide, crowd, habits);
                 if (cost >= least) continue;
                 least = cost;
                 listed = work;
@@ -278,18 +315,31 @@ class Model {
                 strides[v] = static_cast<std::uint32_t>(stride);
             group.common = group.offset;
             for (std::size_t v = group.first; v < group.last; ++v) {
-                common[v] = group.skips ? profile.common[v] : Profile::NONE;
+                common[v] = group.skips ? habits[v].common : Profile::NONE;
                 divided_[v] = common[v] >= 0;
                 group.common += static_cast<std::uint32_t>(common_cell(v)) * strides[v];
             }
         }
     }
 
-    // What listing the rows of a record costs, in the better of two ways.
-    double listing(double departing, std::size_t groups) const {
-        const double all = static_cast<double>(n);
-        return std::min(Costs::CODE * all + Costs::DROP * static_cast<double>(groups),
-                        Costs::WORD * all + Costs::DEPARTURE * departing);
+    // Set which groups are skipped where they hold their common cell; rows that a record lists then,
+    // and what it costs.
+    std::pair<double, double> judge(bool divide, double crowd, const std::vector<Habit> &habits) {
+        double work = 1.0, departing = 0.0, depth = 0.0;
+        for (Group &group : groups) {
+            const double skip = skipped(group, divide, habits);
+            group.skips = skip > 0.0;
+            work += 1.0 - skip;
+            for (std::size_t v = group.first; v < group.last; ++v) {
+                departing += group.skips ? 1.0 - habits[v].share : 1.0;
+                depth += group.skips ? habits[v].departed : habits[v].depth;
+            }
+        }
+        const double all = static_cast<double>(n), size = static_cast<double>(groups.size());
+        const double listing = std::min(Costs::CODE * all + Costs::DROP * size,
+                                        Costs::WORD * all + Costs::DEPARTURE * departing);
+        const double more = depth > Costs::FAR ? Costs::EXPONENTIAL * static_cast<double>(rank) : 0.0;
+        return {work, crowd * work * Costs::row(width) + listing + more};
     }
 
     // Groups of at most so many cells; of one variable each if the limit is zero.
@@ -315,7 +365,7 @@ class Model {
     void part() {
         parts.assign(1, 0);
         for (const Group &group : groups)
-            if (((group.row + group.cells) * width - parts.back()) * sizeof(double) > PART &&
+            if (((group.row + group.cells) - parts.back() / width) * panel() * sizeof(double) > PART &&
                 group.offset > parts.back())
                 parts.push_back(group.offset);
         parts.push_back(static_cast<std::uint32_t>(rows * width));
