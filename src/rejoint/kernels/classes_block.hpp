@@ -14,8 +14,6 @@
 namespace rejoint {
 
 constexpr double TINY = 0x1p-600;  // less probable records are computed by logarithms
-constexpr std::size_t REUSE = 16;   // times that a row is used by a block of several parts
-constexpr std::size_t MOST = 8192;  // records of such a block
 
 // Rows: the form of the records, a Table of codes or SparseCodes.
 //
@@ -26,7 +24,7 @@ template <typename Rows>
 class Block {
   public:
     Block(const Model &model, const Rows &rows)
-        : model_(model), capacity_(capacity(model, rows)), lister_(model, rows, capacity_),
+        : model_(model), capacity_(std::max(RECORDS, std::min(model.block, rows.records))), lister_(model, rows, capacity_),
           joint_(capacity_ * model.width), prob_(capacity_), shift_(capacity_),
           spare_(capacity_) {
         if (parts() == 1) return;
@@ -86,13 +84,6 @@ class Block {
     double *spare() const { return spare_.data(); }
 
   private:
-    static std::size_t capacity(const Model &model, const Rows &rows) {
-        const bool small = model.parts.size() == 2 && model.width == model.panel();
-        if (small || rows.records <= RECORDS) return RECORDS;
-        const std::size_t records = REUSE * model.rows / Rows::Lister::typical(model, rows);
-        return std::clamp(records, RECORDS, std::min(MOST, rows.records));
-    }
-
     // Split the lists of records, which are increasing, at the boundaries of the parts.
     void split() {
         const Lists all = lists();

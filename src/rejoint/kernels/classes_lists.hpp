@@ -25,7 +25,7 @@ struct Table {
     std::size_t records;
 };
 
-constexpr std::size_t PROBES = 256;  // records that show which codes are common
+constexpr std::size_t PROBES = 128;  // records that show which codes are common; an eighth of few
 
 // What is to be known of the records before a pass; false if a code is out of range.
 template <typename Code>
@@ -36,7 +36,7 @@ bool look_at(const Table<Code> &table, const std::int64_t *levels, std::size_t n
     for (std::size_t v = 0; v < n; ++v)
         begins[v + 1] = begins[v] + static_cast<std::size_t>(levels[v]) + 1;
     std::vector<std::uint32_t> found(begins[n]);
-    const std::size_t probes = std::min(PROBES, table.records);
+    const std::size_t probes = std::min(PROBES, (table.records + 7) / 8);
     for (std::size_t i = 0; i < probes; ++i) {
         const Code *code = table.codes + table.records * i / probes * n;
         for (std::size_t v = 0; v < n; ++v)
@@ -71,11 +71,6 @@ class TableLister {
                     steps_[begin + c] = static_cast<std::uint32_t>(c - from) * model.strides[v];
             }
         }
-    }
-
-    // Typical number of rows that a record lists.
-    static std::size_t typical(const Model &model, const Table<Code> &) {
-        return static_cast<std::size_t>(model.listed) + 1;
     }
 
     // List records first .. last, as many as there is room for. Their codes are in range.

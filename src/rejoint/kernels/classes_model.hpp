@@ -30,6 +30,9 @@ namespace rejoint {
 
 constexpr std::size_t TABLE = std::size_t{1} << 19;  // bytes of joined rows, which fit in an L2 cache
 constexpr std::size_t PART = std::size_t{1} << 20;   // bytes of rows that are processed at once
+constexpr std::size_t JOINT = std::size_t{1} << 19;  // bytes of the results of a block, likewise
+constexpr double REUSE = 16.0;  // times that a row is used by a block where rows are larger than that
+constexpr double MOST = 8192;   // records of such a block
 constexpr std::size_t LARGEST = 2048;                // cells of a group of several variables
 constexpr std::size_t SHARED = 2;  // records for each row: making and folding rows is work, too
 constexpr std::size_t WIDE = 32;  // classes that fit in registers; more are processed in blocks of
@@ -41,13 +44,14 @@ constexpr double LN2 = 0.693147180559945309417;
 // Rough costs of listing and using rows, in cycles of a processor.
 struct Costs {
     static constexpr double CODE = 1.2;       // to find the row of a code
-    static constexpr double DROP = 2.0;       // to leave out a row that is found, or not
+    static constexpr double DROP = 4.0;       // to leave out a row that is found, or not
     static constexpr double WORD = 0.1;       // to compare a code with the common one
     static constexpr double DEPARTURE = 12.0;  // to find the row of a code that differs
     static constexpr double EXPONENTIAL = 20.0;  // for each class where products underflow
     static constexpr double FAR = 400.0;         // powers of two from which they mostly do
     static double row(std::size_t width) { return 6.0 + 0.6 * static_cast<double>(width); }
 };
+constexpr std::size_t FEW = 50;   // variables whose products hardly ever underflow
 constexpr double NARROW = 1e-30;  // least factor by which rows are divided, beside the largest one
 constexpr double FLOOR = 0x1p-1000;  // smaller numbers are zero in products (not in logarithms)
 
@@ -98,6 +102,7 @@ struct Profile {
     std::vector<std::uint8_t> missing;  // whether a variable is missing in some record
     std::vector<std::int32_t> common;   // its most frequent code, which may be -1
     std::vector<double> share;          // of the records that hold it
+    double listed = 0.0;                // rows that a record lists; 0 if the model is to say
 };
 
 struct Group {
@@ -123,6 +128,8 @@ class Model {
             begins[v + 1] = begins[v] + cells(v);
         }
         gather(std::min(TABLE / (panel() * sizeof(double)), records / SHARED), survey(profile));
+        if (profile.listed > 0.0) listed = profile.listed;
+        block = blocks(listed).first;
         part();
         if (rows > std::numeric_limits<std::uint32_t>::max() / width)
             throw std::length_error("Too many levels times classes for the compiled kernels.");
@@ -140,15 +147,18 @@ class Model {
         std::call_once(asked_, [this] {
             std::vector<double> numbers(begins[n] * rank);
             for (std::size_t f = 0; f < rank; ++f) numbers[f] = std::log(weights_[f]);
-            for (std::size_t v = 0; v < n; ++v)
-                for (std::size_t cell = 0; cell < cells(v); ++cell) {
-                    double *to = numbers.data() + (begins[v] + cell) * rank;
-                    for (std::size_t f = 0; f < rank; ++f)
-                        to[f] = std::log(factor(v, cell, f)) - std::log(divisor(v, f));
+            for (std::size_t v = 0; v < n; ++v) {
+                double *const to = numbers.data() + begins[v] * rank;
+                const double *const from = factors_ + starts[v] * rank;
+                for (std::size_t i = 0; i < levels[v] * rank; ++i)
+                    to[missing[v] * rank + i] = std::log(from[i]);
+                for (std::size_t f = 0; divided_[v] && f < rank; ++f) {
+                    const double common = std::log(divisor(v, f));
+                    numbers[f] += common;
+                    for (std::size_t cell = 0; cell < cells(v); ++cell) to[cell * rank + f] -= common;
                 }
-            for (std::size_t v = 0; v < n; ++v)
-                for (std::size_t f = 0; f < rank; ++f) numbers[f] += std::log(divisor(v, f));
-            for (std::size_t i = 0; i < exponents.size(); ++i)
+            }
+            for (std::size_t i = 0; scaled && i < exponents.size(); ++i)
                 for (std::size_t f = 0; f < rank; ++f) numbers[i * rank + f] -= LN2 * exponents[i];
             for_cells([](double &x, double number) { x += number; }, numbers, logs_, 0.0);
             std::fill(logs_.data() + rank, logs_.data() + width, std::log(0.0));
@@ -202,6 +212,7 @@ class Model {
     std::vector<Group> groups;
     std::size_t rows = 1;
     double listed = 1.0;               // rows that a record lists, as it is expected
+    std::size_t block = RECORDS;       // records that are gone through at once
     std::vector<std::uint32_t> parts;  // where parts of the rows begin, as offsets, and end
     Aligned table;
     std::vector<int> exponents;  // of two, taken out of the weights and of each cell in the table
@@ -241,6 +252,7 @@ class Model {
             Habit &habit = habits[v];
             habit = {Profile::NONE, 0.0, 0.0, 0.0};
             if (usual(v, profile)) habit = {profile.common[v], profile.share[v], 0.0, 0.0};
+            if (n < FEW) continue;
             const std::size_t first = habit.common == 0 && levels[v] > 1;  // a level that departs
             int top = -LEAST, top_ratio = -LEAST;
             double all = 0.0, all_other = 0.0;
@@ -264,6 +276,7 @@ class Model {
     // from those of other codes, compared with the range of doubles.
     bool usual(std::size_t v, const Profile &profile) const {
         if (profile.common[v] < 0) return profile.common[v] == -1;
+        if (profile.share[v] < OFTEN) return false;
         const double *first = factors_ + starts[v] * rank, *end = factors_ + starts[v + 1] * rank;
         const double *row = first + static_cast<std::size_t>(profile.common[v]) * rank;
         const double low = *std::min_element(row, row + rank), top = *std::max_element(first, end);
@@ -339,7 +352,21 @@ class Model {
         const double listing = std::min(Costs::CODE * all + Costs::DROP * size,
                                         Costs::WORD * all + Costs::DEPARTURE * departing);
         const double more = depth > Costs::FAR ? Costs::EXPONENTIAL * static_cast<double>(rank) : 0.0;
-        return {work, crowd * work * Costs::row(width) + listing + more};
+        return {work, crowd * work * Costs::row(width) + listing + more + blocks(work).second};
+    }
+
+    // Records of a block, and the numbers that each must wait for: where rows do not fit in a cache,
+    // they are loaded once for each block, and the results as well if the block is large.
+    std::pair<std::size_t, double> blocks(double listed) const {
+        const double all = static_cast<double>(rows * width), least = static_cast<double>(RECORDS);
+        if (width == panel() && rows * width * sizeof(double) <= PART) return {RECORDS, 0.0};
+        const auto line = static_cast<double>(width);
+        const double small = std::clamp(JOINT / (line * sizeof(double)), least, MOST);
+        const double large = std::clamp(REUSE * static_cast<double>(rows) / listed, least, MOST);
+        const double waits = 2.0 * all / small, others = 3.0 * line + 2.0 * all / large;
+        if (large <= small) return {static_cast<std::size_t>(large), 2.0 * all / large};
+        if (waits <= others) return {static_cast<std::size_t>(small), waits};
+        return {static_cast<std::size_t>(large), others};
     }
 
     // Groups of at most so many cells; of one variable each if the limit is zero.

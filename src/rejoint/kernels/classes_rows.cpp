@@ -26,17 +26,18 @@ void add_narrow(Panel panel, const double *joint, const double *scale, const Lis
     REJOINT_BY_QUADS(add_to_lists, 2, lists.width, panel, joint, scale, lists, sums)
 }
 
-// Call a function for each panel of rows.
+// Call a function for each panel of rows, which are used by several records.
 template <typename Function>
-void for_panels(std::size_t width, Function function) {
-    for (std::size_t first = 0; first < width; first += PANEL)
-        function(Panel{first, std::min(first + PANEL, width)});
+void for_panels(const Lists &lists, Function function) {
+    const std::size_t size = lists.count > 1 ? PANEL : lists.width;
+    for (std::size_t first = 0; first < lists.width; first += size)
+        function(Panel{first, std::min(first + size, lists.width)});
 }
 
 }  // namespace
 
 void join_rows(Join join, const double *table, const Lists &lists, double *joint, double *prob) {
-    for_panels(lists.width, [&](Panel panel) {
+    for_panels(lists, [&](Panel panel) {
 #if defined(REJOINT_AVX2)
         if (has_avx2()) return join_wide(panel, join, table, lists, joint, prob);
 #endif
@@ -45,7 +46,7 @@ void join_rows(Join join, const double *table, const Lists &lists, double *joint
 }
 
 void add_rows(const double *joint, const double *scale, const Lists &lists, double *sums) {
-    for_panels(lists.width, [&](Panel panel) {
+    for_panels(lists, [&](Panel panel) {
 #if defined(REJOINT_AVX2)
         if (has_avx2()) return add_wide(panel, joint, scale, lists, sums);
 #endif

@@ -22,9 +22,10 @@ struct SparseCodes {
     std::size_t records;
 };
 
-// Nothing is to be known before a pass: missing values need no rows, and each one is checked as it
-// is read.
-inline bool look_at(const SparseCodes &, const std::int64_t *, std::size_t, Profile &) {
+// Missing values need no rows, and each value is checked as it is read.
+inline bool look_at(const SparseCodes &codes, const std::int64_t *, std::size_t, Profile &profile) {
+    const auto cells = static_cast<double>(codes.starts[codes.records]);
+    profile.listed = 1.0 + cells / static_cast<double>(std::max<std::size_t>(codes.records, 1));
     return true;
 }
 
@@ -41,12 +42,6 @@ class SparseLister {
         for (std::size_t i = 0; i < rows.records; ++i)
             most = std::max(most, cells_between(i, std::min(i + room, rows.records)));
         offsets_.resize(most + room);
-    }
-
-    // Typical number of rows that a record lists.
-    static std::size_t typical(const Model &, const SparseCodes &rows) {
-        const auto cells = static_cast<std::size_t>(rows.starts[rows.records]);
-        return 1 + cells / std::max<std::size_t>(rows.records, 1);
     }
 
     // List records first .. last, as many as there is room for; false if a value is no level.
