@@ -92,7 +92,7 @@ class Drawn : public Tally {
   public:
     Drawn(const Model &model, const double *weight, std::uint64_t seed, std::vector<Sums> &out)
         : Tally(model, weight, out), seed_(seed), cumulative_(model.rank), rare_(model.rank),
-          left_(model.rank), drawn_(model.width), often_(model.rank), classes_(model.rank) {}
+          left_(model.rank), drawn_(model.width), often_(model.rank), classes_(model.rank + 1) {}
 
     template <typename Rows>
     void take(const Block<Rows> &block, std::size_t first) {
@@ -142,6 +142,7 @@ class Drawn : public Tally {
         found_ = 0;
     }
 
+    // A class that was drawn before is written beyond the end, where the next one is written.
     void add(std::size_t f, double number) {
         classes_[found_] = static_cast<std::uint32_t>(f);
         found_ += drawn_[f] == 0.0;
