@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 
 from rejoint import kernels
@@ -74,7 +76,7 @@ def test_whole_counts_that_add_up(class_draws):
 
 
 @pytest.mark.parametrize("class_draws", DRAWS)
-@pytest.mark.parametrize("merged", [1, 200, 500, 100_000])
+@pytest.mark.parametrize("merged", [1, 20, 50, 200, 500, 100_000])
 def test_classes_come_as_often_as_their_posterior_says(class_draws, merged):
     # 100,000 draws of one record, one by one or merged; the chi-square of five classes stays
     # below its 99.9 % quantile for 19 of 20 seeds (0.1 % of failures a seed are expected).
@@ -82,10 +84,73 @@ def test_classes_come_as_often_as_their_posterior_says(class_draws, merged):
     rows = 100_000 // merged
     codes, weight = np.zeros((rows, 1), dtype=np.int16), np.full(rows, float(merged))
     limit, beyond = stats.chi2(4).ppf(0.999), 0
-    for seed in range(20 if merged > 200 or class_draws is not twin else 4):
+    for seed in range(20 if merged > 500 or class_draws is not twin else 4):
         _, classes, _ = class_draws(codes, weight, np.ones(5), joint[None, :], [1], seed)
         beyond += (((classes - 1e5 * joint) ** 2) / (1e5 * joint)).sum() > limit
     assert beyond <= 1
+
+
+@pytest.mark.parametrize("class_draws", DRAWS)
+@pytest.mark.parametrize("number", [2, 13, 30, 100, 1_000])
+def test_numbers_of_the_classes_are_multinomial(class_draws, number):
+    # Where a class is expected more than 12 times its number is drawn at once, else one by one.
+    posterior = np.array([0.45, 0.25, 0.0, 0.15, 0.1, 0.04, 0.01])
+    rows = 4_000
+    codes = np.arange(rows, dtype=np.int32)[:, None]
+    factors = np.tile(posterior, (rows, 1))
+    mass = np.full(rows, float(number))
+    _, _, drawn = class_draws(codes, mass, np.ones(7), factors, [rows], number)
+    assert not drawn[:, 2].any()
+    np.testing.assert_array_equal(drawn.sum(axis=1), mass)
+    expected = number * (np.diag(posterior) - np.outer(posterior, posterior))
+    spread = np.sqrt(np.diag(expected))
+    # Means of 4,000 numbers to 4 standard errors, covariances to 5, which are at most
+    # sqrt((1 + r^2) / 4,000) of the spreads where numbers are normal; more where they are rare.
+    assert np.all(np.abs(drawn.mean(axis=0) - number * posterior) <= 4 * spread / np.sqrt(rows))
+    found = np.cov(drawn.T, bias=True)
+    tail = 1 + 1 / np.sqrt(np.maximum(number * posterior, 1e-9))
+    limit = 5 * np.sqrt(2 / rows) * np.outer(spread, spread) * np.minimum(np.outer(tail, tail), 30)
+    assert np.all(np.abs(found - expected) <= limit + 1e-12)
+    for f in (0, 3, 5):  # chi-square of the numbers of a class, 99.99 %
+        law = stats.binom(number, posterior[f])
+        values, times = np.unique(drawn[:, f], return_counts=True)
+        common = rows * law.pmf(values) >= 5
+        chance = law.pmf(values[common])
+        seen = np.append(times[common], rows - times[common].sum())
+        right = rows * np.append(chance, max(1 - chance.sum(), 1e-12))
+        assert (((seen - right) ** 2) / np.maximum(right, 1.0)).sum() < stats.chi2(common.sum()).ppf(
+            0.9999
+        )
+
+
+@compiled
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    rank=st.integers(1, 70),
+    most=st.sampled_from([1, 3, 30, 400, 10**5]),
+    peaked=st.sampled_from([0.02, 0.3, 5.0]),
+)
+def test_any_form_of_records_and_the_twin_draw_the_same(seed, rank, most, peaked):
+    rng = np.random.default_rng(seed)
+    levels = [2, 3, 2, 2, 4]
+    codes = np.stack([rng.integers(0, n, size=80) for n in levels], axis=1).astype(np.int8)
+    codes[rng.random(codes.shape) < 0.5] = 0
+    factors = np.concatenate([rng.dirichlet(np.full(n, peaked), size=rank).T for n in levels])
+    factors = np.maximum(factors, 1e-12)
+    weights = rng.dirichlet(np.full(rank, peaked)) + 1e-12
+    mass = rng.integers(0, most + 1, size=80).astype(float)
+    truth = twin(codes, mass, weights, factors, levels, seed)
+    departing = np.where(codes > 0, codes, -1).astype(np.int8)
+    for form in (
+        codes,
+        kernels.SparseCodes.of_codes(codes, levels),
+        kernels.DefaultCodes(kernels.SparseCodes.of_codes(departing, levels)),
+    ):
+        found = kernels.class_draws(form, mass, weights, factors, levels, seed, 2)
+        assert found[0] == pytest.approx(truth[0], rel=1e-10)
+        np.testing.assert_array_equal(found[1], truth[1])
+        np.testing.assert_array_equal(found[2], truth[2])
 
 
 @pytest.mark.parametrize("class_draws", DRAWS)

@@ -28,6 +28,13 @@ from rejoint.solver.checkpoint import Checkpoint, digest
 from rejoint.solver.session import Report, report_nothing
 
 
+#: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
+MOST_DEPARTING = 0.2
+
+#: Rows that show which codes are frequent.
+PROBED_ROWS = 500
+
+
 @dataclass(frozen=True)
 class Expected:
     """Sums of a pass: log-likelihood, and expected counts of classes above those of levels."""
@@ -196,10 +203,14 @@ class InMemory(Data):
         one = Model(self.layout, np.ones(1), np.ones((self.layout.size, 1)))
         return self.expect(one).levels[:, 0]
 
-    @property
+    @cached_property
     def cells(self) -> int:
-        """Cells that a pass goes through."""
-        return int(self.codes.size)
+        """Cells that a pass goes through; where most hold one code, those that depart from it."""
+        if isinstance(self.codes, SparseCodes | DefaultCodes):
+            return self.codes.size
+        share = departing_share(self.codes)
+        all_cells = int(self.codes.size)
+        return all_cells if share > MOST_DEPARTING else round(share * all_cells) + len(self.codes)
 
     @property
     def records(self) -> "InMemory":
@@ -255,6 +266,26 @@ class InMemory(Data):
         seed = int(rng.integers(2**62))
         parts = (model.weights, model.factors, self.layout.levels, seed, self.threads)
         return Expected.of(kernels.class_draws(self.codes, counts, *parts))
+
+
+def departing_share(codes: NDArray[np.signedinteger]) -> float:
+    """Share of the cells that differ from the most frequent code of their column, missing or not.
+
+    It is that of some hundred rows, which kernels look at, too, to leave such cells out.
+
+    Examples
+    --------
+    >>> departing_share(np.array([[0, -1], [0, -1], [1, -1], [0, 2]]))
+    0.25
+    """
+    rows, columns = codes.shape
+    some = codes[:: max(1, rows // PROBED_ROWS)].astype(np.intp) + 1
+    if not some.size:
+        return 0.0
+    levels = int(some.max()) + 1
+    place = np.arange(columns) * levels
+    counts = np.bincount((some + place).ravel(), minlength=columns * levels)
+    return 1.0 - float(counts.reshape(columns, levels).max(axis=1).sum()) / some.size
 
 
 def round_at_random(weight: FloatArray, rng: np.random.Generator) -> FloatArray:

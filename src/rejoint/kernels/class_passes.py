@@ -452,7 +452,9 @@ def numpy_class_log_prob(
 
 
 Words = NDArray[np.uint64]
-HEAVY_DRAWS = 256  # a record with more draws than this is drawn class by class
+#: Expected draws of a class from which their number is drawn at once. Not a round number, which
+#: rounding would take for more or less.
+OFTEN = 12.345678
 STREAM_STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -468,7 +470,8 @@ def class_draws(
     """Draw the hidden class of each record from its posterior and count: one Gibbs step.
 
     As :func:`class_pass`, but records are counted in the class drawn for them, so all counts are
-    whole numbers. A record of weight ``k`` stands for ``k`` equal ones, each with its own draw.
+    whole numbers. A record of weight ``k`` stands for ``k`` equal ones, each with its own draw; what
+    it costs depends on the number of classes that they fall into, hardly on ``k``.
 
     Parameters
     ----------
@@ -693,18 +696,24 @@ def binomial(n: float, p: float, stream: UniformStream) -> float:
     return n - k if p > 0.5 else k
 
 
-def _heavy(posterior: Array, number: float, stream: UniformStream) -> Array:
-    """Numbers of each class among many draws of one record, class by class."""
+def _draw_often(
+    posterior: Array, often: NDArray[np.bool_], number: float, stream: UniformStream
+) -> Array:
+    """Numbers of the classes that are expected often among the draws of one record."""
     drawn = np.zeros(len(posterior))
-    left = np.cumsum(posterior[::-1])[::-1]
-    for f in np.flatnonzero(posterior > 0.0):
-        drawn[f] = binomial(number, float(posterior[f] / left[f]), stream)
+    left = posterior[~often].sum() + np.cumsum(posterior[often][::-1])[::-1]
+    for f, whole in zip(np.flatnonzero(often), left, strict=True):
+        drawn[f] = binomial(number, float(posterior[f] / whole), stream)
         number -= drawn[f]
+        if number <= 0:
+            break
     return drawn
 
 
 def draw_classes(posterior: Array, mass: Array, seed: int, first: int) -> Array:
     """Draw ``mass[i]`` classes from each row of posteriors; return how many are of each.
+
+    The number of a class that is expected often is binomial; other draws go one by one.
 
     Examples
     --------
@@ -712,15 +721,20 @@ def draw_classes(posterior: Array, mass: Array, seed: int, first: int) -> Array:
     array([[0., 2.],
            [0., 0.]])
     """
-    cumulative = np.cumsum(posterior, axis=1)
-    mass = np.where(cumulative[:, -1] > 0.0, mass, 0.0)
-    last = posterior.shape[1] - 1 - (posterior[:, ::-1] > 0.0).argmax(axis=1)
-    drawn = np.zeros(posterior.shape)
-    for i in np.flatnonzero(mass > HEAVY_DRAWS):
-        drawn[i] = _heavy(posterior[i], float(mass[i]), UniformStream(seed, first + int(i)))
-    times = np.where(mass > HEAVY_DRAWS, 0, mass).astype(np.intp)
+    possible = (posterior > 0.0).any(axis=1)
+    mass = np.where(possible, mass, 0.0)
+    drawn, used = np.zeros(posterior.shape), np.zeros(len(mass), dtype=np.intp)
+    often = posterior * mass[:, None] >= OFTEN
+    for i in np.flatnonzero(often.any(axis=1)):
+        stream = UniformStream(seed, first + int(i))
+        drawn[i] = _draw_often(posterior[i], often[i], float(mass[i]), stream)
+        used[i] = stream.used
+    rare = np.where(often, 0.0, posterior)
+    cumulative = np.cumsum(rare, axis=1)
+    last = rare.shape[1] - 1 - (rare[:, ::-1] > 0.0).argmax(axis=1)
+    times = (mass - drawn.sum(axis=1)).astype(np.intp)
     rows = np.repeat(np.arange(len(mass)), times)
-    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times, times)
+    numbers = np.arange(len(rows)) - np.repeat(np.cumsum(times) - times - used, times)
     size = max(1, BLOCK_ENTRIES // posterior.shape[1])
     for start in range(0, len(rows), size):
         which = rows[start : start + size]

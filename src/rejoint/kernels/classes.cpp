@@ -86,8 +86,10 @@ std::optional<double> count_classes(const Rows &rows, const Vector &weights, con
     nb::gil_scoped_release release;
     const Chunks chunks(rows.records, counts.size() * sizeof(double),
                         worthwhile(rows, factors.shape(0)));
+    Profile profile(levels.shape(0));
+    if (!look_at(rows, levels.data(), levels.shape(0), profile)) return std::nullopt;
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
-                      levels.shape(0), sharing(rows, chunks.length()));
+                      levels.shape(0), sharing(rows, chunks.length()), profile);
     std::vector<Sums> sums;
     for (std::size_t i = 0; i < chunks.count; ++i) sums.emplace_back(counts.size());
     std::vector<decltype(make(model, sums))> workers;
@@ -131,7 +133,7 @@ struct Writer {
     template <typename Rows>
     void take(const Block<Rows> &block, std::size_t first) {
         for (std::size_t i = 0; i < block.size(); ++i) {
-            log_prob[first + i] = std::log(block.sum(i)) + block.shift(i);
+            log_prob[first + i] = std::log(block.sum(i)) + block.shift(i) + block.lacking(i);
             if (!posterior) continue;
             const double scale = block.sum(i) > 0.0 ? 1.0 / block.sum(i) : 0.0;
             double *to = posterior + (first + i) * model.rank;
@@ -147,8 +149,10 @@ bool write_posteriors(const Rows &rows, const Vector &weights, const Matrix &fac
                       std::size_t threads) {
     nb::gil_scoped_release release;
     const Chunks chunks(rows.records, 1, CHUNKS);
+    Profile profile(levels.shape(0));
+    if (!look_at(rows, levels.data(), levels.shape(0), profile)) return false;
     const Model model(weights.data(), weights.shape(0), factors.data(), levels.data(),
-                      levels.shape(0), sharing(rows, rows.records));
+                      levels.shape(0), sharing(rows, rows.records), profile);
     std::vector<Writer> writers(std::clamp<std::size_t>(threads, 1, chunks.count),
                                 {model, log_prob.data(), posterior ? posterior->data() : nullptr});
     return go_through(model, rows, chunks, writers);

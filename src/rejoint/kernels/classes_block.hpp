@@ -14,20 +14,17 @@
 namespace rejoint {
 
 constexpr double TINY = 0x1p-600;  // less probable records are computed by logarithms
-constexpr double LN2 = 0.693147180559945309417;
-constexpr std::size_t REUSE = 16;   // times that a row is used by a block of several parts
-constexpr std::size_t MOST = 8192;  // records of such a block
 
 // Rows: the form of the records, a Table of codes or SparseCodes.
 //
-// Where the rows of the model are larger than a cache, blocks are large and processed part by part:
-// a part of the rows is then loaded once for many records. Each record is still the product of its
+// Where the rows of the model are larger than a cache, blocks are large and processed part by part
+// and panel by panel: a part of the rows is then loaded once for many records. Each record is still the product of its
 // rows in their order, and sums over records are in the order of records: the result is the same.
 template <typename Rows>
 class Block {
   public:
     Block(const Model &model, const Rows &rows)
-        : model_(model), capacity_(capacity(model, rows)), lister_(model, rows, capacity_),
+        : model_(model), capacity_(std::max(RECORDS, std::min(model.block, rows.records))), lister_(model, rows, capacity_),
           joint_(capacity_ * model.width), prob_(capacity_), shift_(capacity_),
           spare_(capacity_) {
         if (parts() == 1) return;
@@ -58,7 +55,7 @@ class Block {
                 join_logarithms(i);
                 ++joined;
             } else
-                shift_[i] = model_.scaled ? LN2 * lister_.exponent(i) : 0.0;
+                shift_[i] = 0.0;
         }
         by_logarithms_ = 2 * joined > last - first;
         return true;
@@ -79,18 +76,14 @@ class Block {
     // is zero if no class allows the record.
     const double *joint(std::size_t i) const { return joint_.data() + i * model_.width; }
     double sum(std::size_t i) const { return prob_[i]; }
-    // The log-probability of record i is the logarithm of the sum plus this shift.
+    // The log-probability of record i is the logarithm of the sum plus this shift, and plus what the
+    // rows of the model lack, which sums over records add at once.
     double shift(std::size_t i) const { return shift_[i]; }
+    double lacking(std::size_t i) const { return model_.scaled ? LN2 * lister_.exponent(i) : 0.0; }
     // Scratch memory, a number per record: threads must not allocate.
     double *spare() const { return spare_.data(); }
 
   private:
-    static std::size_t capacity(const Model &model, const Rows &rows) {
-        if (model.parts.size() == 2 || rows.records <= RECORDS) return RECORDS;
-        const std::size_t records = REUSE * model.rows / Rows::Lister::typical(model, rows);
-        return std::clamp(records, RECORDS, std::min(MOST, rows.records));
-    }
-
     // Split the lists of records, which are increasing, at the boundaries of the parts.
     void split() {
         const Lists all = lists();

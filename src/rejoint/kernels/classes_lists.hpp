@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <limits>
 #include <vector>
 
 #include "classes_model.hpp"
 #include "classes_rows.hpp"
 #include "codes.hpp"
+#include "simd.hpp"
 
 namespace rejoint {
 
@@ -25,54 +25,95 @@ struct Table {
     std::size_t records;
 };
 
+constexpr std::size_t PROBES = 128;  // records that show which codes are common; an eighth of few
+
+// What is to be known of the records before a pass; false if a code is out of range.
+template <typename Code>
+bool look_at(const Table<Code> &table, const std::int64_t *levels, std::size_t n, Profile &profile) {
+    if (!n) return true;
+    if (!Limits<Code>(levels, n).survey(table.codes, table.records, profile.missing)) return false;
+    std::vector<std::size_t> begins(n + 1);
+    for (std::size_t v = 0; v < n; ++v)
+        begins[v + 1] = begins[v] + static_cast<std::size_t>(levels[v]) + 1;
+    std::vector<std::uint32_t> found(begins[n]);
+    const std::size_t probes = std::min(PROBES, (table.records + 7) / 8);
+    for (std::size_t i = 0; i < probes; ++i) {
+        const Code *code = table.codes + table.records * i / probes * n;
+        for (std::size_t v = 0; v < n; ++v)
+            ++found[begins[v] + static_cast<std::size_t>(code[v] + 1)];
+    }
+    for (std::size_t v = 0; probes && v < n; ++v) {
+        const auto first = found.begin() + static_cast<std::ptrdiff_t>(begins[v]);
+        const auto most = std::max_element(first, first + levels[v] + 1);
+        profile.common[v] = static_cast<std::int32_t>(most - first) - 1;
+        profile.share[v] = static_cast<double>(*most) / static_cast<double>(probes);
+    }
+    return true;
+}
+
 template <typename Code>
 class TableLister {
-    static constexpr std::size_t STEP = sizeof(std::uint64_t) / sizeof(Code);
-
   public:
     TableLister(const Model &model, const Table<Code> &table, std::size_t room)
-        : model_(model), codes_(table.codes), limits_(model.levels.data(), model.n), groups_of_(model.n),
-          missing_(model.groups.size()), stride_(model.groups.size() + 1),
+        : model_(model), codes_(table.codes), groups_of_(model.n), skipped_(model.groups.size()), zeros_(model.n),
+          steps_(model.begins[model.n]), common_(std::max<std::size_t>(model.n, 64)), stride_(model.groups.size() + 1),
           offsets_(room * stride_), begins_(room), sizes_(room) {
-        for (std::size_t i = 0; i < room; ++i) begins_[i] = i * stride_;
+        std::copy(model.common.begin(), model.common.end(), common_.begin());
         for (std::size_t g = 0; g < model.groups.size(); ++g) {
-            missing_[g] = model.groups[g].offset;
-            for (std::size_t v = model.groups[g].first; v < model.groups[g].last; ++v)
+            const Group &group = model.groups[g];
+            skipped_[g] = group.skips ? group.common : 0;  // no group has the row of the weights
+            skips_ = skips_ || group.skips;
+            for (std::size_t v = group.first; v < group.last; ++v) {
+                const std::size_t begin = model.begins[v], from = model.common_cell(v);
                 groups_of_[v] = static_cast<std::uint32_t>(g);
+                zeros_[v] = static_cast<std::int32_t>(begin + model.missing[v]);
+                for (std::size_t c = 0; c < model.cells(v); ++c)
+                    steps_[begin + c] = static_cast<std::uint32_t>(c - from) * model.strides[v];
+            }
         }
     }
 
-    // Typical number of rows that a record lists.
-    static std::size_t typical(const Model &model, const Table<Code> &) {
-        return model.groups.size() + 1;
-    }
-
-    // List records first .. last, as many as there is room for; false if a code is out of range.
+    // List records first .. last, as many as there is room for. Their codes are in range.
     bool read(std::size_t first, std::size_t last) {
         const Code *codes = codes_ + first * model_.n;
-        const std::size_t count = last - first;
         first_ = first;
-        if (!limits_.hold(codes, count)) return false;
-        count_ = count;
-        for (std::size_t i = 0; i < count; ++i) offsets_[i * stride_] = 0;  // the weights
-        if (way_ == Way::SEEK)
-            for (std::size_t i = 0; i < count; ++i) list_observed(codes + i * model_.n, i);
-        else
-            list_all(codes);
+        count_ = last - first;
+        departures_ = 0;
+        if (way_ == Way::SEEK) {
+            std::size_t to = 0;
+            for (std::size_t i = 0; i < count_; ++i) {
+                begins_[i] = to;
+                list_departures(codes + i * model_.n, i);
+                to += sizes_[i];
+            }
+            return true;
+        }
+        for (std::size_t i = 0; i < count_; ++i) {
+            begins_[i] = i * stride_;
+            offsets_[i * stride_] = 0;  // the weights
+        }
+        list_all(codes);
         if (way_ == Way::DROP)
-            for (std::size_t i = 0; i < count; ++i) drop_missing(i);
+            for (std::size_t i = 0; i < count_; ++i) drop_common(i);
         return true;
     }
 
-    // Leave out groups whose variables are all missing where these records show that it pays.
-    // Products and sums are the same either way: a missing group multiplies by one.
+    // Leave out common cells of groups where these records show that it pays. Products and sums
+    // are the same either way: a common cell multiplies by one.
     void choose(std::size_t first, std::size_t last) {
+        way_ = Way::ALL;
+        if (!skips_) return;
         way_ = Way::SEEK;
-        if (!read(first, last)) return;
-        std::size_t seen = 0;
-        for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1;
-        const std::size_t all = count_ * model_.groups.size();
-        way_ = 5 * seen < all ? Way::SEEK : 5 * seen < 4 * all ? Way::DROP : Way::ALL;
+        read(first, last);
+        double seen = 0.0;
+        for (std::size_t i = 0; i < count_; ++i) seen += sizes_[i] - 1.0;
+        const double row = Costs::row(model_.width), records = static_cast<double>(count_);
+        const double groups = records * static_cast<double>(model_.groups.size());
+        const double codes = records * static_cast<double>(model_.n);
+        const double all = groups * row, drop = seen * row + groups * Costs::DROP;
+        const double seek = seen * row + Costs::DEPARTURE * static_cast<double>(departures_) -
+                            (Costs::CODE - Costs::WORD) * codes;
+        way_ = seek < std::min(all, drop) ? Way::SEEK : drop < all ? Way::DROP : Way::ALL;
     }
 
     Lists lists() const {
@@ -81,12 +122,10 @@ class TableLister {
 
     // Exponent of the power of two that was divided out of the rows of record i.
     double exponent(std::size_t i) const {
-        double sum = model_.exponents[0];
         const Code *code = codes_ + (first_ + i) * model_.n;
-        for (std::size_t v = 0; v < model_.n; ++v)
-            if (code[v] >= 0)
-                sum += model_.exponents[1 + model_.starts[v] + static_cast<std::size_t>(code[v])];
-        return sum;
+        int sum = model_.exponents[0];
+        for_departures(code, [&](std::size_t v) { sum += model_.exponents[cell(v, code[v])]; });
+        return sum;  // common cells have none
     }
 
   private:
@@ -110,56 +149,82 @@ class TableLister {
         const std::size_t n = model_.n, size = SIZE ? SIZE : group.last - group.first;
         const std::uint32_t *REJOINT_RESTRICT strides = model_.strides.data() + group.first;
         const Code *REJOINT_RESTRICT code = codes + group.first;
+        std::uint32_t begin = group.offset;
+        for (std::size_t v = 0; v < size; ++v) begin += model_.missing[group.first + v] * strides[v];
         for (std::size_t i = 0; i < count_; ++i, code += n, to += stride_) {
-            std::uint32_t offset = group.offset;
+            std::uint32_t offset = begin;
             for (std::size_t v = 0; v < size; ++v)
-                offset += (static_cast<std::uint32_t>(code[v]) + 1u) * strides[v];
+                offset += static_cast<std::uint32_t>(code[v]) * strides[v];
             *to = offset;
         }
     }
 
-    // No branch depends on missing values: half of the predictions would be wrong.
-    void drop_missing(std::size_t i) {
+    // No branch depends on codes: half of the predictions would be wrong.
+    void drop_common(std::size_t i) {
         std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
         std::uint32_t size = 1;
         for (std::size_t g = 0; g < model_.groups.size(); ++g) {
             const std::uint32_t offset = list[1 + g];
             list[size] = offset;
-            size += offset != missing_[g];
+            size += offset != skipped_[g];
         }
         sizes_[i] = size;
     }
 
-    void list_observed(const Code *code, std::size_t i) {
-        std::uint32_t *REJOINT_RESTRICT list = offsets_.data() + i * stride_;
-        std::uint32_t size = 1, last = std::numeric_limits<std::uint32_t>::max();
-        for (std::size_t v = 0; v < model_.n;) {
-            std::uint64_t word = 0;
-            if (v + STEP <= model_.n && (std::memcpy(&word, code + v, sizeof word), !~word)) {
-                v += STEP;  // all of these are missing
-                continue;
+    void list_departures(const Code *code, std::size_t i) {
+        std::uint32_t *const list = offsets_.data() + begins_[i];
+        std::uint32_t *to = list, last = std::numeric_limits<std::uint32_t>::max();
+        *to = 0;  // the weights
+        for_departures(code, [&](std::size_t v) {
+            if (groups_of_[v] != last) {
+                last = groups_of_[v];
+                *++to = model_.groups[last].common;
             }
-            for (const std::size_t end = std::min(v + STEP, model_.n); v < end; ++v) {
-                if (code[v] < 0) continue;
-                if (groups_of_[v] != last) {
-                    last = groups_of_[v];
-                    list[size++] = model_.groups[last].offset;
-                }
-                list[size - 1] += (static_cast<std::uint32_t>(code[v]) + 1u) * model_.strides[v];
-            }
+            *to += steps_[cell(v, code[v])];
+            ++departures_;
+        });
+        sizes_[i] = static_cast<std::uint32_t>(to - list) + 1;
+    }
+
+    // Call a function for the variables whose codes differ from the common ones; those of groups
+    // that are always listed differ from a code that none has.
+    template <typename Function>
+    void for_departures(const Code *code, Function &&function) const {
+        const std::size_t n = model_.n, whole = n / 64 * 64;
+        for (std::size_t v = 0; v < whole; v += 64)
+            for_bits(v, unequal(code + v, common_.data() + v), function);
+        if (whole == n) return;
+        if (n > 64) {  // the last 64, without those that were compared before
+            const std::uint64_t last = unequal(code + n - 64, common_.data() + n - 64);
+            return for_bits(whole, last >> (64 - (n - whole)), function);
         }
-        sizes_[i] = size;
+        Code some[64] = {};
+        std::copy(code, code + n, some);
+        for_bits(0, unequal(some, common_.data()), function);
+    }
+
+    template <typename Function>
+    static void for_bits(std::size_t first, std::uint64_t bits, Function &function) {
+        for (; bits; bits &= bits - 1) function(first + lowest_bit(bits));
+    }
+
+    // The number of a cell among those of all variables.
+    std::size_t cell(std::size_t v, std::int32_t code) const {
+        return static_cast<std::size_t>(zeros_[v] + code);
     }
 
     const Model &model_;
     const Code *codes_;
-    Limits<Code> limits_;
-    std::vector<std::uint32_t> groups_of_, missing_;  // group of a variable; row of a missing group
-    std::size_t stride_, first_ = 0, count_ = 0;
-    std::vector<std::uint32_t> offsets_;  // (records, groups and one)
+    std::vector<std::uint32_t> groups_of_, skipped_;  // group of a variable; row that is not listed
+    std::vector<std::int32_t> zeros_;                 // cell of the code 0 of each variable
+    std::vector<std::uint32_t> steps_;    // to the row of each cell from that of the common one
+    std::vector<Code> common_;            // code of each variable that need not be listed
+    std::size_t stride_, first_ = 0, count_ = 0, departures_ = 0;
+    std::vector<std::uint32_t, Unset<std::uint32_t>> offsets_;  // (records, groups and one)
     std::vector<std::size_t> begins_;
     std::vector<std::uint32_t> sizes_;
-    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // how missing groups are handled
+    bool skips_ = false;                                 // whether any group need not be listed
+    enum class Way { ALL, DROP, SEEK } way_ = Way::ALL;  // how common cells are handled
 };
 
 }  // namespace rejoint

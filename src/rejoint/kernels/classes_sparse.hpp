@@ -22,25 +22,26 @@ struct SparseCodes {
     std::size_t records;
 };
 
+// Missing values need no rows, and each value is checked as it is read.
+inline bool look_at(const SparseCodes &codes, const std::int64_t *, std::size_t, Profile &profile) {
+    const auto cells = static_cast<double>(codes.starts[codes.records]);
+    profile.listed = 1.0 + cells / static_cast<double>(std::max<std::size_t>(codes.records, 1));
+    return true;
+}
+
 class SparseLister {
   public:
     SparseLister(const Model &model, const SparseCodes &rows, std::size_t room)
         : model_(model), rows_(rows), offset_of_(model.starts[model.n]), begins_(room),
           sizes_(room) {
         for (const Group &group : model.groups)
-            for (std::size_t level = 0; level + 1 < group.cells; ++level)
+            for (std::size_t level = 0; level < group.cells; ++level)
                 offset_of_[model.starts[group.first] + level] =
-                    static_cast<std::uint32_t>((group.row + 1 + level) * model.width);
+                    static_cast<std::uint32_t>((group.row + level) * model.width);
         std::size_t most = 0;  // values of a block: threads must not run out of memory
         for (std::size_t i = 0; i < rows.records; ++i)
             most = std::max(most, cells_between(i, std::min(i + room, rows.records)));
         offsets_.resize(most + room);
-    }
-
-    // Typical number of rows that a record lists.
-    static std::size_t typical(const Model &, const SparseCodes &rows) {
-        const auto cells = static_cast<std::size_t>(rows.starts[rows.records]);
-        return 1 + cells / std::max<std::size_t>(rows.records, 1);
     }
 
     // List records first .. last, as many as there is room for; false if a value is no level.

@@ -20,6 +20,18 @@ REJOINT_INLINE bool codes_in_range(const Code *REJOINT_RESTRICT codes,
     return !bad;
 }
 
+template <typename Code, typename Limit>
+REJOINT_INLINE bool survey_codes(const Code *REJOINT_RESTRICT codes,
+                                 const Limit *REJOINT_RESTRICT limits, std::size_t n,
+                                 Code *REJOINT_RESTRICT seen) {
+    Limit bad = 0;
+    for (std::size_t i = 0; i < n; ++i) {
+        bad |= static_cast<Limit>(static_cast<Limit>(static_cast<Limit>(codes[i]) + 1u) > limits[i]);
+        seen[i] = static_cast<Code>(seen[i] | codes[i]);
+    }
+    return !bad;
+}
+
 // Whether any of n codes is not negative. A word of 64 bits holds several: one of them is not
 // negative if its highest bit is zero.
 template <typename Code>
@@ -61,6 +73,19 @@ REJOINT_CLONES bool in_range(const std::int16_t *codes, const std::uint16_t *lim
 REJOINT_CLONES bool in_range(const std::int32_t *codes, const std::uint32_t *limits,
                              std::size_t n) {
     return codes_in_range(codes, limits, n);
+}
+
+REJOINT_CLONES bool survey(const std::int8_t *codes, const std::uint8_t *limits, std::size_t n,
+                           std::int8_t *seen) {
+    return survey_codes(codes, limits, n, seen);
+}
+REJOINT_CLONES bool survey(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n,
+                           std::int16_t *seen) {
+    return survey_codes(codes, limits, n, seen);
+}
+REJOINT_CLONES bool survey(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n,
+                           std::int32_t *seen) {
+    return survey_codes(codes, limits, n, seen);
 }
 
 void register_codes(nb::module_ &m) {

@@ -21,6 +21,14 @@ bool in_range(const std::int8_t *codes, const std::uint8_t *limits, std::size_t 
 bool in_range(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n);
 bool in_range(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n);
 
+// The same for n codes, each of which is also added by "or" to one of `seen`, which then is negative
+// where any code was.
+bool survey(const std::int8_t *codes, const std::uint8_t *limits, std::size_t n, std::int8_t *seen);
+bool survey(const std::int16_t *codes, const std::uint16_t *limits, std::size_t n,
+            std::int16_t *seen);
+bool survey(const std::int32_t *codes, const std::uint32_t *limits, std::size_t n,
+            std::int32_t *seen);
+
 // The number of levels of each variable, repeated for several records so that these are compared
 // at once.
 template <typename Code>
@@ -42,6 +50,17 @@ class Limits {
         for (std::size_t i = 0; i < records; i += TILE)
             if (!in_range(codes + i * n_, limits_.data(), std::min(TILE, records - i) * n_))
                 return false;
+        return true;
+    }
+
+    // The same, and which variables are missing in some record.
+    bool survey(const Code *codes, std::size_t records, std::vector<std::uint8_t> &missing) const {
+        std::vector<Code> seen(limits_.size());
+        for (std::size_t i = 0; i < records; i += TILE)
+            if (!rejoint::survey(codes + i * n_, limits_.data(), std::min(TILE, records - i) * n_,
+                                 seen.data()))
+                return false;
+        for (std::size_t i = 0; i < seen.size(); ++i) missing[i % n_] |= seen[i] < 0;
         return true;
     }
 

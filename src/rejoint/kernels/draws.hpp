@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -31,12 +32,23 @@ class Stream {
 };
 
 // log k! minus Stirling's leading terms: log k! = (k + 1/2) log(k + 1) - (k + 1) + log(2 pi)/2 + it.
-inline double stirling_tail(double k) {
-    // Up by the recursion to where the series is exact to rounding.
-    double tail = 0.0;
-    for (; k < 15.0; ++k) tail += (k + 1.5) * std::log1p(1.0 / (k + 1.0)) - 1.0;
+inline double stirling_series(double k) {
     const double x = 1.0 / (k + 1.0), y = x * x;
-    return tail + x * (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y / 1680)));
+    return x * (1.0 / 12 - y * (1.0 / 360 - y * (1.0 / 1260 - y / 1680)));
+}
+
+inline double stirling_tail(double k) {
+    constexpr std::size_t FEW = 15;  // from here on the series is exact to rounding
+    static const std::array<double, FEW> tails = [] {
+        std::array<double, FEW> found{};
+        double tail = stirling_series(FEW);
+        for (std::size_t i = FEW; i-- > 0;) {
+            const double at = static_cast<double>(i);
+            found[i] = tail += (at + 1.5) * std::log1p(1.0 / (at + 1.0)) - 1.0;
+        }
+        return found;
+    }();
+    return k < FEW ? tails[static_cast<std::size_t>(k)] : stirling_series(k);
 }
 
 // Number of successes in n trials where few are expected: by going up the distribution.
@@ -57,7 +69,6 @@ inline double many_successes(double n, double p, Stream &stream) {
     const double b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
     const double centre = n * p + 0.5, mode = std::floor((n + 1.0) * p);
     const double alpha = (2.83 + 5.1 / b) * spread, sure = 0.92 - 4.2 / b;
-    const double at_mode = stirling_tail(mode) + stirling_tail(n - mode);
     for (;;) {
         const double u = stream.next() - 0.5, v = stream.next();
         const double us = 0.5 - std::abs(u), k = std::floor((2.0 * a / us + b) * u + centre);
@@ -66,7 +77,8 @@ inline double many_successes(double n, double p, Stream &stream) {
         const double bound =
             (mode + 0.5) * std::log((mode + 1.0) / (odds * (n - mode + 1.0))) +
             (n + 1.0) * std::log((n - mode + 1.0) / (n - k + 1.0)) +
-            (k + 0.5) * std::log(odds * (n - k + 1.0) / (k + 1.0)) + at_mode - stirling_tail(k) -
+            (k + 0.5) * std::log(odds * (n - k + 1.0) / (k + 1.0)) +
+            (stirling_tail(mode) + stirling_tail(n - mode)) - stirling_tail(k) -
             stirling_tail(n - k);
         if (std::log(v * alpha / (a / (us * us) + b)) <= bound) return k;
     }

@@ -3,6 +3,11 @@
 
 #include <cstddef>  // any standard header defines __GLIBC__ where there is one
 #include <cstdint>
+#include <cstring>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 // A function compiled for several instruction sets, chosen when the module is loaded. That needs
 // ifuncs: x86-64 with glibc. Elsewhere the plain version is compiled alone.
@@ -39,6 +44,38 @@ REJOINT_INLINE unsigned lowest_bit(std::uint64_t bits) {
     return static_cast<unsigned>(__builtin_ctzll(bits));
 #endif
 }
+
+// Which of 64 numbers differ from 64 others, as bits.
+template <typename Integer>
+inline std::uint64_t unequal(const Integer *a, const Integer *b) {
+    // Words of several numbers: the highest bit of each that is not zero, gathered by a product.
+    constexpr unsigned BITS = 8 * sizeof(Integer), STEP = 64 / BITS;
+    constexpr std::uint64_t ONES = ~std::uint64_t{0} / (~std::uint64_t{0} >> (64 - BITS));
+    constexpr std::uint64_t LOW = ~(ONES << (BITS - 1));
+    std::uint64_t magic = 0, found = 0, x, y;
+    for (unsigned k = 0; k < STEP; ++k) magic |= std::uint64_t{1} << (64 - STEP - (BITS - 1) * k);
+    for (unsigned v = 0; v < 64; v += STEP) {
+        std::memcpy(&x, a + v, sizeof x);
+        std::memcpy(&y, b + v, sizeof y);
+        x ^= y;
+        x = ((((x & LOW) + LOW) | x) & ~LOW) >> (BITS - 1);
+        found |= ((x * magic) >> (64 - STEP)) << v;
+    }
+    return found;
+}
+#if defined(__SSE2__)
+template <>
+inline std::uint64_t unequal(const std::int8_t *a, const std::int8_t *b) {
+    std::uint64_t found = 0;
+    for (unsigned v = 0; v < 64; v += 16) {
+        const __m128i x = _mm_loadu_si128(reinterpret_cast<const __m128i *>(a + v));
+        const __m128i y = _mm_loadu_si128(reinterpret_cast<const __m128i *>(b + v));
+        const auto equal = static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(x, y)));
+        found |= std::uint64_t{equal ^ 0xFFFFu} << v;
+    }
+    return found;
+}
+#endif
 
 inline bool has_avx2() {
 #if defined(REJOINT_AVX2)
