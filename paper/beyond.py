@@ -29,11 +29,10 @@ def density(rng: np.random.Generator) -> dict[str, Any]:
     truth = rj.datasets.asia()
     old, new = truth.sample(1_000, random_state=rng), truth.sample(50_000, random_state=rng)
     result = rj.estimate(old, random_state=0)
-    ours = result.pmf if result.posterior is None else result.posterior.mean
     alone = rj.LowRankPMF([1.0], [old.marginal([n])[:, None] for n in old.names], old.domain)
     seen = {tuple(row) for row in np.asarray(old.codes).tolist()}
     unseen = np.mean([tuple(row) not in seen for row in np.asarray(new.codes).tolist()])
-    bits = {"truth": truth, "ours": ours, "independence": alone}
+    bits = {"truth": truth, "ours": result.pmf, "independence": alone}
     found = {k: float(-p.log_prob(new).mean() / np.log(2)) for k, p in bits.items()}
     return found | {"rank": result.pmf.rank, "unseen": float(unseen)}
 

@@ -41,8 +41,7 @@ def work(world: str, source: str, seed: int, starts: int) -> dict[str, float]:
     rank = RANKS[world]
     if source == "records":
         result = rj.estimate(draw_records(truth, seed), rank=rank, random_state=seed)
-        pmf = result.pmf if result.posterior is None else result.posterior.mean
-        fit = np.nan
+        pmf, fit = result.pmf, np.nan
     else:
         order = {name.lower(): k for k, name in ORDERS.items()}[source]
         starts = 1 if order == 2 else starts

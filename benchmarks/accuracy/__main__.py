@@ -4,7 +4,7 @@
 share of missing cells: RMS relative error of our default, of maximum likelihood started at the
 truth, of oracle MLE (which sees the hidden class), of empirical MLE (complete records counted), of
 independence, of StepMix where it is installed (its column up to 10,000 records), and the Cramer-Rao
-bound. ``--quick`` takes few seeds; ``--intervals`` checks the coverage of 90 % intervals instead,
+bound. ``--quick`` takes few seeds, ``--most`` leaves large samples out; ``--intervals`` checks the coverage of 90 % intervals instead,
 ``--ranks`` the rank that is found by itself.
 Finished cells are kept in a file, so that a run resumes.
 """
@@ -54,7 +54,7 @@ def one_model(rank: int, size: int, missing: float, seed: int) -> dict[str, floa
     result = rj.estimate(data, rank=rank, random_state=seed)
     seconds = time.perf_counter() - begun
     found = {
-        "default": rivals.dense_of(result),
+        "default": result.pmf.to_dense(),
         "ML from truth": rj.estimate(data, rank, "ml", start=truth).pmf.to_dense(),
         "oracle": rivals.oracle(truth, data, classes),
         "empirical": rivals.empirical(data),
@@ -109,6 +109,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20)
     parser.add_argument("--quick", action="store_true", help="three seeds, up to 100,000 records")
+    parser.add_argument("--most", type=int, default=SIZES[-1], help="largest number of records")
     parser.add_argument("--intervals", action="store_true", help="coverage of 90 %% intervals")
     parser.add_argument("--ranks", action="store_true", help="the rank that is found by itself")
     parser.add_argument("--store", type=Path, default=STORE, help="where finished cells are kept")
@@ -121,7 +122,8 @@ def main() -> None:
         ranks.found_ranks(models=3 if options.quick else 20)
         return
     seeds = 3 if options.quick else options.seeds
-    sizes = SIZES[:3] if options.quick else SIZES
+    most = min(options.most, SIZES[2]) if options.quick else options.most
+    sizes = [size for size in SIZES if size <= most]
     cells: Cells = json.loads(options.store.read_text()) if options.store.exists() else {}
     if not options.show:
         fill(cells, options.store, seeds, sizes)

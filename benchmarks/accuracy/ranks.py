@@ -21,7 +21,7 @@ def found_ranks(models: int = 20, rank: int = 5, size: int = 100_000) -> None:
         seconds = time.perf_counter() - begun
         known = rj.estimate(data, rank=rank, random_state=seed)
         dense = truth.to_dense()
-        errors = [np.linalg.norm(rivals.dense_of(r) - dense) for r in (unknown, known)]
+        errors = [np.linalg.norm(r.pmf.to_dense() - dense) for r in (unknown, known)]
         ranks.append(unknown.pmf.rank)
         ratios.append(errors[0] / errors[1])
         print(

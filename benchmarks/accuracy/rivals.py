@@ -23,16 +23,6 @@ def draw(
     return classes, rj.Records(truth.domain, codes)
 
 
-def dense_of(result: rj.FitResult) -> Array:
-    """The joint we would predict with: the posterior's mean where there is one."""
-    if result.posterior is None:
-        return result.pmf.to_dense()
-    total = np.zeros(result.pmf.domain.shape)
-    for sample in result.posterior.draws:
-        total += sample.to_dense()
-    return total / len(result.posterior.draws)
-
-
 def oracle(truth: rj.LowRankPMF, data: rj.Records, classes: NDArray[np.intp]) -> Array:
     """Counts of levels within the known classes, divided by the *observed* count."""
     rank, codes = truth.rank, np.asarray(data.codes)
