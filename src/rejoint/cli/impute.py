@@ -20,7 +20,7 @@ from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.estimators.imputer.fill import fill, numeric_values
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel
+from rejoint.pmf.target_model import TargetModel, joint_of
 
 EXAMPLES = """\b
 Examples:
@@ -72,7 +72,7 @@ def command(
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
     found, _ = load_answerer(model)
-    pmf = found.pmf if isinstance(found, TargetModel) else found
+    pmf = joint_of(found)
     raw = read_raw(data, reader, pmf.domain)
     missing = _find_missing(pmf, raw)
     if isinstance(found, TargetModel) and missing[:, -len(found.targets) :].any():

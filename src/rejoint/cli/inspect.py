@@ -27,7 +27,7 @@ from rejoint.cli.output import (
 from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.text import class_titles, plural
 
@@ -62,7 +62,7 @@ def command(
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
     answerer, notes = load_answerer(model)
-    pmf = answerer.pmf if isinstance(answerer, TargetModel) else answerer
+    pmf = joint_of(answerer)
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)

@@ -21,7 +21,7 @@ from rejoint.io.model_file import write_open
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
 from rejoint.text import plural
@@ -179,7 +179,7 @@ def end_fit(
     as_json: bool,
 ) -> None:
     """Write the model of a fit, and say what was chosen, how it ended and what is written."""
-    pmf = model.pmf if isinstance(model, TargetModel) else model
+    pmf = joint_of(model)
     click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
     room = write_saved(output, model, notes, draws=draws)
     kept = len(pmf.draws) if draws else 0

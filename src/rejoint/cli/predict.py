@@ -19,7 +19,7 @@ from rejoint.cli.raw_table import read_raw
 from rejoint.estimators.imputer.fill import level_probabilities
 from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -56,7 +56,7 @@ def command(
     JointClassifier.predict_proba does. The joint model predicts all other columns.
     """
     answerer, notes = load_answerer(model)
-    pmf = answerer.pmf if isinstance(answerer, TargetModel) else answerer
+    pmf = joint_of(answerer)
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")

@@ -258,7 +258,11 @@ def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
     of the other variables that are there. ``member_weights`` has three rows, one after the other,
     with a number for each member: the first for rows that have all variables at the positions
     ``always_there``, the second for rows that miss some of them, the third for rows that miss more
-    than ``many_missing`` times their number.
+    than ``many_missing`` times their number. These models answer P, E and argmax of targets where
+    evidence leaves one level of each variable that is given; evidence under which all levels are as
+    likely counts as none. The page's own model answers all other questions, and says so. Where a
+    member holds a row impossible, its classes with the fewest zeros count, in proportion to the
+    product of the other terms.
 
     Returns
     -------

@@ -12,7 +12,7 @@ from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, of_saved
+from rejoint.pmf.target_model import joint_of, of_saved
 from rejoint.records.records import Records
 
 
@@ -108,8 +108,7 @@ def open_model(path: str | PathLike[str]) -> Opened:
     500
     """
     saved = io.read_saved(path)
-    model = of_saved(saved)
-    pmf = model.pmf if isinstance(model, TargetModel) else model
+    pmf = joint_of(of_saved(saved))
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(

@@ -14,7 +14,6 @@ from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.queries.tables import khatri_rao
-from rejoint.records.records import Records
 
 T = TypeVar("T")
 
@@ -26,9 +25,6 @@ BLOCK_ROWS = 16_384
 
 MANY_MISSING = 1 / 3
 """Share of the features that are usually there above which a row misses many."""
-
-RARELY_MISSING = 0.01
-"""Share of records below which a feature counts as never missing."""
 
 
 class LowRankMember:
@@ -222,17 +218,3 @@ class LabelEnsemble:
         missing = (codes[:, self.always_there] < 0).sum(axis=1)
         many = missing > self.many_missing * len(self.always_there)
         return np.asarray((missing > 0).astype(np.intp) + many)
-
-
-def find_always_there(features: Records) -> IntArray:
-    """Return the positions of the features that are (nearly) never missing.
-
-    Examples
-    --------
-    >>> find_always_there(Records.of({"a": ["x", "y"], "b": [None, "z"]}))
-    array([0])
-    """
-    weight = features.sample_weight
-    weight = np.ones(len(features)) if weight is None else weight
-    missing = weight @ (features.codes < 0)
-    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())

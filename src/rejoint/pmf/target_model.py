@@ -57,7 +57,8 @@ class TargetModel:
     >>> patients = rj.datasets.asia().sample(500, random_state=0)
     >>> model = rj.JointClassifier(rank=2, n_init=1, random_state=0).fit(patients, "bronc").model_
     >>> model
-    TargetModel(predicts bronc from 7 variables; average of 5 models, and a joint of rank 2)
+    TargetModel(predicts bronc from 7 variables, by 5 models; its pmf, a joint of rank 2, has a
+        P(bronc | ...) of its own)
     >>> model.predict([{"smoke": "yes", "dysp": "yes"}, {"smoke": "no"}])
     array(['yes', 'no'], dtype='<U3')
     """
@@ -378,10 +379,11 @@ class TargetModel:
         return saved._replace(ensemble=self.ensemble.to_saved(self.targets))
 
     def __repr__(self) -> str:
+        names, members = ", ".join(self.targets), len(self.ensemble.members)
         features = plural(len(self.pmf.domain) - len(self.targets), "variable")
         return (
-            f"TargetModel(predicts {', '.join(self.targets)} from {features}; average of "
-            f"{plural(len(self.ensemble.members), 'model')}, and a joint of rank {self.pmf.rank})"
+            f"TargetModel(predicts {names} from {features}, by {plural(members, 'model')}; its "
+            f"pmf, a joint of rank {self.pmf.rank}, has a P({names} | ...) of its own)"
         )
 
 
@@ -399,6 +401,18 @@ def of_saved(saved: SavedModel) -> LowRankPMF | TargetModel:
         return pmf
     ensemble = LabelEnsemble.of_saved(saved.ensemble, saved.domain)
     return TargetModel(pmf, ensemble, saved.ensemble.targets)
+
+
+def joint_of(model: LowRankPMF | TargetModel) -> LowRankPMF:
+    """Return the joint model: the model itself, or the one beside an ensemble.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> joint_of(rj.datasets.asia()).rank
+    8
+    """
+    return model.pmf if isinstance(model, TargetModel) else model
 
 
 def load(path: str | PathLike[str]) -> LowRankPMF | TargetModel:

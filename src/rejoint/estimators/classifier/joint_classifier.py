@@ -26,16 +26,20 @@ from rejoint.estimators.sklearn_input import (
     generator,
     has_own_names,
     is_frame,
+    weights_of,
 )
 from rejoint.io.fit_notes import fit_notes
 from rejoint.language.query import Query
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState
-from rejoint.pmf.label_ensemble import LabelEnsemble, find_always_there
+from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, side_by_side
 from rejoint.records.records import Records, drop_columns
 from rejoint.solver.result import FitResult
+
+#: Share of records below which a feature counts as never missing.
+RARELY_MISSING = 0.01
 
 
 class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -349,3 +353,16 @@ def join(features: Records, targets: Sequence[Variable], labels: Codes) -> Recor
     """Put features and labels side by side."""
     domain = Domain((*features.domain.variables, *targets))
     return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
+
+
+def find_always_there(features: Records) -> IntArray:
+    """Return the positions of the features that are (nearly) never missing.
+
+    Examples
+    --------
+    >>> find_always_there(Records.of({"a": ["x", "y"], "b": [None, "z"]}))
+    array([0])
+    """
+    weight = weights_of(features)
+    missing = weight @ (features.codes < 0)
+    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
