@@ -137,9 +137,7 @@ class ChainPlan:
         """
         count = -(-40 // self.chains)
         share = 0.7 if self.at_mode else 0.4
-        thin = max(int(round(share * self.sweeps / max(count - 1, 1))), 1)
-        if not self.at_mode:
-            thin = max(self.sweeps // 10, 1)
+        thin = max(round(share * self.sweeps / max(count - 1, 1)), 1)
         first = max(self.sweeps - 1 - (count - 1) * thin, 0)
         return range(first, self.sweeps, thin)
 
@@ -211,6 +209,13 @@ class Bayes:
         columns = layout.normalize(rng.standard_gamma(levels) + 1e-300)
         mean = Model(layout, classes / classes.sum(), layout.normalize(levels))
         return Draw(Model(layout, weights, columns), concentrations, mean)
+
+    def advance(self, problem: Data, model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
+        """Where a chain from a model is after some sweeps."""
+        draw = Draw(model, first_concentrations(problem, self.policy), model)
+        for _ in range(sweeps):
+            draw = self.step(problem, draw, rng)
+        return draw
 
     def draw_concentrations(
         self, problem: Data, before: FloatArray, counts: FloatArray, rng: np.random.Generator

@@ -222,8 +222,8 @@ class Policy:
     # Chains from random starts, and from a mode where sweeps are dear.
     chains: int = 8
     few_chains: int = 3
-    # Sweeps that a chain may have, and the cells x classes of all chains together that candidates of
-    # the run-off, and chains from a mode, may cost.
+    # Sweeps that a chain may have, and the cells x classes of all chains together that candidates
+    # of the run-off, and chains from a mode, may cost.
     sweeps_tried: tuple[int, ...] = (20, 40, 80, 160)
     run_off_cells: float = 2e9
     mode_cells: float = 6e9

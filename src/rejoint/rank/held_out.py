@@ -217,6 +217,8 @@ class HeldOutSearch:
         Ranks to try, all of them; by default growing ones until both curves are flat.
     cells : float, optional
         What the search may cost, in cells times classes that passes go through.
+    parts : int
+        Parts that records are divided into, each of which may judge.
     """
 
     data: InMemory
@@ -224,6 +226,7 @@ class HeldOutSearch:
     policy: Policy = DEFAULT
     ranks: Sequence[int] | None = None
     cells: float | None = None
+    parts: int = FOLDS
     folds: list[Fold] = field(init=False)
     trials: dict[int, list[Trial]] = field(default_factory=dict)
     ending: str = ""
@@ -231,11 +234,12 @@ class HeldOutSearch:
     def __post_init__(self) -> None:
         rng = self.session.rng
         self.seed = int(rng.integers(2**62))
-        parts = list(make_folds(self.data, FOLDS, rng))
+        parts = list(make_folds(self.data, self.parts, rng))
         least = self.policy.judging_records
-        used = min(len(parts), max(1, ceil(least * FOLDS / max(self.data.total, 1.0))))
+        used = min(len(parts), max(1, ceil(least * self.parts / max(self.data.total, 1.0))))
         self.folds = [self.limit(fold, rng) for fold in parts[:used]]
-        self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
+        if self.folds:
+            self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
 
     def limit(self, fold: Fold, rng: np.random.Generator) -> Fold:
         """At most so many rows to learn from and to judge by, drawn at random."""
@@ -247,6 +251,15 @@ class HeldOutSearch:
         chosen = np.sort(rng.choice(rows, size=policy.judge_rows, replace=False))
         judge = fold.judge.take(chosen, fold.judge.weight[chosen])
         return Fold(learn, judge, fold.mass[chosen], fold.spread[chosen])
+
+    def describe_records(self) -> str:
+        """Say how many records were used, where not all."""
+        rows, most = len(self.data.weight), self.policy.learn_rows
+        if all(len(fold.learn.weight) < most for fold in self.folds):
+            return ""
+        return (
+            f"The search learned from {most:,} of the {rows:,} distinct records, drawn at random."
+        )
 
     @property
     def cap(self) -> int:

@@ -102,34 +102,23 @@ def refine_part(
     while True:
         sampler = Bayes(policy=policy)
         ends = [
-            last_draw(sampler, learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
+            sampler.advance(learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
             for _ in range(starts)
         ]
         concentrations = np.median([end.concentrations for end in ends], axis=0)
-        polished = [
-            polish(learn, [e.mean], concentrations, policy.polish_steps, policy) for e in ends
-        ]
+        steps = policy.polish_steps
+        polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
         model = polish(learn, polished, concentrations, policy.refine_steps, policy)
         keep(model)
         em = Em(make_prior(learn, concentrations), policy=policy)
-        for model in merge_down(learn, model, 1, em, policy):
-            keep(model)
-            if model.rank <= bottom and max(found, key=score) > model.rank + 1:
+        for merged in merge_down(learn, model, 1, em, policy):
+            keep(merged)
+            if merged.rank <= bottom and max(found, key=score) > merged.rank + 1:
                 break
         best = max(found, key=score)
         if best < top - 1 or top >= policy.largest_refined:
             return found
         top, bottom = int(1.6 * best) + 2, min(bottom, int(0.6 * best))
-
-
-def last_draw(
-    sampler: Bayes, data: InMemory, model: Model, sweeps: int, rng: np.random.Generator
-) -> Draw:
-    """Where a chain is after some sweeps."""
-    draw = Draw(model, first_concentrations(data, sampler.policy), model)
-    for _ in range(sweeps):
-        draw = sampler.step(data, draw, rng)
-    return draw
 
 
 @dataclass
