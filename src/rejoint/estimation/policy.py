@@ -210,7 +210,7 @@ class Policy:
     # Standard errors below the best at which a smaller ensemble is as good.
     ensemble_errors: float = 0.5
     # Cells x classes that merging may cost.
-    merge_cells: float = 6e9
+    merge_cells: float = 2e10
     # Largest rank from which classes are merged one by one; pairs that are tried, and EM steps of
     # each and of the best.
     largest_merged: int = 50
@@ -229,16 +229,16 @@ class Policy:
     mode_cells: float = 6e9
     # Standard errors by which the mode must be ahead to be taken without a run-off.
     sure_errors: float = 3.0
-    # Largest best rank that is refined on all records, largest rank to refine from, EM steps from
-    # there, and steps of the best model to where chains start.
+    # Largest best rank that is refined on all records, and EM steps of the model to merge from.
     largest_best: int = 25
-    largest_refined: int = 40
     refine_steps: int = 80
-    start_steps: int = 60
+    # Cells x classes that this may cost.
+    refine_cells: float = 2e10
     # Records of which one judging part is added to the first two: five parts of few records.
     refine_records: float = 1e5
     # Chains from random starts, beside the mode of the search, that look for the representative
-    # model, up to how many classes there are several; and EM steps to it.
+    # model, up to how many classes there are several; and EM steps to it, and to the model that
+    # chains start at.
     representative_chains: int = 4
     several_chains_rank: int = 10
     representative_steps: int = 80

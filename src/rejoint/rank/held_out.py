@@ -361,7 +361,7 @@ class HeldOutSearch:
         steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
         cells = sum(fold.learn.cells for fold in self.folds) * top * (top - bottom) * steps
         small = top <= policy.largest_merged and cells <= policy.merge_cells
-        if not small or top <= bottom + 1:
+        if not small or top <= bottom + 1 or self.mode.best > policy.largest_merged:
             return
         logs: dict[int, list[FloatArray]] = {}
         for k, fold in enumerate(self.folds):

@@ -49,24 +49,33 @@ class Refined:
     curve: Curve
 
 
+def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
+    """Whether refining ranks around the best is worth its cost."""
+    parts = count_parts(data, policy)
+    steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
+    cells = data.cells * best * (best + 2) * steps * parts
+    return 1 < best <= policy.largest_best and cells <= policy.refine_cells
+
+
+def count_parts(data: InMemory, policy: Policy) -> int:
+    """Parts that judge, one after the other: all five of few records."""
+    return int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
+
+
 def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     rng = session.rng
-    count = int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
-    folds = list(make_folds(data, FOLDS, rng))[:count]
+    folds = list(make_folds(data, FOLDS, rng))[: count_parts(data, policy)]
     models: dict[int, list[Model]] = {}
     logs: dict[int, list[FloatArray]] = {}
     for k, fold in enumerate(folds):
-        if k:
-            top, bottom, starts = int(1.3 * best) + 2, max(2, int(0.7 * best)), 2
-        else:
-            top, bottom, starts = int(1.6 * best) + 2, max(2, int(0.6 * best)), 3
-        own = refine_part(fold, top, bottom, starts, rng, session, policy)
-        for rank, (model, mine) in own.items():
+        top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
+        found, own = refine_part(fold, top, starts, rng, session, policy)
+        for rank, model in found.items():
             models.setdefault(rank, []).append(model)
-            logs.setdefault(rank, []).append(mine)
+            logs.setdefault(rank, []).append(own.logs[rank])
         if not k:
-            best = max(own, key=lambda rank: float(fold.mass @ own[rank][1]))
+            best = own.smallest(1.0)
     curve = Curve(folds)
     curve.logs = {r: np.concatenate(p) for r, p in logs.items() if len(p) == len(folds)}
     top = curve.best
@@ -77,48 +86,42 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
 def refine_part(
     fold: Fold,
     top: int,
-    bottom: int,
     starts: int,
     rng: np.random.Generator,
     session: Session,
     policy: Policy,
-) -> dict[int, tuple[Model, FloatArray]]:
-    """Models of one part from a rank down, each with the log-probabilities of its judges.
+) -> tuple[dict[int, Model], Curve]:
+    """Models of one part from a rank down to one class, and their curve.
 
-    Again from further above where the best is near the top, and further down while it falls.
+    Again from further above where the best is near the top.
     """
     learn, judge = fold.learn, fold.judge
-    found: dict[int, tuple[Model, FloatArray]] = {}
-
-    def score(rank: int) -> float:
-        return float(fold.mass @ found[rank][1])
+    found: dict[int, Model] = {}
+    curve = Curve([fold])
 
     def keep(model: Model) -> None:
-        logs = judge.log_prob(model)
-        if model.rank not in found or float(fold.mass @ logs) > score(model.rank):
-            found[model.rank] = model, logs
-        session.report(f"rank {model.rank}, by merging classes")
+        logs, rank = judge.log_prob(model), model.rank
+        if rank not in found or float(fold.mass @ (logs - curve.logs[rank])) > 0.0:
+            found[rank], curve.logs[rank] = model, logs
+        session.report(f"rank {rank}, by merging classes")
 
     while True:
-        sampler = Bayes(policy=policy)
+        sampler, steps = Bayes(policy=policy), policy.polish_steps
         ends = [
             sampler.advance(learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
             for _ in range(starts)
         ]
         concentrations = np.median([end.concentrations for end in ends], axis=0)
-        steps = policy.polish_steps
         polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
         model = polish(learn, polished, concentrations, policy.refine_steps, policy)
         keep(model)
         em = Em(make_prior(learn, concentrations), policy=policy)
         for merged in merge_down(learn, model, 1, em, policy):
             keep(merged)
-            if merged.rank <= bottom and max(found, key=score) > merged.rank + 1:
-                break
-        best = max(found, key=score)
-        if best < top - 1 or top >= policy.largest_refined:
-            return found
-        top, bottom = int(1.6 * best) + 2, min(bottom, int(0.6 * best))
+        best = curve.smallest(1.0)
+        if best < top - 1 or top > 1.6 * policy.largest_best:
+            return found, curve
+        top = int(1.6 * best) + 2
 
 
 @dataclass
@@ -198,8 +201,12 @@ class RunOff:
 
 
 def plan_chains(
-    data: InMemory, found: HeldOutSearch, session: Session, policy: Policy = DEFAULT
-) -> tuple[ChainPlan, Refined | None]:
+    data: InMemory,
+    found: HeldOutSearch,
+    refined: Refined | None,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> ChainPlan:
     """Choose rank, number, length and start of the chains that answer.
 
     Parameters
@@ -208,15 +215,10 @@ def plan_chains(
         All records.
     found : HeldOutSearch
         The two curves.
+    refined : Refined, optional
+        Ranks that were refined on all records.
     session : Session
     policy : Policy
-
-    Returns
-    -------
-    ChainPlan
-        The chains.
-    Refined or None
-        Ranks refined on all records, where that was done.
     """
     mode, ensemble = found.mode, found.ensemble
     best, wide = mode.best, ensemble.smallest(policy.ensemble_errors)
@@ -232,20 +234,17 @@ def plan_chains(
         return fit or [policy.sweeps_tried[0]]
 
     cold = lengths(rank, policy.chains, policy.run_off_cells)
-    refined = None
-    if best <= policy.largest_best and (len(cold) > 1 or gain <= 0):
-        refined = refine(data, best, session, policy)
-    if refined is None:
+    if refined is None or (len(cold) == 1 and gain > 0):
         if gain > 0:
-            return ChainPlan.from_random(rank, policy.sweeps_tried[0], policy.chains), None
+            return ChainPlan.from_random(rank, cold[0], policy.chains)
         sweeps = lengths(best, policy.few_chains, policy.mode_cells)[-1]
-        return ChainPlan.from_mode(best, sweeps, policy.few_chains), None
+        return ChainPlan.from_mode(best, sweeps, policy.few_chains)
     large = refined.largest
     most = data.cells * large * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
     chains = policy.chains if most else policy.few_chains
     own = ChainPlan.from_mode(large, lengths(large, chains, policy.mode_cells)[-1], chains)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
-        return own, refined
+        return own
     race = RunOff(refined.first, session, policy)
     race.sweep(own, [refined.models[large][0]] * chains)
     rival = race.plans[0][1]
@@ -256,7 +255,7 @@ def plan_chains(
             for sweeps in lengths(classes, policy.chains, policy.run_off_cells)
         ]
         race.lengthen(plans, rival)
-    return race.winner, refined
+    return race.winner
 
 
 def start_of(
@@ -265,4 +264,4 @@ def start_of(
     """The best of some models of one rank on all records, followed for a while."""
     concentrations = first_concentrations(data, policy)
     tried = [polish(data, [m], concentrations, policy.polish_steps, policy) for m in models]
-    return polish(data, tried, concentrations, policy.start_steps, policy, session)
+    return polish(data, tried, concentrations, policy.representative_steps, policy, session)

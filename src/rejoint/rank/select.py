@@ -24,7 +24,7 @@ from rejoint.rank.criteria import (
 )
 from rejoint.rank.folds import has_counts, make_folds
 from rejoint.rank.held_out import HeldOutSearch
-from rejoint.rank.run_off import Refined, plan_chains, start_of
+from rejoint.rank.run_off import Refined, can_refine, plan_chains, refine, start_of
 from rejoint.rank.selection import (
     EnsembleCurve,
     Measure,
@@ -202,19 +202,23 @@ def select_held_out(
             "criterion='bic'."
         )
     found.search(lambda: conclude_held_out(found, interrupted=True))
+    refined = None
     if ranks is None:
-        found.merge_back()
-    selection = conclude_held_out(found)
+        best = found.mode.best
+        if can_refine(data, best, policy):
+            refined = refine(data, best, session, policy)
+        else:
+            found.merge_back()
+    selection = conclude_held_out(found, refined)
     if not plan:
         return selection
     session.offer(lambda: replace(selection, interrupted=True), certain=True)
-    chains, refined = plan_chains(data, found, session, policy)
-    if refined is not None:
-        selection = conclude_held_out(found, refined)
+    chains = plan_chains(data, found, refined, session, policy)
     start = None
     if chains.at_mode:
         models = [trial.mode for trial in found.trials.get(chains.rank, [])]
-        models = models if refined is None else refined.models[chains.rank]
+        if refined is not None:
+            models = refined.models.get(chains.rank, models)
         start = start_of(data, models, session, policy)
     assert selection.ensemble is not None
     ensemble = replace(selection.ensemble, plan=chains, start=start)
