@@ -184,7 +184,7 @@ CASES = {
     "ensemble_classes": (1.0, "default"),
     "ensemble_records": (50.0, "default"),
     "chains": (4, "default"),
-    "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 2.5e6}),
+    "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 1e6}),
     "sweeps_tried": ((10, 20), "default"),
     "run_off_cells": (0.0, "default"),
     "mode_cells": (0.0, "default"),
