@@ -14,6 +14,7 @@ from rejoint.estimation import Policy
 from rejoint.estimation.data import InMemory
 from rejoint.rank.criteria import HeldOutLikelihood, RankPath, fit_sparse
 from rejoint.rank.folds import deal, make_folds
+from rejoint.rank.held_out import HeldOutSearch
 from rejoint.rank.select import largest_rank
 from rejoint.rank.selection import (
     Measure,
@@ -74,8 +75,8 @@ def test_score_is_the_held_out_mean(chosen):
 def test_a_model_to_start_from(chosen, records):
     assert chosen.pmf.rank == 3
     best = rj.estimate(records, 3, "map", random_state=0)
-    # Both near the maximum; concentrations of the prior differ.
-    assert rj.metrics.tensor_error(best.pmf, chosen.pmf) < 0.05
+    # It has learned from four fifths of the records.
+    assert rj.metrics.tensor_error(best.pmf, chosen.pmf) < 0.15
 
 
 def test_repeatable(records, chosen):
@@ -318,14 +319,14 @@ def test_one_record_cannot_be_held_out():
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 def test_interrupted(records, monkeypatch, on_interrupt):
     """Ctrl-C keeps what was scored."""
-    score = HeldOutLikelihood.score
+    try_all = HeldOutSearch.try_all
 
     def until_three(self, rank):
         if rank == 3:
             raise KeyboardInterrupt
-        return score(self, rank)
+        return try_all(self, rank)
 
-    monkeypatch.setattr(HeldOutLikelihood, "score", until_three)
+    monkeypatch.setattr(HeldOutSearch, "try_all", until_three)
     if on_interrupt == "return":
         found = rj.rank.select(records, random_state=0, on_interrupt="return")
     else:
@@ -339,7 +340,7 @@ def test_interrupted(records, monkeypatch, on_interrupt):
 
 def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
     calls = []
-    whole = kernels.class_pass
+    whole = kernels.class_draws
 
     def stop_later(*args):
         calls.append(1)
@@ -347,7 +348,7 @@ def test_interrupted_in_the_middle_of_a_pass(records, monkeypatch):
             raise KeyboardInterrupt
         return whole(*args)
 
-    monkeypatch.setattr(kernels, "class_pass", stop_later)
+    monkeypatch.setattr(kernels, "class_draws", stop_later)
     with pytest.raises(FitInterrupted) as caught:
         rj.rank.select(records, random_state=0)
     found = caught.value.result
@@ -474,12 +475,14 @@ def test_gaps_are_closed():
 def test_of_very_many_rows_some_are_drawn(records, weight):
     weights = None if weight is None else np.full(len(records), weight)
     data = rj.Records(records.domain, records.codes, weights)
-    found = rj.rank.select(data, [1, 3], random_state=0, policy=Policy(most_rows=1000))
+    found = rj.rank.select(data, [1, 3], random_state=0, policy=Policy(learn_rows=1000))
     assert found.rank == 3
     rows = len(records.merged())
     assert rows > 1000
     used = f"1,000 of the {rows:,} distinct records, drawn at random"
-    assert found.words.endswith(f"The search used {used}.")
+    assert found.words.endswith(f"The search learned from {used}.")
+    data = rj.rank.select(data, [1, 3], criterion="bic", policy=Policy(most_rows=1000))
+    assert data.words.endswith(f"The search used {used}.")
 
 
 # --- sparse variational Bayes -----------------------------------------------------------------
@@ -492,8 +495,8 @@ def test_unneeded_classes_vanish(records, chosen):
         "Rank 3: variational Bayes with sparse weights keeps 3 of 8 classes; the expected number "
         "of records of each is above 1."
     )
-    # The same maximum but for the prior, far nearer than either is to the truth (0.11).
-    assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.05
+    # The same maximum but for the prior, and for the fifth of the records that judged.
+    assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.15
 
 
 def test_the_cap_grows_until_it_is_not_reached(records):
@@ -564,6 +567,6 @@ def test_bayes_where_there_is_no_rank_to_choose(data):
 
 
 def test_a_wrong_number_of_starts_is_refused_before_the_rank_is_chosen(records, monkeypatch):
-    monkeypatch.setattr(HeldOutLikelihood, "score", None)
+    monkeypatch.setattr(HeldOutSearch, "search", None)
     with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
         rj.estimate(records, n_init=0)

@@ -10,7 +10,7 @@ from small_records import dense, log_likelihood, random_pmf, random_records
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, Policy, Prior, Variational, estimate
 from rejoint.estimation.data import InMemory
-from rejoint.rank.criteria import HeldOutLikelihood
+from rejoint.rank.held_out import HeldOutSearch
 from rejoint.solver import Limits
 from rejoint.solver.solver import Stalled
 
@@ -246,7 +246,7 @@ def test_starts_of_another_kind_are_refused(start):
 
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_a_start_of_another_rank_is_refused_before_the_rank_is_chosen(rank, monkeypatch):
-    monkeypatch.setattr(HeldOutLikelihood, "score", None)
+    monkeypatch.setattr(HeldOutSearch, "search", None)
     with pytest.raises(
         ValueError, match=f"start has rank 3, but rank={rank!r} was asked for: give"
     ):

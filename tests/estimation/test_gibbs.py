@@ -11,6 +11,7 @@ from rejoint.estimation import Bayes, Policy
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.priors import log_evidence_of_counts, log_hyperprior
+from rejoint.model import Layout
 from rejoint.solver.session import Session
 
 SHAPE = (2, 3)
@@ -33,6 +34,12 @@ def concentration_grid(size):
     return 2.0 * size * np.exp(np.linspace(-5, 5, 201) * 0.5)
 
 
+def log_density(s, center, counts):
+    """Of a concentration of one variable, columns integrated out."""
+    found = log_evidence_of_counts(Layout((len(center),)), np.array([s]), center, counts)
+    return float(found[0]) + float(log_hyperprior(s, len(center)))
+
+
 def test_rank_one_agrees_with_the_dirichlet_posterior():
     data = InMemory.of(random_records(0, SHAPE, 12, missing=0.3))
     drawn = np.array([d.model.factors[:, 0] for d in draws_of(data, 1, 6000)])
@@ -40,10 +47,7 @@ def test_rank_one_agrees_with_the_dirichlet_posterior():
     for n, size in enumerate(SHAPE):
         rows, grid = data.layout.rows(n), concentration_grid(size)
         counts, center = data.level_totals[rows], data.center[rows]
-        logs = [
-            log_evidence_of_counts(s, center, counts[:, None]) + float(log_hyperprior(s, size))
-            for s in grid
-        ]
+        logs = [log_density(s, center, counts[:, None]) for s in grid]
         share = np.exp(logs - logsumexp(logs))
         means = (grid[:, None] * center + counts) / (grid[:, None] + counts.sum())
         exact = share @ means
@@ -66,10 +70,7 @@ def exact_joint(data, codes, rank, pseudo_count):
                 if row[n] >= 0:
                     counts[row[n], f] += 1
             center, grid = data.center[data.layout.rows(n)], concentration_grid(size)
-            terms = [
-                log_evidence_of_counts(s, center, counts) + float(log_hyperprior(s, size))
-                for s in grid
-            ]
+            terms = [log_density(s, center, counts) for s in grid]
             share = np.exp(terms - logsumexp(terms))
             base = grid[:, None, None] * center[:, None] + counts
             # All classes share the concentration, yet their means can be averaged one by one: a
@@ -161,9 +162,9 @@ def test_draws_kept_of_each_chain():
     session = Session(np.random.default_rng(0), lines.append)
     kept = solver.sample(data, [start, start], session)
     assert len(kept) == 8
-    assert len(lines) == 2 * (5 + 4 * 3)
-    assert lines[0] == "chain 1 of 2, draw 1 of 17"
-    assert lines[-1] == "chain 2 of 2, draw 17 of 17"
+    assert len(lines) == 2 * (5 + 3 * 3 + 1)  # none after the last that is kept
+    assert lines[0] == "chain 1 of 2, draw 1 of 15"
+    assert lines[-1] == "chain 2 of 2, draw 15 of 15"
     # The first that is kept is the sixth of the chain, the second the ninth.
     steps = list(islice(gibbs_chain(data, start, np.random.default_rng(0)), 9))
     np.testing.assert_array_equal(kept[0].model.factors, steps[5].model.factors)

@@ -84,7 +84,10 @@ FITS = {
     "smooth": lambda **o: estimate(
         rj.Records(ordinal(RECORDS.domain), RECORDS.codes), 2, "map", smooth=True, n_init=1, **o
     ),
-    "rank": lambda **o: rj.rank.select(RECORDS, folds=4, **o),
+    "rank": lambda **o: rj.rank.select(RECORDS, criterion="bic", **o),
+    "rank by ml": lambda **o: rj.rank.select(RECORDS, [1, 2], solver="ml", folds=4, **o),
+    "search": lambda **o: rj.rank.select(RECORDS, **o),
+    "default": lambda **o: estimate(RECORDS, **o),
     "sparse rank": lambda **o: rj.rank.select(RECORDS, criterion="variational", **o),
 }
 
@@ -152,8 +155,47 @@ CASES = {
     "rank_gap": (10.0, "rank", {"first_ranks": (1, 6)}),
     "rank_explore_steps": (2, "rank"),
     "rank_nats": (30.0, "rank"),
-    "most_rows": (90, "rank"),
-    "few_folds": (3, "rank", {"most_rows": 190}),
+    "most_rows": (30, "rank"),
+    "few_folds": (3, "rank by ml", {"most_rows": 190}),
+    "ranks_tried": ((1, 3, 4), "search"),
+    "flat_ranks": (1, "search", {"largest_best": 0}),
+    "least_judged_rank": (1, "search", {"trial_sweeps": 9, "flat_ranks": 1, "largest_best": 0}),
+    "judging_records": (10.0, "search", {"largest_best": 0}),
+    "learn_rows": (20, "search", {"largest_best": 0}),
+    "judge_rows": (10, "search", {"largest_best": 0}),
+    "records_per_class": (80.0, "search", {"largest_best": 0}),
+    "search_cells": (1e6, "search", {"largest_best": 0}),
+    "passes_per_rank": (1e8, "search", {"largest_best": 0}),
+    "trial_chains": (1, "search"),
+    "trial_sweeps": (10, "search"),
+    "trial_keep": (15, "search"),
+    "trial_thin": (2, "search"),
+    "few_classes": (1, "search"),
+    "many_trial_chains": (2, "search"),
+    "short_sweeps": (2, "search", {"largest_best": 0}),
+    "polish_steps": (2, "search"),
+    "polish_progress": (1e-2, "search"),
+    "largest_merged": (1, "search", {"largest_best": 0}),
+    "merge_cells": (0.0, "search", {"largest_best": 0}),
+    "merged_pairs": (1, "search"),
+    "merge_trial_steps": (1, "search"),
+    "merge_steps": (1, "search"),
+    "ensemble_errors": (0.0, "default"),
+    "ensemble_classes": (1.0, "default"),
+    "ensemble_records": (50.0, "default"),
+    "chains": (4, "default"),
+    "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 1e6}),
+    "sweeps_tried": ((10, 20), "default"),
+    "run_off_cells": (0.0, "default"),
+    "mode_cells": (0.0, "default"),
+    "sure_errors": (-50.0, "default"),
+    "largest_best": (0, "search"),
+    "refine_steps": (1, "search"),
+    "refine_cells": (0.0, "search"),
+    "refine_records": (0.0, "search"),
+    "representative_chains": (1, "default"),
+    "several_chains_rank": (0, "default"),
+    "representative_steps": (1, "default"),
     "sparse_pseudo_count": (5.0, "sparse rank"),
     "first_cap": (2, "sparse rank"),
     "least_records": (60.0, "sparse rank"),
@@ -166,11 +208,14 @@ OF_THREADS = {"smallest_threaded_pass", "largest_threaded_pass"}
 def trace(found):
     """All that a fit or a selection of a rank reports, but for the time that it took."""
     if isinstance(found, rj.rank.Selection):
-        return found.ranks, tuple(found.scores), found.words, weights(found.pmf)
+        ensemble = () if found.ensemble is None else tuple(found.ensemble.scores)
+        return found.ranks, tuple(found.scores), found.words, weights(found.pmf), ensemble
     steps = tuple((r.start, r.step, r.objective) for r in found.history)
     draws = found.posterior.draws if found.posterior else ()
     models = (found.pmf, found.pmf.mixture, *draws)
-    return steps, found.choice, found.stop, *map(weights, models)
+    ensemble = found.selection.ensemble if found.selection is not None else None
+    curve = () if ensemble is None else (ensemble.plan, *ensemble.scores)
+    return steps, found.choice, found.stop, curve, *map(weights, models)
 
 
 def weights(pmf):

@@ -95,7 +95,8 @@ def test_evidence_of_counts_is_the_product_of_predictions(concentration):
             seen, total = counts[:, f], concentration + counts[:, f].sum()
             exact += np.log((concentration * center[level] + seen[level]) / total)
             counts[level, f] += 1
-    assert log_evidence_of_counts(concentration, center, counts) == pytest.approx(exact, abs=1e-10)
+    found = log_evidence_of_counts(Layout((3,)), np.array([concentration]), center, counts)
+    assert found == pytest.approx(exact, abs=1e-10)
 
 
 def test_divergence_of_dirichlets():
@@ -167,7 +168,8 @@ def exact_log_evidence(data, codes, concentrations, pseudo_count, rank):
                 if row[n] >= 0:
                     counts[row[n], f] += 1
             center = data.center[data.layout.rows(n)]
-            term += log_evidence_of_counts(concentrations[n], center, counts)
+            only = concentrations[n : n + 1]
+            term += float(log_evidence_of_counts(Layout((size,)), only, center, counts)[0])
         terms.append(term)
     return float(logsumexp(terms))
 

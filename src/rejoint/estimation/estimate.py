@@ -16,12 +16,19 @@ from rejoint.check import whole
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
+from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_prior, make_prior
-from rejoint.estimation.starts import Start, follow_start, given_model, make_starts, widen
+from rejoint.estimation.starts import (
+    Start,
+    follow_start,
+    given_model,
+    make_starts,
+    random_model,
+    widen,
+)
 from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
@@ -51,6 +58,7 @@ def estimate(
     smooth: bool | Sequence[str] = False,
     start: LowRankPMF | None = None,
     n_init: int | None = None,
+    budget: float | None = None,
     sample_weight: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -88,6 +96,9 @@ def estimate(
         others grown from records that smaller models lack, or random. 20 by default where a pass is
         quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or 2
         over records that are read again for each sweep.
+    budget : float, optional
+        About how many seconds of computing the search for a rank may take; see
+        :func:`rejoint.rank.select`.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -129,7 +140,7 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    request = Request(rank, solver, smooth, start, n_init, policy)
+    request = Request(rank, solver, smooth, start, n_init, policy, budget)
     source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
@@ -138,6 +149,7 @@ def estimate(
     else:
         source = as_records(data, domain=domain, sample_weight=sample_weight)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
+    asked["budget"] = budget
     kept, rng = open_checkpoint(
         checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
     )
@@ -156,6 +168,7 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
+    budget: float | None = None
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
@@ -211,7 +224,13 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         from rejoint.rank.select import select_rank
 
         with session.convert(partial(_result_of_selection, data)):
-            selection = select_rank(small.records, session=session, policy=policy)
+            selection = select_rank(
+                small.records,
+                budget=request.budget,
+                plan=request.solver in ("auto", "bayes"),
+                session=session,
+                policy=policy,
+            )
             session.offer(lambda: selection)
         rank = selection.rank
         said.append(selection.words + _looked_at(data))
@@ -233,6 +252,9 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
 
     with session.convert(finished):
         if isinstance(solver, Bayes):
+            curve = None if selection is None else selection.ensemble
+            if curve is not None and curve.plan is not None and request.start is None:
+                return finished(fit.ensemble(curve.plan, curve.start))
             return finished(fit.bayes(solver, rank if selection is None else selection.largest))
         return finished(fit.mode(solver))
 
@@ -567,6 +589,51 @@ class Fit:
         self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains)
 
+    def ensemble(self, plan: ChainPlan, start: Model | None) -> FitResult:
+        """Chains that were chosen to answer, and a representative model of the rank chosen."""
+        session, policy = self.session, self.policy
+        done = self.representative()
+
+        def ended(kept: Sequence[Draw] = ()) -> FitResult:
+            stopped = replace(done, stop=Stop.INTERRUPTED)
+            if self.streamed and not kept:
+                return self.result_of_small([stopped])
+            return self.result([stopped], stopped, None, kept, ensemble=True)
+
+        session.offer(ended)
+        data, reported = self.data, session
+        if self.streamed:
+            em = replace(self.em(self.data, self.evident(done)), limits=self.streamed_limits())
+            data, reported = report_passes(self.data, session, "first pass")
+            done = run(em, data, done.model, reported)
+            data, reported = report_passes(self.data, session, "first draw")
+        starts = [start] * plan.chains if start is not None else []
+        if not starts:
+            starts = [random_model(self.small, plan.rank, session.rng) for _ in range(plan.chains)]
+        draws = plan.solver(policy).sample(data, starts, reported, offer=ended)
+        return self.result([done], done, None, draws, plan.chains, ensemble=True)
+
+    def representative(self) -> Run:
+        """The most probable model of the rank, near the one that the search has found."""
+        small, policy, rng = self.small, self.policy, self.session.rng
+        count = policy.representative_chains if self.rank <= policy.several_chains_rank else 1
+        sampler, models = Bayes(policy=policy), list(self.known)
+        for _ in range(count if self.rank > 1 else 0):
+            begun = random_model(small, self.rank, rng)
+            models.append(sampler.advance(small, begun, policy.trial_sweeps, rng).mean)
+        brief = with_limits(self.em(small), Limits(max_steps=policy.polish_steps, exact=-1.0))
+        starts = [partial(given_model, model=model) for model in models]
+        follow = partial(follow_start, solver=brief)
+        runs = search(small, starts, follow, self.session.here(), offer=self.result_of_small)
+        best = runs[best_run(runs)]
+        limits = Limits(policy.representative_steps, policy.polish_progress, 10, exact=-1.0)
+        em = replace(self.em(small, self.evident(best)), limits=limits)
+        return run(em, small, best.model, self.session)
+
+    def evident(self, found: Run) -> FloatArray:
+        """Concentrations of the prior at a model."""
+        return evident_concentrations(self.small, found.model, self.policy)
+
     def explore_wide(self, runs: list[Run], spare: int, bayes: Bayes) -> list[Run]:
         """Starts of chains that have spare classes."""
         small, rank = self.small, self.rank + spare
@@ -638,6 +705,8 @@ class Fit:
         draws: Sequence[Draw] = (),
         chains: int = 0,
         more: str = "",
+        *,
+        ensemble: bool = False,
     ) -> FitResult:
         """The best run as a model, with what is to be said about it.
 
@@ -650,7 +719,8 @@ class Fit:
             # An interrupted fit is not kept waiting for passes over all records.
             passes = 0 if is_interrupted(runs) else self.policy.anchored_passes
             means = [draw.mean for draw in draws]
-            mean = posterior_mean(self.data, means, model, passes, self.policy)
+            first = means[-1] if ensemble else model
+            mean = posterior_mean(self.data, means, first, passes, self.policy, ensemble=ensemble)
         if draws and chains:
             seen = [self.data.observed(draw) for draw in drawn]
             words = (

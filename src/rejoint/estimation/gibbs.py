@@ -93,6 +93,61 @@ class Draw:
 
 
 @dataclass(frozen=True)
+class ChainPlan:
+    """Chains that an answer is made of: how many, how long, of what rank and from where.
+
+    Parameters
+    ----------
+    rank : int
+        Number of classes.
+    sweeps : int
+        Sweeps of each chain.
+    chains : int
+        Number of chains.
+    at_mode : bool
+        Whether they start at the mode of their rank; at random otherwise.
+
+    Examples
+    --------
+    >>> plan = ChainPlan.from_random(50, 20, 8)
+    >>> plan.kept, len(plan.kept) * plan.chains
+    (range(11, 20, 2), 40)
+    """
+
+    rank: int
+    sweeps: int
+    chains: int
+    at_mode: bool
+
+    @classmethod
+    def from_random(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
+        """Chains from random starts."""
+        return cls(rank, sweeps, chains, False)
+
+    @classmethod
+    def from_mode(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":
+        """Chains from the mode of their rank."""
+        return cls(rank, sweeps, chains, True)
+
+    @property
+    def kept(self) -> range:
+        """Sweeps, counted from 0, whose draws are kept: 40 or so of all chains together.
+
+        Chains from random starts keep the last 40 % of their sweeps, those from a mode 70 %.
+        """
+        count = -(-40 // self.chains)
+        share = 0.7 if self.at_mode else 0.4
+        thin = max(round(share * self.sweeps / max(count - 1, 1)), 1)
+        first = max(self.sweeps - 1 - (count - 1) * thin, 0)
+        return range(first, self.sweeps, thin)
+
+    def solver(self, policy: Policy) -> "Bayes":
+        """The sampler of these chains."""
+        kept = self.kept
+        return Bayes(self.chains, kept.start, len(kept), kept.step, policy=policy)
+
+
+@dataclass(frozen=True)
 class ChainState:
     """Where a sampler stands: the chain, its sweep, its last draw, and all draws kept so far."""
 
@@ -155,24 +210,28 @@ class Bayes:
         mean = Model(layout, classes / classes.sum(), layout.normalize(levels))
         return Draw(Model(layout, weights, columns), concentrations, mean)
 
+    def advance(self, problem: Data, model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
+        """Where a chain from a model is after some sweeps."""
+        draw = Draw(model, first_concentrations(problem, self.policy), model)
+        for _ in range(sweeps):
+            draw = self.step(problem, draw, rng)
+        return draw
+
     def draw_concentrations(
         self, problem: Data, before: FloatArray, counts: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """A Metropolis step for each concentration, columns integrated out."""
-        drawn = before.copy()
-        layout, policy = problem.layout, self.policy
-        parts = zip(layout.split(counts), layout.split(problem.center), strict=True)
-        for n, (mine, center) in enumerate(parts):
-            if layout.levels[n] < 2:
-                continue
-            unit = float(problem.concentration_unit[n])
-            step = np.exp(policy.concentration_stride * rng.standard_normal())
-            offered = float(np.clip(drawn[n] * step, *policy.concentration_range))
-            gain = _log_density(offered, center, mine, unit, policy)
-            gain -= _log_density(drawn[n], center, mine, unit, policy)
-            if np.log(rng.random()) < gain:
-                drawn[n] = offered
-        return drawn
+        layout, policy, unit = problem.layout, self.policy, problem.concentration_unit
+        steps = np.exp(policy.concentration_stride * rng.standard_normal(len(before)))
+        offered = np.clip(before * steps, *policy.concentration_range)
+
+        def log_density(concentrations: FloatArray) -> FloatArray:
+            found = log_evidence_of_counts(layout, concentrations, problem.center, counts)
+            return found + log_hyperprior(concentrations, unit, policy)
+
+        gain = log_density(offered) - log_density(before)
+        taken = np.log(rng.random(len(before))) < gain
+        return np.where(taken & (np.asarray(layout.levels) > 1), offered, before)
 
     def sample(
         self,
@@ -196,7 +255,7 @@ class Bayes:
         if offer is not None:
             make = offer
             session.offer(lambda: make(state.kept))
-        length = self.burn_in + self.draws * self.thin
+        length = self.burn_in + (self.draws - 1) * self.thin + 1
         saved = state
 
         def begun(model: Model) -> Draw:
@@ -227,12 +286,6 @@ class Bayes:
         finally:
             keep()
         return state.kept
-
-
-def _log_density(
-    s: float, center: FloatArray, counts: FloatArray, unit: float, policy: Policy
-) -> float:
-    return log_evidence_of_counts(s, center, counts) + float(log_hyperprior(s, unit, policy))
 
 
 def _freeze(state: ChainState) -> dict[str, Any]:

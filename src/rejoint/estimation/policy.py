@@ -138,6 +138,11 @@ class Policy:
     # real sets 20 times comes out at the mean of all draws or above it.
     anchored_passes: int = 2
     anchor_records: float = 20.0
+    # The same where the rank was not given and an ensemble of chains answers. Held-out likelihoods
+    # of eleven wide sets had their knee at three to four times the rank with these passes; without
+    # them there was none below sixteen times.
+    ensemble_classes: float = 4.0
+    ensemble_records: float = 2.0
 
     # -- Records beyond memory ------------------------------------------------------------------
     # Cells of the sample that a fit starts from, and the range of its number of records.
@@ -165,6 +170,78 @@ class Policy:
     one_fold_records: int = 100_000
     # Ratio of the concentration of hidden columns: they must be sharper than what is observed.
     smooth_concentration: float = 0.35
+
+    # -- Search for a rank ------------------------------------------------------------------------
+    # Ranks tried: spaced by less than 1.5, noise alone makes two in a row no better.
+    ranks_tried: tuple[int, ...] = (
+        *(1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500, 800, 1200, 2000, 3000, 5000),
+    )
+    # Ranks in a row that are no better by a standard error, after which a curve ends.
+    flat_ranks: int = 2
+    # The rank from which the ensemble's curve ends where it is behind the mode's, too.
+    least_judged_rank: int = 8
+    # Records that judge, at the least: all five folds of few records, one of many.
+    judging_records: float = 500.0
+    # Distinct rows to learn from and to judge by, at most. On 100,000 records of rank 10 5,000,
+    # 20,000 and all rows found the same rank, in 0.8, 2.3 and 5.7 s.
+    learn_rows: int = 20_000
+    judge_rows: int = 5_000
+    # Records for each class, at the least.
+    records_per_class: float = 10.0
+    # Cells x classes that the passes of a search go through at most, some 20 s of computing; and
+    # how many passes a rank counts for.
+    search_cells: float = 6e10
+    passes_per_rank: float = 100.0
+    # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
+    # them and every so many. A chain of sweeps costs half as much as steps of EM.
+    trial_chains: int = 2
+    trial_sweeps: int = 25
+    trial_keep: int = 9
+    trial_thin: int = 4
+    # Ranks up to which there are more chains, for the mode; and how many.
+    few_classes: int = 12
+    many_trial_chains: int = 4
+    # Sweeps of chains that only look for a mode.
+    short_sweeps: int = 15
+    # EM steps from the best end of a chain to the mode, and the relative rise over ten steps below
+    # which they end.
+    polish_steps: int = 12
+    polish_progress: float = 1e-5
+    # Standard errors below the best at which a smaller ensemble is as good.
+    ensemble_errors: float = 0.5
+    # Cells x classes that merging may cost.
+    merge_cells: float = 2e10
+    # Largest rank from which classes are merged one by one; pairs that are tried, and EM steps of
+    # each and of the best.
+    largest_merged: int = 50
+    merged_pairs: int = 2
+    merge_trial_steps: int = 4
+    merge_steps: int = 12
+
+    # -- Chains that answer where the rank is not given --------------------------------------------
+    # Chains from random starts, and from a mode where sweeps are dear.
+    chains: int = 8
+    few_chains: int = 3
+    # Sweeps that a chain may have, and the cells x classes of all chains together that candidates
+    # of the run-off, and chains from a mode, may cost.
+    sweeps_tried: tuple[int, ...] = (20, 40, 80, 160)
+    run_off_cells: float = 2e9
+    mode_cells: float = 6e9
+    # Standard errors by which the mode must be ahead to be taken without a run-off.
+    sure_errors: float = 3.0
+    # Largest best rank that is refined on all records, and EM steps of the model to merge from.
+    largest_best: int = 25
+    refine_steps: int = 80
+    # Cells x classes that this may cost.
+    refine_cells: float = 2e10
+    # Records of which one judging part is added to the first two: five parts of few records.
+    refine_records: float = 1e5
+    # Chains from random starts, beside the mode of the search, that look for the representative
+    # model, up to how many classes there are several; and EM steps to it, and to the model that
+    # chains start at.
+    representative_chains: int = 4
+    several_chains_rank: int = 10
+    representative_steps: int = 80
 
     # -- Rank -----------------------------------------------------------------------------------
     # Ranks to try; beyond these each power of ten repeats the pattern.

@@ -16,6 +16,8 @@ def posterior_mean(
     first: Model,
     passes: int,
     policy: Policy = DEFAULT,
+    *,
+    ensemble: bool = False,
 ) -> Model:
     """Return one model near the mean of many: their classes merged, then fitted to the records.
 
@@ -31,6 +33,9 @@ def posterior_mean(
         Passes over the records after merging.
     policy : Policy
         Classes of the mean, and how far passes may move it.
+    ensemble : bool
+        Whether the members are of chains whose rank was not given: the mean then has more classes,
+        and moves further.
 
     Examples
     --------
@@ -41,9 +46,10 @@ def posterior_mean(
     >>> posterior_mean(data, ones, ones[0], passes=0).weights
     array([0.5, 0.5])
     """
-    ranks = [member.rank for member in members]
-    most = round(policy.answer_classes * float(np.mean(ranks)))
-    return anchor(data, compact(members, first, max(most, 1)), passes, policy.anchor_records)
+    classes = policy.ensemble_classes if ensemble else policy.answer_classes
+    records = policy.ensemble_records if ensemble else policy.anchor_records
+    most = round(classes * float(np.mean([member.rank for member in members])))
+    return anchor(data, compact(members, first, max(most, 1)), passes, records)
 
 
 def anchor(data: Data, model: Model, passes: int, records: float) -> Model:

@@ -12,7 +12,7 @@ from scipy.special import digamma, gammaln, polygamma
 
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import FloatArray
+from rejoint.model import FloatArray, Layout
 
 
 @dataclass(frozen=True)
@@ -86,9 +86,20 @@ def best_concentration(
     return s
 
 
-def log_evidence_of_counts(s: float, center: FloatArray, counts: FloatArray) -> float:
-    """Log-probability of level counts (I, F) of all classes, columns integrated out."""
-    base = s * center[:, None]
-    columns = gammaln(counts + base).sum(axis=0) - gammaln(s + counts.sum(axis=0))
-    start = gammaln(s) - gammaln(base).sum()
-    return float(np.sum(columns) + counts.shape[1] * start)
+def log_evidence_of_counts(
+    layout: Layout, concentrations: FloatArray, center: FloatArray, counts: FloatArray
+) -> FloatArray:
+    """Log-probability of the level counts (L, F) of each variable, columns integrated out, (N,).
+
+    Examples
+    --------
+    >>> counts, center = np.array([[2.0], [1.0]]), np.array([0.5, 0.5])
+    >>> log_evidence_of_counts(Layout((2,)), np.array([2.0]), center, counts).round(4)
+    array([-2.4849])
+    """
+    rank = counts.shape[1]
+    base = layout.expand(concentrations) * center
+    columns = layout.sums(gammaln(counts + base[:, None]).sum(axis=1))
+    totals = gammaln(concentrations[:, None] + layout.sums(counts)).sum(axis=1)
+    start = gammaln(concentrations) - layout.sums(gammaln(base))
+    return np.asarray(columns - totals + rank * start)

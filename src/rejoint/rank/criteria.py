@@ -128,23 +128,25 @@ class RankPath:
         warm = self.models[max(below)] if below else None
         return make_models(self.data, rank, warm, self.n_init, self.session.rng, self.policy)
 
-    def task(self, rank: int, other: Model) -> FoldFit:
-        """The fit of a rank, also from another start, for a worker."""
+    def task(self, rank: int) -> FoldFit:
+        """The fit of a rank, for a worker."""
         data = self.data if self.session.executor is None else self.data.alone()
         mark = self.data.fingerprint if self.session.checkpoint.active else ""
-        return FoldFit(data, mark, self.solver, [other, *self.begin(rank)], self.policy)
+        return FoldFit(data, mark, self.solver, self.begin(rank), self.policy)
 
     def pmf(self, rank: int) -> LowRankPMF:
         """A rank that was fitted, as a model, largest class first."""
         return self.data.to_pmf(self.models[rank].sorted())
 
 
-class HeldOutLikelihood:
-    """Log-probability of records that the fit has not seen, each held out once.
+#: Log-probability of a record below which a model excludes it.
+IMPOSSIBLE = -600.0
 
-    Each fold starts at the fit to all records, and at one of its own. It then climbs on its own
-    records alone, but all folds and ranks are compared near the same maximum: the local maximum
-    that each happens to find would otherwise hide the difference.
+
+class HeldOutLikelihood:
+    """Log-probability of records that the fit has not seen, each held out once, by any solver.
+
+    The models of a fold have only seen its own records: they do not start at a fit to all.
     """
 
     measure = Measure(
@@ -156,7 +158,9 @@ class HeldOutLikelihood:
     def __init__(self, path: RankPath, folds: Iterable[Fold], solver: Any) -> None:
         self.path, self.folds = path, list(folds)
         session, policy = path.session, path.policy
-        self.paths = [RankPath.of(fold.learn, solver, 1, session, policy) for fold in self.folds]
+        self.paths = [
+            RankPath.of(fold.learn, solver, path.n_init, session, policy) for fold in self.folds
+        ]
         self.mass = np.concatenate([fold.mass for fold in self.folds])
         self.spread = np.concatenate([fold.spread for fold in self.folds])
         self.starts = np.cumsum([0, *(len(fold.mass) for fold in self.folds[:-1])])
@@ -168,12 +172,14 @@ class HeldOutLikelihood:
         session = self.path.session
         session.report(f"rank {rank}")
         self.path.fit(rank)
-        tasks = [path.task(rank, self.path.models[rank]) for path in self.paths]
+        tasks = [path.task(rank) for path in self.paths]
         runs = search(self.path.data, tasks, follow_fold, session)
         parts = []
         for fold, path, done in zip(self.folds, self.paths, runs, strict=True):
             path.models[rank] = done.model
-            parts.append(fold.judge.log_prob(done.model))
+            logs = fold.judge.log_prob(done.model)
+            # Without a prior, EM takes what it never sees to zero only in the limit.
+            parts.append(np.where(logs < IMPOSSIBLE, -np.inf, logs))
         self.parts[rank] = np.concatenate(parts)
         return float(self.mass @ self.parts[rank] / self.mass.sum())
 

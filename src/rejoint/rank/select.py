@@ -11,6 +11,7 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
+from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
 from rejoint.rank.criteria import (
@@ -22,7 +23,16 @@ from rejoint.rank.criteria import (
     fit_sparse,
 )
 from rejoint.rank.folds import has_counts, make_folds
-from rejoint.rank.selection import Selection, conclude_search, search_ranks
+from rejoint.rank.held_out import HeldOutSearch
+from rejoint.rank.run_off import Refined, can_refine, plan_chains, refine, start_of
+from rejoint.rank.selection import (
+    EnsembleCurve,
+    Measure,
+    Selection,
+    conclude_search,
+    describe_selection,
+    search_ranks,
+)
 from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
@@ -40,6 +50,7 @@ def select(
     solver: Any = "map",
     folds: int = 5,
     n_init: int = 3,
+    budget: float | None = None,
     sample_weight: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -74,6 +85,9 @@ def select(
     n_init : int
         Starts of the fit of each rank to all records; two of three begin with the classes of
         the next smaller rank.
+    budget : float, optional
+        About how many seconds of computing the search may take, 20 by default. It is counted in
+        operations, so that the same call has the same result on any machine.
     sample_weight, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
@@ -119,12 +133,14 @@ def select(
         random_state,
         lambda: records.fingerprint,
         n_init=n_init,
+        budget=budget,
         policy=policy,
         **asked,
     )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
-        options = {"criterion": criterion, "solver": solver, "folds": folds, "n_init": n_init}
+        options: dict[str, Any] = {"criterion": criterion, "solver": solver, "folds": folds}
+        options |= {"n_init": n_init, "budget": budget}
         choose = partial(select_rank, records, given, **options, session=session, policy=policy)
         return interruptible(session, choose, on_interrupt)
 
@@ -137,10 +153,15 @@ def select_rank(
     solver: Any = "map",
     folds: int = 5,
     n_init: int = 3,
+    budget: float | None = None,
+    plan: bool = False,
     session: Session,
     policy: Policy = DEFAULT,
 ) -> Selection:
-    """Choose the rank of data in memory, as part of another fit."""
+    """Choose the rank of data in memory, as part of another fit.
+
+    With ``plan`` the chains that answer are chosen as well.
+    """
     rows = len(data.weight)
     if rows > policy.most_rows:
         drawn = np.sort(session.rng.choice(rows, size=policy.most_rows, replace=False))
@@ -150,6 +171,8 @@ def select_rank(
         return only_one(data, criterion)
     if criterion == "variational":
         found = select_sparse(data, ranks, cap, n_init, session, policy)
+    elif criterion == "heldout" and solver == "map":
+        return select_held_out(data, ranks, folds, session, policy, budget=budget, plan=plan)
     else:
         judge = make_judge(data, criterion, solver, folds, n_init, session, policy)
         conclude = partial(conclude_records, judge, criterion, cap)
@@ -158,6 +181,121 @@ def select_rank(
         used = f"{policy.most_rows:,} of the {rows:,} distinct records, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
     return found
+
+
+def select_held_out(
+    data: InMemory,
+    ranks: Sequence[int] | None,
+    folds: int,
+    session: Session,
+    policy: Policy,
+    *,
+    budget: float | None = None,
+    plan: bool = False,
+) -> Selection:
+    """Choose the rank by records that the models have not seen, within a budget."""
+    cells = None if budget is None else budget * CELLS_PER_SECOND
+    found = HeldOutSearch(data, session, policy, ranks, cells, folds)
+    if not found.folds:
+        raise ValueError(
+            "There is one record, and none to hold out: choose the rank yourself, or by "
+            "criterion='bic'."
+        )
+    found.search(lambda: conclude_held_out(found, interrupted=True))
+    refined = None
+    if ranks is None:
+        best = found.mode.best
+        if can_refine(data, best, policy):
+            refined = refine(data, best, session, policy)
+        else:
+            found.merge_back()
+    selection = conclude_held_out(found, refined)
+    if not plan:
+        return selection
+    session.offer(lambda: replace(selection, interrupted=True), certain=True)
+    chains = plan_chains(data, found, refined, session, policy)
+    start = None
+    if chains.at_mode:
+        models = [trial.mode for trial in found.trials.get(chains.rank, [])]
+        if refined is not None:
+            models = refined.models.get(chains.rank, models)
+        start = start_of(data, models, session, policy)
+    assert selection.ensemble is not None
+    ensemble = replace(selection.ensemble, plan=chains, start=start)
+    words = f"{selection.words} {describe_plan(chains)}"
+    return replace(selection, ensemble=ensemble, words=words)
+
+
+#: Cells times classes that passes go through in a second, on a common machine.
+CELLS_PER_SECOND = 3e9
+
+
+def describe_plan(plan: ChainPlan) -> str:
+    """Say what answers.
+
+    Examples
+    --------
+    >>> describe_plan(ChainPlan.from_random(50, 20, 8))
+    'Answers are by 8 chains of rank 50 with 20 sweeps each, from random starts.'
+    """
+    where = "the most probable model of that rank" if plan.at_mode else "random starts"
+    return (
+        f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each, "
+        f"from {where}."
+    )
+
+
+def conclude_held_out(
+    found: HeldOutSearch, refined: Refined | None = None, *, interrupted: bool = False
+) -> Selection:
+    """The selection by the curves so far."""
+    curve = found.mode if refined is None else refined.curve
+    scores = {rank: curve.score(rank) for rank in sorted(curve.logs)}
+    chosen = curve.smallest(1.0)
+    errors = np.array([curve.error(chosen, rank) for rank in scores])
+    values = np.array(list(scores.values()))
+    near = scores[chosen] - errors <= values
+    tied = tuple(rank for rank, close in zip(scores, near, strict=True) if close)
+    model = found.trials[chosen][0].mode if refined is None else refined.models[chosen][0]
+    words = describe_selection(chosen, scores, tied, HELD_OUT)
+    if interrupted:
+        words += " The search was interrupted: other ranks may be better."
+    elif refined is None and chosen == max(scores) and chosen < largest_rank(found.data):
+        words += f" {ENDINGS.get(found.ending, ENDINGS['largest'])}"
+    ensemble = None
+    if found.ensemble.logs:
+        tried = sorted(found.ensemble.logs)
+        ensemble = EnsembleCurve(
+            found.ensemble.smallest(found.policy.ensemble_errors),
+            tuple(tried),
+            np.array([found.ensemble.score(rank) for rank in tried]),
+        )
+    return Selection(
+        chosen,
+        tuple(scores),
+        values,
+        errors,
+        tied,
+        "heldout",
+        " ".join(filter(None, (words, found.describe_records()))),
+        found.data.to_pmf(model.sorted()),
+        interrupted,
+        ensemble,
+    )
+
+
+HELD_OUT = Measure(
+    "held-out log-likelihood per record",
+    "one standard error",
+    "one standard error of the difference",
+)
+
+#: Why the largest rank that was tried is chosen.
+ENDINGS = {
+    "budget": "The budget of the search ended there: larger ranks may be better (budget).",
+    "cap": "Larger ranks would have fewer than ten records for each class.",
+    "largest": "It is the largest that was tried: larger ones may be better.",
+}
 
 
 def make_judge(

@@ -8,13 +8,39 @@ from typing import Protocol
 
 import numpy as np
 
+from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import FloatArray
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
 
 #: Standard errors below the best from which a rank is out of the question: one chance in a hundred.
 SURE = 2.33
+
+
+@dataclass(frozen=True)
+class EnsembleCurve:
+    """Scores of ensembles by rank: classes to predict with, not to look at.
+
+    Parameters
+    ----------
+    rank : int
+        The smallest within half a standard error of the best.
+    ranks : tuple of int
+        All that were tried, increasing.
+    scores : array
+        Held-out log-likelihood per record of each.
+    plan : ChainPlan, optional
+        The chains that were chosen to answer.
+    start : Model, optional
+        Where these chains start, if at a mode.
+    """
+
+    rank: int
+    ranks: tuple[int, ...]
+    scores: FloatArray
+    plan: ChainPlan | None = None
+    start: Model | None = None
 
 
 @dataclass(frozen=True)
@@ -46,6 +72,8 @@ class Selection:
         A cheap fit of the chosen rank to all records: good to start from.
     interrupted : bool
         Whether the user ended the search.
+    ensemble : EnsembleCurve, optional
+        The curve of models to predict with, where the criterion is held-out likelihood.
 
     Examples
     --------
@@ -65,6 +93,7 @@ class Selection:
     words: str
     pmf: LowRankPMF | None = field(default=None, repr=False)
     interrupted: bool = False
+    ensemble: "EnsembleCurve | None" = field(default=None, repr=False)
 
     @property
     def largest(self) -> int:

@@ -1,0 +1,267 @@
+"""Run-off: which chains the answer is made of, where the rank is not given.
+
+Candidates are chains from random starts, of two ranks and several lengths, and chains from the
+best mode of a rank that was refined on all records. Each is finished as the answer would be, and
+judged by records that it has not seen. Random starts win on wide records and on surveys; a mode
+wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.em import Em
+from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.posterior_mean import posterior_mean
+from rejoint.estimation.priors import first_concentrations, make_prior
+from rejoint.estimation.starts import random_model
+from rejoint.model import FloatArray, Model
+from rejoint.rank.folds import Fold, make_folds
+from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, merge_down, polish
+from rejoint.solver.session import Session
+
+
+@dataclass(frozen=True)
+class Refined:
+    """Ranks around the best, refined on all records: for each the score and one model.
+
+    Parameters
+    ----------
+    rank : int
+        The smallest within one standard error of the best: classes to look at.
+    largest : int
+        The largest within one standard error of the best: chains start there.
+    models : mapping of int to list of Model
+        By rank, one model for each judging part.
+    first : Fold
+        The first of these parts.
+    curve : Curve
+        Scores of all ranks.
+    """
+
+    rank: int
+    largest: int
+    models: dict[int, list[Model]]
+    first: Fold
+    curve: Curve
+
+
+def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
+    """Whether refining ranks around the best is worth its cost."""
+    parts = count_parts(data, policy)
+    steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
+    cells = data.cells * best * (best + 2) * steps * parts
+    return 1 < best <= policy.largest_best and cells <= policy.refine_cells
+
+
+def count_parts(data: InMemory, policy: Policy) -> int:
+    """Parts that judge, one after the other: all five of few records."""
+    return int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
+
+
+def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
+    """Merge classes one by one from above the best rank, on all records but those that judge."""
+    rng = session.rng
+    folds = list(make_folds(data, FOLDS, rng))[: count_parts(data, policy)]
+    models: dict[int, list[Model]] = {}
+    logs: dict[int, list[FloatArray]] = {}
+    for k, fold in enumerate(folds):
+        top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
+        found, own = refine_part(fold, top, starts, rng, session, policy)
+        for rank, model in found.items():
+            models.setdefault(rank, []).append(model)
+            logs.setdefault(rank, []).append(own.logs[rank])
+        if not k:
+            best = own.smallest(1.0)
+    curve = Curve(folds)
+    curve.logs = {r: np.concatenate(p) for r, p in logs.items() if len(p) == len(folds)}
+    top = curve.best
+    near = [r for r in curve.logs if curve.score(r) >= curve.score(top) - curve.error(top, r)]
+    return Refined(min(near), max(near), models, folds[0], curve)
+
+
+def refine_part(
+    fold: Fold,
+    top: int,
+    starts: int,
+    rng: np.random.Generator,
+    session: Session,
+    policy: Policy,
+) -> tuple[dict[int, Model], Curve]:
+    """Models of one part from a rank down to one class, and their curve.
+
+    Again from further above where the best is near the top.
+    """
+    learn, judge = fold.learn, fold.judge
+    found: dict[int, Model] = {}
+    curve = Curve([fold])
+
+    def keep(model: Model) -> None:
+        logs, rank = judge.log_prob(model), model.rank
+        if rank not in found or float(fold.mass @ (logs - curve.logs[rank])) > 0.0:
+            found[rank], curve.logs[rank] = model, logs
+        session.report(f"rank {rank}, by merging classes")
+
+    while True:
+        sampler, steps = Bayes(policy=policy), policy.polish_steps
+        ends = [
+            sampler.advance(learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
+            for _ in range(starts)
+        ]
+        concentrations = np.median([end.concentrations for end in ends], axis=0)
+        polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
+        model = polish(learn, polished, concentrations, policy.refine_steps, policy)
+        keep(model)
+        em = Em(make_prior(learn, concentrations), policy=policy)
+        for merged in merge_down(learn, model, 1, em, policy):
+            keep(merged)
+        best = curve.smallest(1.0)
+        if best < top - 1 or top > 1.6 * policy.largest_best:
+            return found, curve
+        top = int(1.6 * best) + 2
+
+
+@dataclass
+class RunOff:
+    """Candidates for the answer, finished and judged.
+
+    Parameters
+    ----------
+    fold : Fold
+        Records to learn from, and others that judge.
+    session : Session
+    policy : Policy
+    """
+
+    fold: Fold
+    session: Session
+    policy: Policy = DEFAULT
+    plans: list[tuple[ChainPlan, FloatArray]] = field(default_factory=list)
+
+    def add(self, plan: ChainPlan, members: Sequence[Model]) -> None:
+        """Finish a candidate and judge it."""
+        learn = self.fold.learn
+        passes = self.policy.anchored_passes
+        answer = posterior_mean(learn, members, members[-1], passes, self.policy, ensemble=True)
+        self.plans.append((plan, self.fold.judge.log_prob(answer)))
+
+    def sweep(self, plan: ChainPlan, starts: Sequence[Model]) -> None:
+        """Chains of one plan."""
+        kept = set(plan.kept)
+        members = []
+        for k, start in enumerate(starts):
+            for sweep, draw in enumerate(self.chain(start, plan.sweeps)):
+                if sweep in kept:
+                    members.append(draw.mean)
+            self.session.report(f"run-off, chain {k + 1} of {len(starts)}")
+        self.add(plan, members)
+
+    def lengthen(self, plans: Sequence[ChainPlan], rival: FloatArray | None) -> None:
+        """Chains from random starts that go on from plan to plan, while not clearly behind."""
+        learn, rng = self.fold.learn, self.session.rng
+        rank, longest = plans[0].rank, plans[-1].sweeps
+        chains = [
+            self.chain(random_model(learn, rank, rng), longest) for _ in range(plans[0].chains)
+        ]
+        done = 0
+        for plan in plans:
+            kept, members = set(plan.kept), []
+            for k, chain in enumerate(chains):
+                for sweep in range(done, plan.sweeps):
+                    draw = next(chain)
+                    if sweep in kept:
+                        members.append(draw.mean)
+                self.session.report(f"run-off, rank {rank}, chain {k + 1} of {len(chains)}")
+            done = plan.sweeps
+            self.add(plan, members)
+            if rival is not None and self.is_behind(self.plans[-1][1], rival):
+                return
+
+    def is_behind(self, logs: FloatArray, rival: FloatArray) -> bool:
+        """Whether a candidate is behind another by two standard errors."""
+        curve = Curve([self.fold])
+        gap = float(self.fold.mass @ (rival - logs) / curve.total)
+        return gap > 2.0 * curve.paired_error(rival, logs)
+
+    def chain(self, model: Model, sweeps: int) -> Iterator[Draw]:
+        """Draws of a chain."""
+        sampler, rng = Bayes(policy=self.policy), self.session.rng
+        draw = Draw(model, first_concentrations(self.fold.learn, self.policy), model)
+        for _ in range(sweeps):
+            draw = sampler.step(self.fold.learn, draw, rng)
+            yield draw
+
+    @property
+    def winner(self) -> ChainPlan:
+        """The plan of the highest held-out log-likelihood."""
+        return max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))[0]
+
+
+def plan_chains(
+    data: InMemory,
+    found: HeldOutSearch,
+    refined: Refined | None,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> ChainPlan:
+    """Choose rank, number, length and start of the chains that answer.
+
+    Parameters
+    ----------
+    data : InMemory
+        All records.
+    found : HeldOutSearch
+        The two curves.
+    refined : Refined, optional
+        Ranks that were refined on all records.
+    session : Session
+    policy : Policy
+    """
+    mode, ensemble = found.mode, found.ensemble
+    best, wide = mode.best, ensemble.smallest(policy.ensemble_errors)
+    chosen = mode.smallest(1.0)
+    gap = ensemble.logs[wide] - mode.logs[chosen]
+    gain = float(mode.mass @ gap / mode.total)
+    error = mode.paired_error(ensemble.logs[wide], mode.logs[chosen])
+    rank = wide if gain > 0 else best
+
+    def lengths(classes: int, chains: int, cells: float) -> list[int]:
+        each = data.cells * classes * chains
+        fit = [s for s in policy.sweeps_tried if each * s <= cells]
+        return fit or [policy.sweeps_tried[0]]
+
+    cold = lengths(rank, policy.chains, policy.run_off_cells)
+    if refined is None or (len(cold) == 1 and gain > 0):
+        if gain > 0:
+            return ChainPlan.from_random(rank, cold[0], policy.chains)
+        sweeps = lengths(best, policy.few_chains, policy.mode_cells)[-1]
+        return ChainPlan.from_mode(best, sweeps, policy.few_chains)
+    large = refined.largest
+    most = data.cells * large * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
+    chains = policy.chains if most else policy.few_chains
+    own = ChainPlan.from_mode(large, lengths(large, chains, policy.mode_cells)[-1], chains)
+    if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
+        return own
+    race = RunOff(refined.first, session, policy)
+    race.sweep(own, [refined.models[large][0]] * chains)
+    rival = race.plans[0][1]
+    wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)))
+    for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
+        plans = [
+            ChainPlan.from_random(classes, sweeps, policy.chains)
+            for sweeps in lengths(classes, policy.chains, policy.run_off_cells)
+        ]
+        race.lengthen(plans, rival)
+    return race.winner
+
+
+def start_of(
+    data: InMemory, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
+) -> Model:
+    """The best of some models of one rank on all records, followed for a while."""
+    concentrations = first_concentrations(data, policy)
+    tried = [polish(data, [m], concentrations, policy.polish_steps, policy) for m in models]
+    return polish(data, tried, concentrations, policy.representative_steps, policy, session)
