@@ -6,8 +6,8 @@ judged by records that it has not seen. Random starts win on wide records and on
 wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rejoint.estimation.starts import random_model
 from rejoint.model import FloatArray, Model
 from rejoint.rank.folds import Fold, make_folds
 from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, merge_down, polish
+from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
 
 
@@ -64,13 +65,15 @@ def count_parts(data: InMemory, policy: Policy) -> int:
 
 def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
-    rng = session.rng
-    folds = list(make_folds(data, FOLDS, rng))[: count_parts(data, policy)]
+    folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
+    seed = int(session.rng.integers(2**62))
     models: dict[int, list[Model]] = {}
     logs: dict[int, list[FloatArray]] = {}
     for k, fold in enumerate(folds):
         top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
-        found, own = refine_part(fold, top, starts, rng, session, policy)
+        found = recall_part(data, fold, (seed, k, top, starts), session, policy)
+        own = Curve([fold])
+        own.logs = {rank: fold.judge.log_prob(model) for rank, model in found.items()}
         for rank, model in found.items():
             models.setdefault(rank, []).append(model)
             logs.setdefault(rank, []).append(own.logs[rank])
@@ -83,6 +86,25 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
     return Refined(min(near), max(near), models, folds[0], curve)
 
 
+def recall_part(
+    data: InMemory, fold: Fold, asked: tuple[int, ...], session: Session, policy: Policy
+) -> dict[int, Model]:
+    """The models of one part, from the checkpoint where they have been made before."""
+
+    def make() -> dict[str, object]:
+        seed, k, top, starts = asked
+        rng = np.random.default_rng([seed, k])
+        models = refine_part(fold, top, starts, rng, session, policy)
+        return {str(rank): model.stacked for rank, model in models.items()}
+
+    key = ""
+    if session.checkpoint.active:
+        key = digest("refined", data.fingerprint, asked, policy)
+    entry = session.checkpoint.memo(key, make)
+    layout = data.layout
+    return {int(rank): Model.from_stacked(layout, found) for rank, found in entry.items()}
+
+
 def refine_part(
     fold: Fold,
     top: int,
@@ -90,8 +112,8 @@ def refine_part(
     rng: np.random.Generator,
     session: Session,
     policy: Policy,
-) -> tuple[dict[int, Model], Curve]:
-    """Models of one part from a rank down to one class, and their curve.
+) -> dict[int, Model]:
+    """Models of one part from a rank down to one class.
 
     Again from further above where the best is near the top.
     """
@@ -120,7 +142,7 @@ def refine_part(
             keep(merged)
         best = curve.smallest(1.0)
         if best < top - 1 or top > 1.6 * policy.largest_best:
-            return found, curve
+            return found
         top = int(1.6 * best) + 2
 
 
@@ -245,10 +267,33 @@ def plan_chains(
     own = ChainPlan.from_mode(large, lengths(large, chains, policy.mode_cells)[-1], chains)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
         return own
+    seed = int(session.rng.integers(2**62))
+
+    def choose() -> dict[str, object]:
+        won = run_off(own, refined, rank, lengths, data.total, replace(session, rng=rng), policy)
+        return asdict(won)
+
+    rng = np.random.default_rng(seed)
+    key = ""
+    if session.checkpoint.active:
+        key = digest("run-off", data.fingerprint, seed, own, rank, policy)
+    return ChainPlan(**session.checkpoint.memo(key, choose))
+
+
+def run_off(
+    own: ChainPlan,
+    refined: Refined,
+    rank: int,
+    lengths: Callable[[int, int, float], list[int]],
+    records: float,
+    session: Session,
+    policy: Policy,
+) -> ChainPlan:
+    """Race chains from a mode against chains from random starts of two ranks."""
     race = RunOff(refined.first, session, policy)
-    race.sweep(own, [refined.models[large][0]] * chains)
+    race.sweep(own, [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)))
+    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)))
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [
             ChainPlan.from_random(classes, sweeps, policy.chains)
