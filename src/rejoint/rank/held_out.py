@@ -9,9 +9,11 @@ The cost is bounded: the search learns on a limited number of records, and ends 
 are flat, where the budget is spent, or at one class for ten records.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -303,10 +305,8 @@ class HeldOutSearch:
         policy = self.policy
         mode, ensemble = not self.mode.ended, not self.ensemble.ended
         below = max((r for r in self.trials if r < rank), default=None)
-        found = []
-        for k, fold in enumerate(self.folds):
-            warm = None if below is None else self.trials[below][k]
-            found.append(self.remember(k, fold, rank, warm, mode, ensemble))
+        warm = [None] * len(self.folds) if below is None else self.trials[below]
+        found = self.remember(rank, warm, mode, ensemble)
         self.trials[rank] = found
         if mode:
             logs = np.concatenate([trial.mode_logs for trial in found])
@@ -316,37 +316,32 @@ class HeldOutSearch:
             self.ensemble.add(rank, logs, policy.flat_ranks)
 
     def remember(
-        self, k: int, fold: Fold, rank: int, warm: Trial | None, mode: bool, ensemble: bool
-    ) -> Trial:
-        """A trial, from the checkpoint where it has been made before."""
-        session, policy = self.session, self.policy
-        seeds = [self.seed, k, rank]
+        self, rank: int, warm: Sequence[Trial | None], mode: bool, ensemble: bool
+    ) -> list[Trial]:
+        """The trials of a rank: from the checkpoint, on the executor, or made here."""
+        session, checkpoint = self.session, self.session.checkpoint
+        seeds = [[self.seed, k, rank] for k in range(len(self.folds))]
+        keys = [""] * len(seeds)
+        if checkpoint.active:
+            same = ("trial", self.data.fingerprint, self.policy, mode, ensemble)
+            keys = [digest(*same, seed) for seed in seeds]
 
-        def make() -> dict[str, object]:
-            trial = try_rank(
-                fold,
-                rank,
-                warm,
-                np.random.default_rng(seeds),
-                mode=mode,
-                ensemble=ensemble,
-                policy=policy,
-                report=session.report,
-            )
-            return {
-                "levels": list(trial.mode.layout.levels),
-                "model": trial.mode.stacked,
-                "mode": trial.mode_logs,
-                "ensemble": trial.ensemble_logs,
-                "concentrations": trial.concentrations,
-            }
+        def task(k: int) -> Callable[[], Trial]:
+            rng = np.random.default_rng(seeds[k])
+            wanted: dict[str, Any] = {"mode": mode, "ensemble": ensemble, "policy": self.policy}
+            return partial(try_rank, self.folds[k], rank, warm[k], rng, **wanted)
 
-        key = ""
-        if session.checkpoint.active:
-            key = digest("trial", self.data.fingerprint, policy, seeds, mode, ensemble)
-        entry = session.checkpoint.memo(key, make)
-        model = Model.from_stacked(Layout(tuple(entry["levels"])), entry["model"])
-        return Trial(model, entry["mode"], entry["ensemble"], entry["concentrations"])
+        pending = [k for k, key in enumerate(keys) if checkpoint.get(key) is None]
+        made: dict[int, Trial] = {}
+        if session.executor is not None:
+            futures = {k: session.executor.submit(task(k)) for k in pending}
+            made = {k: future.result() for k, future in futures.items()}
+        for k in pending:
+            trial = made[k] if k in made else task(k)(report=session.report)  # type: ignore[call-arg]
+            made[k] = trial
+            checkpoint.put(keys[k], freeze(trial))
+        kept = {k: checkpoint.get(key) for k, key in enumerate(keys)}
+        return [made[k] if k in made else thaw(kept[k] or {}) for k in range(len(keys))]
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank above the choice to the one below it.
@@ -391,6 +386,23 @@ class HeldOutSearch:
             trials[k] = trial
         else:
             trials.append(trial)
+
+
+def freeze(trial: Trial) -> dict[str, Any]:
+    """A trial as a checkpoint keeps it."""
+    return {
+        "levels": list(trial.mode.layout.levels),
+        "model": trial.mode.stacked,
+        "mode": trial.mode_logs,
+        "ensemble": trial.ensemble_logs,
+        "concentrations": trial.concentrations,
+    }
+
+
+def thaw(entry: Mapping[str, Any]) -> Trial:
+    """The trial that was kept."""
+    model = Model.from_stacked(Layout(tuple(entry["levels"])), entry["model"])
+    return Trial(model, entry["mode"], entry["ensemble"], entry["concentrations"])
 
 
 def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
