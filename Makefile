@@ -62,6 +62,7 @@ bench-accuracy: $(VENV)/bench.stamp  ## errors of estimates from records, agains
 bench-classify: $(VENV)/bench.stamp  ## the paper's seven sets against scikit-learn (hours; resumes); speed
 	@$(BIN)/python -m benchmarks.classify
 	@$(BIN)/python -m benchmarks.classify --speed
+	@$(BIN)/python -m benchmarks.classify --agreement
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -21,6 +21,13 @@ SESSIONS = {
         'rejoint ask patients.rejoint "P(lung | smoek = yes)"',
         "rejoint inspect patients.rejoint --variables smoke,bronc,either",
     ],
+    "target": [
+        "rejoint fit-target patients.csv --target bronc -o bronc.rejoint --rank 4 --starts 2",
+        "rejoint predict bronc.rejoint patients.csv -o bronc.csv",
+        "head -3 bronc.csv",
+        'rejoint ask bronc.rejoint "P(bronc | smoke = yes, dysp)"',
+        'rejoint ask bronc.rejoint "P(smoke = yes | bronc = yes)"',
+    ],
     "tables": [
         "rejoint tables patients.csv -o triples --order 3",
         "ls triples | head -3",

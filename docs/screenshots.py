@@ -29,9 +29,12 @@ ASIA = [
     Shot("explorer-asia", "#is.smoke=yes&is.dysp=yes", 1440, 480),
     Shot("explorer-target", "#is.smoke=yes&is.dysp=yes&view=target&target=lung", 1000, 700),
 ]
+DEMO = [
+    Shot("explorer-ask", "#is.asia=yes&is.xray=yes&view=ask&ask=P(lung | smoke = yes)", 1000, 560)
+]
 SURVEY = [
     Shot("explorer-survey", "#is.education=Masters&not.sex=Female&sort=change", 1400, 700, "dark"),
-    Shot("explorer-record", "#view=record&record=12", 900, 680),
+    Shot("explorer-record", "#view=record&record=12", 900, 800),
     Shot("explorer-phone", "#is.education=Masters&sort=change", 390, 780),
 ]
 MOVIES = [Shot("explorer-ratings", "#view=ratings&is.Matrix%2C+The+%281999%29=5", 1280, 820)]
@@ -45,6 +48,13 @@ def asia() -> Any:
     pmf = rj.datasets.asia()
     records = rj.datasets.remove_cells(pmf.sample(5_000, random_state=0), 0.1, random_state=0)
     return Opened(pmf, Path("asia.rejoint"), "Asia", records=records)
+
+
+def demo() -> Any:
+    """A model fitted to records of Asia, with posterior draws."""
+    from rejoint.explorer.open import open_demo
+
+    return open_demo()
 
 
 def survey() -> Any:
@@ -113,7 +123,7 @@ def main() -> None:
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        for opened, shots in ((asia, ASIA), (survey, SURVEY), (movies, MOVIES)):
+        for opened, shots in ((asia, ASIA), (demo, DEMO), (survey, SURVEY), (movies, MOVIES)):
             take(browser, opened, shots, click.echo)
         browser.close()
 

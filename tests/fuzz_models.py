@@ -24,6 +24,7 @@ from pathlib import Path
 import numpy as np
 
 import rejoint as rj
+from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
 
 SLOW = 10.0  # seconds that no small file may take, even on a busy machine
 MEMORY = 2 * 2**30
@@ -70,13 +71,18 @@ def fuzz(seconds, rng):
 
 def outcome_of(path):
     try:
-        pmf = rj.load(path)
+        model = rj.load(path)
     except ValueError as error:
         if len(str(error)) > 2000:
             raise RuntimeError("an error shall not repeat the file") from error
         return "corrupt" if "corrupt" in str(error) else "refused"
-    for model in (pmf, *pmf.draws):
-        assert abs(model.marginal([model.domain.names[0]]).sum() - 1.0) < 1e-6
+    pmf = model
+    if isinstance(model, rj.TargetModel):
+        pmf = model.pmf
+        for shares in model.shares(np.full((1, len(model.features)), -1, dtype=np.int16)):
+            assert abs(shares.sum() - 1.0) < 1e-5
+    for each in (pmf, *pmf.draws):
+        assert abs(each.marginal([each.domain.names[0]]).sum() - 1.0) < 1e-6
     return "loaded"
 
 
@@ -87,9 +93,11 @@ def seed_files():
     factors = [rng.dirichlet(np.ones(levels), size=2).T for levels in domain.shape]
     pmf = rj.LowRankPMF([0.25, 0.75], factors, domain)
     drawn = rj.LowRankPMF(pmf.weights, factors, domain, [pmf, pmf.sorted(), pmf])
+    members = [LowRankMember(pmf, 1), LowRankMember(pmf.sorted(), 1)]
+    ensemble = LabelEnsemble(members, np.full((3, 2), 0.5), np.array([1]))
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for model in (drawn, pmf):
+        for model in (drawn, pmf, rj.TargetModel(pmf, ensemble, ["age"])):
             for name in ("a.rejoint", "a.json"):
                 model.save(Path(folder, name), notes={"class_names": ["x", "y"]})
                 found.append(Path(folder, name).read_bytes())
@@ -124,7 +132,8 @@ def mutated(rng, seeds):
 
 def restructured(rng, seeds):
     """A whole archive or JSON text whose content is strange."""
-    plain = json.loads(seeds[1])
+    which = rng.choice([0, 4])  # a model with draws, a classifier
+    plain = json.loads(seeds[which + 1])
     for _ in range(rng.randint(1, 3)):
         swap(rng, plain)
     text = json.dumps(plain)
@@ -133,7 +142,7 @@ def restructured(rng, seeds):
     archive = io.BytesIO()
     packing = rng.choice([zipfile.ZIP_STORED, zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
     with (
-        zipfile.ZipFile(io.BytesIO(seeds[0])) as old,
+        zipfile.ZipFile(io.BytesIO(seeds[which])) as old,
         zipfile.ZipFile(archive, "w", packing) as new,
     ):
         for name in old.namelist():

@@ -236,7 +236,7 @@ def test_identifiers_are_refused_in_chunks_too(tmp_path):
         ('a,b\n"x,1\ny,2\n', r"line 3: .*Quotes must come in pairs"),
         ('a,b\n"x"z,1\n', r"line 2: .*Quotes must come in pairs"),
         ("a,b,a\nx,1,2\n", r"columns 1, 3 are all called 'a'"),
-        ("a,b\nx\x00,1\n", r"holds zero bytes: it is no text"),
+        ("a,b\nx\x00,1\n", r"contains zero bytes, so it is not text"),
         ("a,b\nx,1\ny,\n\n", None),
     ],
 )

@@ -230,7 +230,7 @@ def test_a_file_without_rows_has_columns_still(tmp_path):
 
 
 def test_add_format_refuses_what_would_be_read_wrongly(arff):
-    with pytest.raises(ValueError, match="'csv' is there already"):
+    with pytest.raises(ValueError, match="'csv' already exists"):
         add_format("csv", my_format.read_arff)
     for wrong in (".arff", ["arff"]):
         with pytest.raises(ValueError, match=r"suffixes must be a list of texts such as '\.xyz'"):

@@ -14,6 +14,7 @@ import rejoint as rj
 from rejoint import io
 from rejoint.io.archive import ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_folder
+from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
 
 
 def mixed_labels():
@@ -445,6 +446,100 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
     path = tmp_path / "model.rejoint"
     random_pmf(mixed_labels()).save(path)
     rewrite(path, **members)
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+def target_model():
+    """A classifier of one member over the domain of the other models."""
+    pmf = random_pmf(mixed_labels())
+    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]))
+    return rj.TargetModel(pmf, ensemble, pmf.domain.names[-2:])
+
+
+WRONG_ENSEMBLES = [
+    ([], "its ensemble is no object"),
+    ({"targets": None}, "its ensemble has no list of targets"),
+    ({"targets": []}, "its ensemble has no list of targets"),
+    ({"targets": ["text"]}, "the targets of its ensemble are not its last variables"),
+    ({"targets": [[], {}]}, "the targets of its ensemble are not its last variables"),
+    ({"always_there": {}}, "always_there of its ensemble is no list of positions"),
+    ({"always_there": [3]}, "always_there of its ensemble is no list of positions"),
+    ({"always_there": [-1]}, "always_there of its ensemble is no list of positions"),
+    ({"always_there": [True]}, "always_there of its ensemble is no list of positions"),
+    ({"always_there": [1, 1]}, "always_there of its ensemble names a variable twice"),
+    ({"many_missing": "a third"}, "many_missing of its ensemble is no share"),
+    ({"many_missing": 2}, "many_missing of its ensemble is no share"),
+    ({"weights": None}, "the weights of its ensemble is not rows of numbers"),
+    ({"weights": [[1.0]]}, "the weights of its ensemble are not 3 rows"),
+    ({"weights": [[1.0], [-1.0], [1.0]]}, "the weights of its ensemble are not 3 rows of shares"),
+    ({"weights": [[1.0], [0.5], [1.0]]}, "the weights of its ensemble do not sum to one"),
+    ({"weights": [[], [], []]}, "the weights of its ensemble do not sum to one"),
+    ({"weights": [[1e-6] * 80_001] * 3}, "of its ensemble do not sum to one"),
+    ({"weights": [[1 / 80_001] * 80_001] * 3}, "80,001 models of 5 variables are too many"),
+]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        *WRONG_ENSEMBLES,
+        ({"members": None}, "the members of its ensemble are no list of objects"),
+        ({"members": [1]}, "the members of its ensemble are no list of objects"),
+        ({"members": []}, "the weights of its ensemble are not of 0 members"),
+        ({"members": [{}]}, "it has no list 'weights'"),
+        ({"members": [{"weights": [1.0], "factors": []}]}, "5 variables but 0 factors"),
+    ],
+)
+def test_an_ensemble_in_json_is_checked(tmp_path, change, words):
+    path = tmp_path / "model.json"
+    target_model().save(path)
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain["ensemble"] = plain["ensemble"] | change if isinstance(change, dict) else change
+    path.write_text(json.dumps(plain))
+    with pytest.raises(ValueError, match=f"truncated or corrupt .*{words}"):
+        rj.load(path)
+
+
+def test_numbers_of_members_are_checked(tmp_path):
+    path = tmp_path / "model.json"
+    target_model().save(path)
+    plain = json.loads(path.read_text(encoding="utf-8"))
+    plain["ensemble"]["members"][0]["weights"][0] += 0.1
+    path.write_text(json.dumps(plain))
+    with pytest.raises(ValueError, match=r"the weights sum to 1\.1"):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(("change", "words"), WRONG_ENSEMBLES)
+def test_an_ensemble_in_an_archive_is_checked(tmp_path, change, words):
+    path = tmp_path / "model.rejoint"
+    target_model().save(path)
+    with zipfile.ZipFile(path) as archive:
+        plain = json.loads(archive.read("meta.json"))["ensemble"]
+    changed = plain | change if isinstance(change, dict) else change
+    rewrite(path, meta={"ensemble": changed})
+    with pytest.raises(ValueError, match=f"truncated or corrupt .*{words}"):
+        rj.load(path)
+
+
+@pytest.mark.parametrize(
+    ("member", "words"),
+    [
+        (None, r"truncated or corrupt \(it has no array 'member_0'\)"),
+        (np.ones((2, 2)), r"levels but member_0 of shape \(2, 2\)"),
+        (np.ones(15), r"levels but member_0 of shape \(15,\)"),
+        (np.ones((15, 3), dtype=np.float32), "'member_0' is '<f4', not '<f8'"),
+        (np.ones((15, 3)), "the weights sum to 3"),
+        (np.full((15, 3), np.nan), "weights holds nan"),
+        (np.full((15, 3), -1.0), "weights holds -1"),
+        (b"\x93NUMPY\x01\x00\x50\x00" + b"(" * 80, "truncated or corrupt"),
+    ],
+)
+def test_members_in_an_archive_are_checked(tmp_path, member, words):
+    path = tmp_path / "model.rejoint"
+    target_model().save(path)
+    rewrite(path, member_0=member)
     with pytest.raises(ValueError, match=words):
         rj.load(path)
 

@@ -1,10 +1,12 @@
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
 import sysconfig
 from importlib import metadata
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,25 @@ def test_import_is_cheap():
 @pytest.mark.parametrize("name", rj.__all__)
 def test_public_names_are_there(name):
     assert getattr(rj, name) is not None
+
+
+def documented_names() -> set[str]:
+    """Dotted names of the reference, and those that the pages use as ``rj.module.name``."""
+    docs = Path(__file__).parents[1] / "docs"
+    listed = re.findall(r"^    ([a-z_]+\.[\w.]+)$", (docs / "api.rst").read_text(), re.MULTILINE)
+    pages = " ".join(page.read_text() for page in docs.glob("*.rst"))
+    return {*listed, *re.findall(r"\brj\.([a-z_]+\.\w+)", pages)}
+
+
+def test_documented_names_are_there_in_a_fresh_process():
+    """Each alone: an import of one module makes others reachable."""
+    names = documented_names()
+    assert {"estimators.Conditional", "estimation.Em", "io.fit_notes"} <= names
+    modules = {name.split(".")[0]: name for name in sorted(names)}
+    for name in modules.values():
+        assert run(f"import rejoint as rj; print(rj.{name} is not None)") == "True", name
+    for name in names:
+        assert attrgetter(name)(rj) is not None
 
 
 def test_all_and_dir_agree():

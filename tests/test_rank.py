@@ -16,10 +16,13 @@ from rejoint.rank.criteria import HeldOutLikelihood, RankPath, fit_sparse
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.select import largest_rank
 from rejoint.rank.selection import (
+    Measure,
+    conclude_search,
     describe_selection,
     growing_ranks,
     is_past_best,
     next_in_gap,
+    search_ranks,
     smallest_best,
 )
 from rejoint.solver import FitInterrupted, Limits
@@ -53,7 +56,7 @@ def test_the_curve(chosen):
     assert list(chosen.ranks) == sorted(set(chosen.ranks))
     assert chosen.scores.shape == chosen.errors.shape == (len(chosen.ranks),)
     best = chosen.ranks.index(chosen.rank)
-    assert chosen.scores.max() == chosen.scores[best]
+    assert chosen.scores[best] >= chosen.scores.max() - 1 / 3000
     assert chosen.errors[best] == 0
     # It went beyond the best, and not on and on.
     assert 3 < chosen.ranks[-1] <= 8
@@ -126,23 +129,142 @@ def test_cells_that_were_never_observed_exclude_a_model_without_a_prior():
 
 def test_words_of_a_clear_choice(chosen):
     assert re.match(
-        r"Rank 3 of 1, 2, 3, 4.* has the best held-out log-likelihood, -\d+\.\d+ per record\.",
+        r"Rank 3 of 1, 2, 3, 4.* has the highest held-out log-likelihood per record, -\d+\.\d+\.",
         chosen.words,
     )
 
 
 def test_words_say_what_cannot_be_told_apart():
-    truth = rj.LowRankPMF([1.0], [np.full((2, 1), 0.5)] * 3)
-    found = rj.rank.select(truth.sample(200, random_state=3), [1, 2], random_state=0)
-    assert set(found.tied) >= {found.rank}
-    words = describe_selection(2, [1, 2, 3], [1, 2, 3], "x", "y", "")
+    scores = {1: 0.9, 2: 1.0, 3: 0.95}
+    words = describe_selection(2, scores, [1, 2, 3], Measure("x", "0", "y"))
     assert "Ranks 1 and 3 cannot be told apart from it: within y." in words
 
 
 def test_tied_are_within_an_error(chosen):
-    best = chosen.scores.max()
+    own = chosen.scores[chosen.ranks.index(chosen.rank)]
     for rank, score, error in zip(chosen.ranks, chosen.scores, chosen.errors, strict=True):
-        assert (rank in chosen.tied) == (best - score <= error)
+        assert (rank in chosen.tied) == (own - score <= error)
+
+
+class Curve:
+    """A judge whose scores and errors are given."""
+
+    def __init__(self, points, slack, scale):
+        self.slack = slack
+        self.measure = Measure("value", "one slack", "one error", scale)
+        self.points = points
+
+    def score(self, rank):
+        return self.points[rank][0]
+
+    def error(self, chosen, other):
+        return 0.0 if chosen == other else max(self.points[other][1], self.slack)
+
+
+spread = st.integers(-20, 20).map(lambda k: 0.3 * k - 6.0) | st.floats(-1e4, 1e4)
+numbers = spread.map(lambda x: round(x, 9))
+curves = st.dictionaries(
+    st.integers(1, 30),
+    st.tuples(numbers | st.just(-np.inf), st.floats(0, 10)),
+    min_size=1,
+    max_size=8,
+)
+
+
+@given(
+    curves,
+    st.sampled_from([0.0, 1e-3, 0.5, 20.0]),
+    st.sampled_from([1.0, -2.0, 300.0]),
+)
+def test_words_are_true_of_the_curve(points, slack, scale):
+    """Every claim of the sentence is read back and held against the scores."""
+    judge, ranks = Curve(points, slack, scale), sorted(points)
+    session = Session(np.random.default_rng(0))
+
+    def conclude(scores, interrupted):
+        return conclude_search(judge, scores, "x", lambda r: None, lambda r: "", interrupted)
+
+    found = search_ranks(judge, ranks, 30, session, conclude)
+    score = {rank: judge.score(rank) for rank in ranks}
+    top, own = max(score.values()), score[found.rank]
+    shown = r"(-?inf|-?[\d,]+(?:\.\d+)?)"
+
+    def value(text):
+        return float(text.replace(",", ""))
+
+    if len(ranks) == 1:
+        told = re.fullmatch(
+            rf"Rank (\d+) is the only one that was tried: value {shown}\.", found.words
+        )
+        assert int(told[1]) == ranks[0]
+        assert value(told[2]) == pytest.approx(scale * own, rel=1e-4)
+        return
+    if top == -np.inf:
+        listed_ranks = re.search(r"at each of the ranks ([\d, and]+):", found.words)[1]
+        assert list(map(int, re.findall(r"\d+", listed_ranks))) == ranks
+        assert found.words.endswith(f"and rank {min(ranks)} is the smallest.")
+        return
+    claim, others = re.fullmatch(r"(.*?\.) ((?:Ranks?|All|The) .*\.)", found.words).groups()
+    tried = re.match(r"Rank \d+ of ([\d, and]+) (?:has|is)", claim)[1]
+    assert list(map(int, re.findall(r"\d+", tried))) == ranks
+    extreme = "lowest" if scale < 0 else "highest"
+    if has := re.search(rf"has the {extreme} value, {shown}\.$", claim):
+        assert own == top
+        assert value(has[1]) == pytest.approx(scale * own, rel=1e-4)
+    else:
+        near = re.search(
+            rf"is the smallest within one slack of the {extreme} value, which rank (\d+) has "
+            rf"\({shown} against {shown}\)\.$",
+            claim,
+        )
+        assert score[int(near[1])] == top > own >= top - slack
+        assert all(score[rank] < top - slack for rank in ranks if rank < found.rank)
+        mine, best = value(near[2]), value(near[3])
+        assert (best - mine) * scale > 0  # the digits shown tell them apart
+        assert [mine, best] == pytest.approx([scale * own, scale * top], rel=1e-4)
+    if tied := re.match(r"Ranks? ([\d, and]+) cannot be told apart from it: within one", others):
+        told = set(map(int, re.findall(r"\d+", tied[1])))
+    else:
+        who = "All others are" if len(ranks) > 2 else "The other is"
+        assert others == f"{who} worse by more than one error."
+        told = set()
+    for rank in ranks:
+        if rank != found.rank:
+            # A rank that scores higher does so by no more than the slack, and an error is no less.
+            assert (rank in told) == (own - score[rank] <= judge.error(found.rank, rank))
+
+
+def test_a_rank_that_is_not_the_best_is_not_said_to_be():
+    """The curve that once was summed up as "Rank 10 has the best held-out log-likelihood"."""
+    scores = {8: -6.0151, 10: -6.0121, 12: -6.0120, 15: -6.0119}
+    judge = Curve({rank: (score, 0.0012) for rank, score in scores.items()}, 0.0003, 1.0)
+    found = conclude_search(judge, scores, "heldout", lambda r: None, lambda r: "", False)
+    assert found.words == (
+        "Rank 10 of 8, 10, 12 and 15 is the smallest within one slack of the highest value, which "
+        "rank 15 has (-6.01210 against -6.01190). Ranks 12 and 15 cannot be told apart from it: "
+        "within one error."
+    )
+
+
+def test_a_rank_that_excludes_a_held_out_record_is_not_tied():
+    """Rank 1 never gives these records probability zero, rank 2 without a prior does."""
+    judge = HeldOutLikelihood.__new__(HeldOutLikelihood)
+    judge.mass = judge.spread = np.ones(4)
+    judge.folds, judge.starts, judge.slack = [None], np.array([0]), 0.25
+    judge.parts = {1: np.full(4, -3.0), 2: np.array([-1.0, -1.0, -1.0, -np.inf])}
+    scores = {1: -3.0, 2: -np.inf}
+    found = conclude_search(judge, scores, "heldout", lambda r: None, lambda r: "", False)
+    assert found.tied == (1,)
+    assert found.largest == 1
+    assert np.isfinite(found.errors).all()
+    assert "The other is worse by more than one standard error" in found.words
+
+
+def test_bic_that_is_shown_is_the_bic(records):
+    found = rj.rank.select(records, [1, 3], criterion="bic", solver="ml", random_state=0)
+    shown = re.search(r"has the lowest BIC, ([\d,.]+)\. The other is worse", found.words)[1]
+    model = rj.JointPMF(rank=3, solver="ml", random_state=0).fit(records)
+    assert float(shown.replace(",", "")) == pytest.approx(model.bic(records), abs=2)
 
 
 def test_words_of_the_largest_tried(records):
@@ -153,13 +275,13 @@ def test_words_of_the_largest_tried(records):
 
 def test_words_of_one_rank(records):
     found = rj.rank.select(records, [2], criterion="bic", random_state=0)
-    assert found.words.startswith("Rank 2 is the only one that was tried, with the best BIC")
+    assert re.fullmatch(r"Rank 2 is the only one that was tried: BIC \d\d,\d+\. It .*", found.words)
 
 
 def test_nothing_to_choose():
     found = rj.rank.select([["a"], ["b"], ["a"]])
     assert found.rank == 1
-    assert found.words.startswith("Rank 1: there is no more than one variable that varies")
+    assert found.words.startswith("Rank 1: at most one variable has more than one level")
     assert rj.rank.select([["a", "b"]]).words.startswith("Rank 1: there is one record")
 
 
@@ -356,7 +478,8 @@ def test_of_very_many_rows_some_are_drawn(records, weight):
     assert found.rank == 3
     rows = len(records.merged())
     assert rows > 1000
-    assert found.words.endswith(f"1,000 of the {rows:,} rows, drawn at random, were used for this.")
+    used = f"1,000 of the {rows:,} distinct records, drawn at random"
+    assert found.words.endswith(f"The search used {used}.")
 
 
 # --- sparse variational Bayes -----------------------------------------------------------------
@@ -366,7 +489,8 @@ def test_unneeded_classes_vanish(records, chosen):
     found = rj.rank.select(records, criterion="variational", random_state=0)
     assert found.rank == found.pmf.rank == 3
     assert found.words == (
-        "Rank 3: of 8 classes so many keep weight under variational Bayes with sparse weights."
+        "Rank 3: variational Bayes with sparse weights keeps 3 of 8 classes; the expected number "
+        "of records of each is above 1."
     )
     # The same maximum but for the prior, far nearer than either is to the truth (0.11).
     assert rj.metrics.tensor_error(chosen.pmf, found.pmf) < 0.05

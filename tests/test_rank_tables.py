@@ -28,7 +28,7 @@ def test_the_true_rank_is_found_and_explained(triples):
     result = rj.factorize(triples, random_state=0)
     assert result.pmf.rank == result.selection.rank == 3
     assert result.choice.startswith("Rank 3 of 1, 2, 3, ")
-    assert "BIC of the tables, each pair of variables counted once" in result.choice
+    assert "BIC of the tables (each pair of variables counted once)" in result.choice
     assert rj.io.fit_notes(result)["rank_curve"]["rank"] == 3
 
 
@@ -161,6 +161,12 @@ def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monk
         rj.factorize(triples, n_init=0)
     with pytest.raises(ValueError, match="solver='none' is not known"):
         rj.factorize(triples, solver="none")
+    with pytest.raises(ValueError, match="weighting='even' is not known"):
+        rj.factorize(triples, weighting="even")
+    with pytest.raises(ValueError, match="start has rank 3, but rank='auto' was asked for: give"):
+        rj.factorize(triples, start=random_truth(3, [4] * 6))
+    with pytest.raises(ValueError, match="loss='none' is not known"):
+        rj.factorize(triples, loss="none")
 
 
 @pytest.mark.parametrize(

@@ -184,7 +184,7 @@ def twice():
         (
             lambda: SparseRecords.of_rows([0], ["a"], [1], kinds={"b": "ordinal"}),
             KeyError,
-            "speak of 'b'",
+            "name 'b'",
         ),
         (
             lambda: SparseRecords.of_rows([0], ["smok"], [1], domain=rj.Domain.of({"smoke": 2})),

@@ -225,7 +225,7 @@ def test_noise_may_be_negative_on_request(tmp_path):
         ("# weight: much\na,count\nx,1\n", r"'# weight: much' must give a number"),
         ("# kind: odds\na,count\nx,1\n", r"'# kind: odds' must say counts, shares or percent"),
         ('a,count\n"x,1\n', r"line 2: .*Quotes must come in pairs"),
-        ("a,count\nx\x00,1\n", r"holds zero bytes: it is no text"),
+        ("a,count\nx\x00,1\n", r"contains zero bytes, so it is not text"),
     ],
 )
 def test_faults_are_told_in_words(tmp_path, text, words):
@@ -255,7 +255,7 @@ def test_other_faults(tmp_path):
 def test_other_encodings(tmp_path):
     text = "straße,count\nmüll,1\nöl,2\n"
     (tmp_path / "t.csv").write_bytes(text.encode("cp1252"))
-    with pytest.warns(rj.Remark, match=r"not UTF-8 .* Say encoding="):
+    with pytest.warns(rj.Remark, match=r"not UTF-8 .* Give encoding="):
         assert Marginals.read(tmp_path).domain["straße"].levels == ("müll", "öl")
     (tmp_path / "t.csv").write_bytes(text.encode("utf-16"))
     assert Marginals.read(tmp_path).domain["straße"].levels == ("müll", "öl")

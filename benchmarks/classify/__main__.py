@@ -2,6 +2,7 @@
 
     REJOINT_DATA=<folder> python -m benchmarks.classify [--quick] [--sets car votes]
     python -m benchmarks.classify --speed
+    REJOINT_DATA=<folder> python -m benchmarks.classify --agreement [--rows 500]
 
 Every method gets the same 80 %: ours as it is, choosing for itself; the others tuned on the
 validation part and then fitted to both. Finished cells are kept in a file, so that a run resumes.
@@ -15,6 +16,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+from benchmarks.classify.agreement import agreement
 from benchmarks.classify.rivals import RIVALS, predict
 from benchmarks.classify.sets import PRINTED_BEST, PRINTED_CP, SETS, load, split
 from benchmarks.classify.speed import speed
@@ -35,9 +37,14 @@ def main() -> None:
     parser.add_argument("--methods", nargs="+", choices=[OURS, *RIVALS], default=[OURS, *RIVALS])
     parser.add_argument("--store", type=Path, default=STORE, help="where finished cells are kept")
     parser.add_argument("--speed", action="store_true", help="rate of predictions, beside StepMix")
+    parser.add_argument("--agreement", action="store_true", help="of Python, file and commands")
+    parser.add_argument("--rows", type=int, help="records of each set, for --agreement")
     options = parser.parse_args()
     if options.speed:
         speed()
+        return
+    if options.agreement:
+        agreement(options.sets, options.rows)
         return
     splits = 3 if options.quick else 10
     cells: Cells = json.loads(options.store.read_text()) if options.store.exists() else {}
@@ -67,8 +74,8 @@ def measure(method, X, y, parts) -> dict[str, float]:  # type: ignore[no-untyped
         found = model.classes_[shares.argmax(axis=1)]
         more = {
             "log_loss": float(log_loss(y[test], shares, labels=model.classes_)),
-            "models": len(model.models_),
-            "rank": max(m.rank for m in model.models_),
+            "models": len(model.model_.ensemble.members),
+            "rank": model.rank_,
         }
     else:
         found, more = predict(method, X, y, *parts), {}

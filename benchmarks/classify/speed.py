@@ -42,10 +42,11 @@ def speed() -> None:
     ).fit(X[some], y[some, None])
     print(f"{ROWS:,} rows x {COLUMNS} columns of {LEVELS} levels, {RANK} classes")
     rates = []
+    members = len(ours.model_.ensemble.members)
     for name, call in (
         ("StepMix.predict_Y", lambda: theirs.predict_Y(X)),
         ("JointClassifier, one model", lambda: one.predict(X)),
-        (f"JointClassifier, {len(ours.models_)} models averaged", lambda: ours.predict(X)),
+        (f"JointClassifier, {members} models averaged", lambda: ours.predict(X)),
     ):
         rates.append(ROWS / np.array(best_of_three(call)))
         seconds, cpu = ROWS / rates[-1]

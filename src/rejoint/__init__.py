@@ -11,7 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint import datasets, distributed, identifiability, metrics, plots, rank
+    from rejoint import (
+        datasets,
+        distributed,
+        estimation,
+        estimators,
+        factorization,
+        identifiability,
+        io,
+        metrics,
+        plots,
+        pmf,
+        rank,
+        records,
+    )
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation.estimate import estimate
     from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
@@ -20,7 +33,7 @@ if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
     from rejoint.language import QueryError
     from rejoint.marginals import Marginals
-    from rejoint.pmf import Answer, LowRankPMF, Mode, load
+    from rejoint.pmf import Answer, LowRankPMF, Mode, TargetModel, load
     from rejoint.population.rake import Raked, rake
     from rejoint.population.synthesize import Synthesis, synthesize
     from rejoint.queries import ZeroEvidenceError
@@ -53,20 +66,27 @@ _HOMES: dict[str, str | None] = {
     "Scan": "records",
     "SparseRecords": "records",
     "Synthesis": "population",
+    "TargetModel": "pmf",
     "Variable": "domain",
     "ZeroEvidenceError": "queries",
     "datasets": None,
     "distributed": None,
     "estimate": "estimation",
+    "estimation": None,
+    "estimators": None,
+    "factorization": None,
     "factorize": "factorization",
     "identifiability": None,
+    "io": None,
     "load": "pmf",
     "metrics": None,
     "plots": None,
+    "pmf": None,
     "rake": "population",
     "rank": None,
     "read": "records",
     "read_chunks": "records",
+    "records": None,
     "scan": "records",
     "synthesize": "population",
 }
@@ -93,20 +113,27 @@ __all__ = [
     "Scan",
     "SparseRecords",
     "Synthesis",
+    "TargetModel",
     "Variable",
     "ZeroEvidenceError",
     "datasets",
     "distributed",
     "estimate",
+    "estimation",
+    "estimators",
+    "factorization",
     "factorize",
     "identifiability",
+    "io",
     "load",
     "metrics",
     "plots",
+    "pmf",
     "rake",
     "rank",
     "read",
     "read_chunks",
+    "records",
     "scan",
     "synthesize",
 ]

@@ -21,6 +21,7 @@ Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 _SCORES = {
     "heldout": "held-out log-likelihood per record",
     "bic": "-BIC / 2 per record",
+    "bic of tables": "-BIC / 2 of the tables per record",
     "evidence": "bound of the log-evidence per record",
 }
 _COLORS = ("#1b3a57", "#e0803a", "#7fa99b", "#b8b8b8")
@@ -103,8 +104,8 @@ def factors(
 ) -> "Axes":
     """Plot a heat map of the probability of each level within each hidden class.
 
-    Columns are classes, largest first, with their weight above; rows are levels, grouped by
-    variable.
+    Columns are classes, largest first, with their number and weight above; class 1 is at position
+    0 of ``pmf.weights``. Rows are levels, grouped by variable.
 
     Parameters
     ----------
@@ -133,10 +134,10 @@ def factors(
     ax = _axes(ax, height=1.0 + 0.22 * len(profile))
     image = ax.imshow(profile, vmin=0, vmax=1, cmap="Blues", aspect="auto")
     ax.set_yticks(range(len(profile)), [f"{v.name} = {level}" for v in shown for level in v.levels])
-    ax.set_xticks(range(pmf.rank), [_short(share) for share in pmf.weights[order]])
+    ax.set_xticks(range(pmf.rank), [f"{f + 1}\n{_short(pmf.weights[f])}" for f in order])
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
-    ax.set_xlabel("weight of the class")
+    ax.set_xlabel("class and its weight")
     for edge in np.cumsum([len(v) for v in shown])[:-1]:
         ax.axhline(edge - 0.5, color="white", linewidth=2)
     ax.figure.colorbar(image, ax=ax, label="probability within the class")
@@ -190,8 +191,9 @@ def history(result: FitResult, *, ax: "Axes | None" = None) -> "Axes":
 def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
     """Plot score against rank; the chosen rank and its ties are highlighted.
 
-    Bars are standard errors of the difference from the best. The axis shows the neighborhood
-    of the best; the scores of far too small ranks lie below it.
+    Bars are standard errors of the difference from the rank chosen; for BIC and evidence, the
+    difference that is considered negligible. The axis shows the neighborhood of the rank chosen;
+    the scores of much smaller ranks lie below it.
 
     Parameters
     ----------

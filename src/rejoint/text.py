@@ -37,15 +37,33 @@ def nearest(name: object, known: Sequence[object]) -> str:
     return f" Did you mean {show([best])}?"
 
 
-def plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """Write a number of things for people.
 
     Examples
     --------
-    >>> plural(1, "table"), plural(1140, "table")
-    ('1 table', '1,140 tables')
+    >>> plural(1, "table"), plural(1140, "table"), plural(2, "class", "classes")
+    ('1 table', '1,140 tables', '2 classes')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {nouns or noun + 's'}"
+
+
+def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
+    """Write what each class is called: its name, or its number from 1.
+
+    Class 1 is the class at position 0. A name that is empty counts as none; to one that several
+    classes have its number is added.
+
+    Examples
+    --------
+    >>> class_titles(2), class_titles(3, ["smokers", "", "smokers"])
+    (['class 1', 'class 2'], ['smokers (1)', 'class 2', 'smokers (3)'])
+    """
+    numbers = [f"class {f + 1}" for f in range(rank)]
+    given = [name or number for name, number in zip(names or numbers, numbers, strict=True)]
+    return [
+        title if given.count(title) == 1 else f"{title} ({f + 1})" for f, title in enumerate(given)
+    ]
 
 
 def duration(seconds: float) -> str:

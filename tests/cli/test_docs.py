@@ -36,7 +36,7 @@ def masked(text):
 
 def test_sessions(recorded, run):
     """In the order of the page: one goes on with the files of another."""
-    for title in ("first", "tables", "data"):
+    for title in ("first", "tables", "data", "target"):
         told = parts((DOCS / "_static" / f"cli-{title}.txt").read_text(encoding="utf-8"))
         assert list(told) == recorded[title]
         for line, text in told.items():

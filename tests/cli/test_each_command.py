@@ -206,14 +206,19 @@ def test_help_of_a_command_imports_it_alone_and_no_scikit_learn():
     lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("loaded")]
     assert lines[0] == ["-h"]
     assert lines[1] == ["fit", "fit"]
-    assert len(lines[-1]) == 1 + 19
+    assert len(lines[-1]) == 1 + 21
     assert done.stdout.splitlines()[-1] == "[]"
 
 
 def test_completion_knows_the_commands(spawn):
     asked = {"_REJOINT_COMPLETE": "bash_complete", "COMP_WORDS": "rejoint fi", "COMP_CWORD": "1"}
     done = spawn(env=os.environ | asked)
-    assert done.stdout.decode().split() == ["plain,fit", "plain,fit-tables"]
+    assert done.stdout.decode().split() == [
+        "plain,fit",
+        "plain,fit-target",
+        "plain,fit-ratings",
+        "plain,fit-tables",
+    ]
 
 
 def test_predictions_are_those_of_the_model(run, world):

@@ -159,7 +159,7 @@ def test_an_interrupted_fit_that_carries_its_result(
     done = run(command.replace("_", "-"), *words)
     assert done.exit_code == 3
     if function == "select":
-        assert "best" in done.stdout
+        assert "chosen" in done.stdout
     else:
         assert "Ended by Ctrl-C: the best model so far is in best.rejoint." in done.stderr
         assert rj.load(world / "best.rejoint") == result.pmf

@@ -15,7 +15,8 @@ WRONG = [
     (1, ["fit", "patients.csv", "-o", "pairs", "--rank", "1"], "it is a folder; name a file"),
     (1, ["fit", "patients.csv", "-o", "x", "--columns", "smok"], "Did you mean 'smoke'"),
     (1, ["fit", "patients.csv", "-o", "x", "--weight", "lung"], "must hold a number"),
-    (1, ["fit", "patients.csv", "-o", "x", "--target", "lnug"], "'lung'"),
+    (1, ["fit-target", "patients.csv", "-o", "x", "--target", "lnug"], "Did you mean 'lung'?"),
+    (1, ["fit-target", "one.csv", "-o", "x", "--target", "a"], "no column is left to predict"),
     (1, ["fit", "duckdb:SELEC 1", "-o", "x"], "duckdb:"),
     (1, ["fit", "patients.csv", "-o", "x", "--encoding", "klingon"], "is not known to Python"),
     (1, ["ask", "patients.csv", "P(lung)"], "is not a rejoint model"),
@@ -23,7 +24,11 @@ WRONG = [
     (1, ["ask", "torn.rejoint", "P(lung)"], "truncated or corrupt"),
     (1, ["tables", "patients.csv", "-o", "full"], "it holds other files"),
     (1, ["fit-tables", "nothing", "-o", "x", "--rank", "2"], "has no table files"),
-    (1, ["fit", "ratings.csv", "-o", "x", "--ratings", "user,film,points"], "no column 'points'"),
+    (
+        1,
+        ["fit-ratings", "ratings.csv", "-o", "x", "--columns", "user,film,points"],
+        "no column 'points'",
+    ),
     # questions and labels
     (1, ["ask", "patients.rejoint", "P(lung | smoek)"], 'Did you mean "smoke"?'),
     (1, ["ask", "patients.rejoint", "P(lung | smoek)"], "             ^"),
@@ -56,8 +61,22 @@ WRONG = [
     (2, ["fit", "patients.csv", "-o", "x", "--bins", "age"], "write NAME=5"),
     (2, ["fit", "patients.csv", "-o", "x", "--levels", "lung"], "write NAME=FIRST"),
     (2, ["fit", "patients.csv", "-o", "x", "--only-missing"], "needs --missing"),
-    (2, ["fit", "patients.csv", "-o", "x", "--target", "lung", "--smooth"], "goes without"),
-    (2, ["fit", "ratings.csv", "-o", "x", "--ratings", "user,film"], "name three columns"),
+    (2, ["fit", "patients.csv", "-o", "x", "--average"], "No such option"),
+    (2, ["fit", "patients.csv", "-o", "x", "--target", "lung"], "No such option"),
+    (2, ["fit", "patients.csv", "-o", "x", "--stream", "--dry-run"], "goes without --dry-run"),
+    (2, ["fit-target", "patients.csv", "-o", "x"], "Missing option '--target'"),
+    (
+        2,
+        ["fit-target", "patients.csv", "-o", "x", "--target", "lung", "--levels", "lung=yes,no"],
+        "for other columns than the target 'lung'",
+    ),
+    (2, ["fit-ratings", "ratings.csv", "-o", "x", "--columns", "user,film"], "name three columns"),
+    (2, ["fit-ratings", "ratings.csv", "-o", "x", "--weight", "stars"], "No such option"),
+    (
+        2,
+        ["fit-ratings", "ratings.csv", "-o", "x", "--rank", "2", "--solver", "traits"],
+        "--rank goes without --solver traits",
+    ),
     (2, ["fit-tables", "pairs", "-o", "x", "--rank", "0"], "0 is not in the range"),
     (2, ["tables", "patients.csv", "-o", "x", "--subset", "a,b", "--order", "2"], "not both"),
     (2, ["ask", "patients.rejoint", "P(lung)", "P(tub)", "-o", "x.csv"], "one question"),
@@ -79,6 +98,7 @@ WRONG = [
 @pytest.fixture(scope="module")
 def spoilt(world):
     (world / "empty.csv").write_text("")
+    (world / "one.csv").write_text("a\nx\ny\n")
     (world / "ragged.csv").write_text("a,b\nx,1\ny\n")
     (world / "cut.csv.gz").write_bytes(gzip.compress(b"a,b\nx,1\n" * 500)[:40])
     (world / "torn.rejoint").write_bytes((world / "patients.rejoint").read_bytes()[:500])
@@ -103,7 +123,7 @@ def test_bugs_keep_their_traceback_and_so_do_errors_on_request(run, monkeypatch)
     monkeypatch.setenv("REJOINT_TRACEBACK", "1")
     assert isinstance(run("ask", "nowhere.rejoint", "P(a)").exception, FileNotFoundError)
     monkeypatch.delenv("REJOINT_TRACEBACK")
-    monkeypatch.setattr("rejoint.cli.ask.load", lambda path: 1 / 0)
+    monkeypatch.setattr("rejoint.cli.ask.load_answerer", lambda path: 1 / 0)
     assert isinstance(run("ask", "nowhere.rejoint", "P(a)").exception, ZeroDivisionError)
 
 

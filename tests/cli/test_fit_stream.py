@@ -40,20 +40,6 @@ def test_large_files(world, monkeypatch):
     assert not fit_stream.is_big("patients.csv")
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--stream", "--target", "lung"], "--stream goes without --target"),
-        (["--stream", "--dry-run"], "--stream goes without --target"),
-        (["--checkpoint", "c", "--target", "lung"], "--checkpoint goes without --target"),
-    ],
-)
-def test_what_does_not_go_together(run, options, words):
-    done = run("fit", "patients.csv", "-o", "a.rejoint", *options)
-    assert done.exit_code == 2
-    assert words in done.stderr
-
-
 CHILD = """
 import os, signal, sys
 from rejoint import kernels

@@ -102,3 +102,18 @@ def test_many_levels_classes_and_variables_are_cut():
     assert "and 28 more" in reader.text
     assert "14 smaller classes are not shown." in reader.text
     assert len(text) < 300_000
+
+
+def test_the_order_that_is_told_is_that_of_the_tables(hostile):
+    def table(distance, chance):
+        return {"names": ["x", "y"], "distance": distance, "chance": chance, "records": 9.0}
+
+    by_distance = [table(0.3, None), table(0.2, 0.05), table(0.1, 0.06)]
+    by_excess = [table(0.2, 0.05), table(0.3, 0.25), table(0.1, 0.09)]
+    for tables, order, over in (
+        (by_distance, "largest distance first", "1 of 2 tables differ"),
+        (by_excess, "largest excess over chance first", "1 of 3 tables differ"),
+    ):
+        text, _ = written(hostile, {}, fit={"tables": tables, "checked": 3, "all": 3})
+        assert f"of 3 compared, {order}." in text
+        assert f"{over} by more than twice the average by chance." in text

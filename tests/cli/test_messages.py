@@ -30,16 +30,16 @@ SAID = [
     (["fit", "twice.csv", "-o", "x"], "rename them, or give --names."),
     (
         ["fit", "ages.csv", "-o", "x", "--ordinal", "agee"],
-        "Error: --ordinal, --levels or --bins speak of 'agee', but the columns are",
+        "Error: --ordinal, --levels or --bins name 'agee', but the columns are",
     ),
-    (["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"], "--levels or --bins speak"),
+    (["fit", "ages.csv", "-o", "x", "--ordinal", "agee", "--stream"], "--levels or --bins name"),
     (["fit", "ragged.csv", "-o", "x"], "Quote cells that hold the delimiter (','), or say --delim"),
     (["fit-tables", "ragged.csv", "-o", "x"], "that hold the delimiter, or say --delimiter."),
     (
         ["fit", "zero.csv", "-o", "x"],
-        "Is its format another (give --format), or its encoding (give --encoding)?",
+        "give --format if its format is another one, or --encoding.",
     ),
-    (["fit", "west.csv", "-o", "x", "--rank", "1"], "Say --encoding if that is wrong."),
+    (["fit", "west.csv", "-o", "x", "--rank", "1"], "Give --encoding if that is wrong."),
     (
         ["fit", "west.csv", "-o", "x", "--encoding", "utf-8"],
         "Say --encoding, for instance 'latin-1'.",
@@ -79,8 +79,8 @@ SAID = [
         ["identify", "--levels", "3,3,3,3,3,3"],
         "between them rejoint identify --local decides it locally.",
     ),
-    (["identify", "dead.rejoint"], "classes without weight: 2.\n"),
-    (["identify", "dead.rejoint", "--json"], 'classes without weight: 2."'),
+    (["identify", "dead.rejoint"], "classes without weight: 3.\n"),
+    (["identify", "dead.rejoint", "--json"], 'classes without weight: 3."'),
 ]
 
 
@@ -127,7 +127,7 @@ def test_the_text_for_python_stays(spoilt):
     with pytest.raises(ValueError, match=r"or say delimiter=\.$") as caught:
         rj.read(spoilt / "ragged.csv")
     assert caught.value.args[0].fields["line"] == 3
-    with pytest.raises(KeyError, match="kinds, levels or bins speak of 'agee', but the columns"):
+    with pytest.raises(KeyError, match="kinds, levels or bins name 'agee', but the columns"):
         rj.read(spoilt / "ages.csv", kinds={"agee": "ordinal"})
     bins = "Say bins={'age': 5} for another number of bins, bins={'age': [...]} for edges of your "
     with pytest.warns(rj.Remark, match=re.escape(bins + "own, bins={'age': None} to keep")):

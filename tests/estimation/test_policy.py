@@ -113,6 +113,8 @@ CASES = {
     "largest_lifted_pass": (0, "ml"),
     "lift": (0.1, "ml"),
     "lift_nats": (-1e9, "ml"),
+    "negligible_records": (70.0, "ml", {"negligible_nats": 1e9}),
+    "negligible_nats": (1e9, "ml", {"negligible_records": 70.0}),
     "empty_weight": (0.33, "ml"),
     "same_column": (0.99, "ml"),
     "concentration_steps": (1, "map"),

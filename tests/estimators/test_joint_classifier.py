@@ -1,6 +1,7 @@
 """JointClassifier: scikit-learn's contract, what it learns, what it says of rows."""
 
 import pickle
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -55,6 +56,15 @@ def fitted():
     return rj.JointClassifier(rank=8, solver=QUICK, n_init=2, random_state=0).fit(X, y)
 
 
+def members_of(model: rj.JointClassifier) -> list[rj.LowRankPMF]:
+    """The models that are averaged, from what a file holds of them."""
+    domain = model.pmf_.domain
+    return [
+        rj.LowRankPMF(m[0], np.split(m[1:], np.cumsum(domain.shape)[:-1]), domain)
+        for m in model.model_.to_saved().ensemble.members
+    ]
+
+
 # --- learning --------------------------------------------------------------------------------
 
 
@@ -64,7 +74,7 @@ def test_learns_what_no_single_feature_tells():
     model = rj.JointClassifier(random_state=0, n_init=1).fit(X[:1000], y[:1000])
     # One label in 20 is wrong on purpose; 0.02 is two standard errors of 500 rows.
     assert model.score(X[1000:], y[1000:]) > 0.93
-    assert "Least log-loss of held-out labels" in model.result_.choice
+    assert "Chosen by the log-loss of held-out labels among " in model.result_.choice
 
 
 def test_probabilities_are_calibrated():
@@ -119,7 +129,7 @@ def test_generative_solvers(solver):
         records, 3, solver, n_init=1, random_state=np.random.default_rng(0), progress=False
     )
     expected = same.pmf if same.posterior is None else same.posterior.mean
-    (mine,) = model.models_
+    (mine,) = members_of(model)
     assert rj.metrics.tensor_error(expected, mine.align(expected.domain)) < 1e-12
     assert (model.result_.posterior is None) == (solver != "bayes")
 
@@ -137,14 +147,14 @@ def test_settings_are_averaged():
     X, y = world(300, seed=4)
     solver = replace(QUICK, joint="auto", strength=1.0)
     model = rj.JointClassifier(rank=4, solver=solver, n_init=2, random_state=0).fit(X, y)
-    assert len(model.models_) >= 4
-    weights = model.model_weights_
+    assert len(members_of(model)) >= 4
+    weights = model.model_.ensemble.weights
     assert np.allclose(weights.sum(axis=1), 1.0)
     assert not np.allclose(weights[0], weights[2])
     row = {"a": "low", "b": "low", "c": "mid", "d": "high"}
     for gone, weight in zip(("", "b", "bc"), weights, strict=True):
         holed = row | dict.fromkeys(gone)
-        each = [conditional(m, holed) for m in model.models_]
+        each = [conditional(m, holed) for m in members_of(model)]
         assert np.allclose(model.predict_proba([holed])[0], weight @ each)
 
 
@@ -153,8 +163,8 @@ def test_light_classes_stay():
     X, y = world(400)
     solver = Conditional(joint=0.0, strength=1e-3)
     model = rj.JointClassifier(rank=12, solver=solver, n_init=2, random_state=0).fit(X, y)
-    assert [m.rank for m in model.models_] == [12] * 4
-    assert model.model_weights_.tolist() == [[0.5, 0.5, 0, 0], *[[0, 0, 0.5, 0.5]] * 2]
+    assert [m.rank for m in members_of(model)] == [12] * 4
+    assert model.model_.ensemble.weights.tolist() == [[0.5, 0.5, 0, 0], *[[0, 0, 0.5, 0.5]] * 2]
 
 
 # --- what it says of rows --------------------------------------------------------------------
@@ -171,13 +181,13 @@ def conditional(model: rj.LowRankPMF, row: dict) -> np.ndarray:
 
 
 def test_predict_proba_is_the_mean_of_conditionals(fitted):
-    assert len(fitted.models_) == 2
+    assert len(members_of(fitted)) == 2
     rows = [
         {"a": "low", "b": "low", "c": "mid", "d": "high"},
         {"a": "low", "b": None, "c": "mid", "d": None},
         dict.fromkeys("abcd"),
     ]
-    expected = [np.mean([conditional(m, row) for m in fitted.models_], axis=0) for row in rows]
+    expected = [np.mean([conditional(m, row) for m in members_of(fitted)], axis=0) for row in rows]
     shares = fitted.predict_proba(pd.DataFrame(rows))
     assert np.allclose(shares, expected, atol=1e-12)  # sums of a few dozen products
     assert np.allclose(fitted.predict_log_proba(rows), np.log(shares))
@@ -193,8 +203,8 @@ def test_unforeseen_holes_are_judged_by_models_of_the_joint():
     solver = replace(QUICK, joint=0.0)
     model = rj.JointClassifier(rank=6, solver=solver, n_init=2, random_state=0).fit(X, y)
     assert model.result_.choice.endswith("For the joint: 6 classes, strength 1, joint 1.")
-    assert model.model_weights_.tolist() == [[0.5, 0.5, 0, 0], *[[0, 0, 0.5, 0.5]] * 2]
-    assert model.pmf_ in model.models_[2:]
+    assert model.model_.ensemble.weights.tolist() == [[0.5, 0.5, 0, 0], *[[0, 0, 0.5, 0.5]] * 2]
+    assert model.pmf_ in members_of(model)[2:]
     whole, foreseen, odd = rows = [
         {"a": "low", "b": "low", "c": "mid", "d": "high"},
         {"a": "low", "b": "low", "c": None, "d": "high"},
@@ -202,8 +212,12 @@ def test_unforeseen_holes_are_judged_by_models_of_the_joint():
     ]
     shares = model.predict_proba(rows)
     for share, row in zip(shares[:2], (whole, foreseen), strict=True):
-        assert np.allclose(share, np.mean([conditional(m, row) for m in model.models_[:2]], axis=0))
-    assert np.allclose(shares[2], np.mean([conditional(m, odd) for m in model.models_[2:]], axis=0))
+        assert np.allclose(
+            share, np.mean([conditional(m, row) for m in members_of(model)[:2]], axis=0)
+        )
+    assert np.allclose(
+        shares[2], np.mean([conditional(m, odd) for m in members_of(model)[2:]], axis=0)
+    )
 
 
 def test_unknown_levels_are_missing(fitted):
@@ -216,7 +230,7 @@ def test_unknown_levels_are_missing(fitted):
 def test_blocks_do_not_matter(fitted, monkeypatch):
     X, _ = world(500, holes=0.2, seed=5)
     whole = fitted.predict_proba(X)
-    monkeypatch.setattr("rejoint.estimators.classifier.joint_classifier.BLOCK_ROWS", 7)
+    monkeypatch.setattr("rejoint.pmf.label_ensemble.BLOCK_ROWS", 7)
     # Products of matrices of other sizes round otherwise.
     assert np.allclose(fitted.predict_proba(X), whole, rtol=1e-12)
     assert np.array_equal(fitted.predict(X), fitted.classes_[whole.argmax(axis=1)])
@@ -265,7 +279,7 @@ def test_too_many_combinations():
     y = rng.integers(0, 9, size=(60, 5))
     model = rj.JointClassifier(rank=2, solver=QUICK, n_init=1, random_state=0)
     model.fit(rng.integers(0, 2, size=(60, 2)), y)
-    with pytest.raises(ValueError, match=r"59,049 combinations .* ask pmf_\.mode\(target_names_"):
+    with pytest.raises(ValueError, match=r"59,049 combinations .* joint model, pmf\.mode\(targets"):
         model.predict_joint([[0, 1]])
 
 
@@ -311,6 +325,59 @@ def test_labels_come_back(y, classes):
     assert model.classes_.tolist() == classes
     assert model.predict(X).dtype == model.classes_.dtype
     assert model.pmf_.domain[-1].levels == tuple(classes)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "arrow", "dicts", "columns", "records"])
+def test_tables_with_their_target(form):
+    """The column of the target is used by name in ``score``, and ignored in X otherwise."""
+    X, y = world(200, holes=0.1)
+    frame = X.assign(verdict=y)
+    plain = frame.astype(object).where(frame.notna(), None)
+    table = {
+        "pandas": frame,
+        "polars": pl.from_pandas(frame),
+        "arrow": pa.Table.from_pandas(frame, preserve_index=False),
+        "dicts": plain.to_dict("records"),
+        "columns": plain.to_dict("list"),
+        "records": rj.Records.of(frame),
+    }[form]
+    model = rj.JointClassifier(rank=6, solver=QUICK, n_init=1, random_state=0)
+    model.fit(table, "verdict")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", rj.Remark)
+        shares = model.predict_proba(table)
+        labels = model.predict(table)
+    assert np.array_equal(shares, model.predict_proba(X))
+    accuracy = np.mean(labels == y.to_numpy())
+    assert accuracy > 0.8
+    assert model.score(table, "verdict") == accuracy
+    assert model.score(table, ["verdict"]) == accuracy
+    assert model.score(X, y) == accuracy
+    assert model.score(X, y.tolist()) == accuracy
+    assert model.score(X, y.to_frame()) == accuracy
+    assert model.score(X, pl.Series(y.tolist())) == accuracy
+    assert model.score(X, y.astype("category")) == accuracy
+    assert np.array_equal(model.model_.predict_proba(table), shares)
+    assert np.array_equal(model.model_.predict(table), labels)
+
+
+def test_score_leaves_out_rows_without_labels_and_reads_columns_by_name():
+    X, y = world(200)
+    model = rj.JointClassifier(rank=4, solver=QUICK, n_init=1, random_state=0)
+    both = pd.DataFrame({"verdict": y, "number": np.arange(200) % 3})
+    model.fit(X, both)
+    accuracy = model.score(X, both)
+    assert 0.0 < accuracy < 1.0
+    assert model.score(X, both[["number", "verdict"]]) == accuracy
+    assert model.score(X.assign(**both), ["number", "verdict"]) == accuracy
+    some = both.assign(verdict=y.where(np.arange(200) < 150))
+    assert model.score(X, some) == model.score(X[:150], both[:150])
+    weight = (np.arange(200) < 150) * 2.0
+    assert model.score(X, both, weight) == model.score(X[:150], both[:150])
+    records = rj.Records.of(X.assign(**both), sample_weight=weight)
+    assert model.score(records, ["verdict", "number"]) == model.score(X, both, weight)
+    odd = both.assign(number=7)  # no class of the fit
+    assert model.score(X, odd) == 0.0
 
 
 def test_names_of_targets():
@@ -381,7 +448,11 @@ def test_metadata_routing():
         (None, "requires y to be passed"),
         ([0.5, 1.5, 2.25, 3.1], "Unknown label type"),
         (["a", 1, "b", 2], "has labels of several types"),
-        (["a", "b"], "inconsistent numbers of samples"),
+        (["a", "b"], "y names a column 'a', which X does not have, and it has 2 texts for 4 rows"),
+        (["a", "b"] * 4, "y names a column 'a', .* it has 8 texts for 4 rows"),
+        (np.array(["a", "b"]), "y has 2 labels for 4 rows of X"),
+        (pd.Series(["a", "b"]), "y has 2 labels for 4 rows of X"),
+        ([1, 2, 1, 2, 1], "y has 5 labels for 4 rows of X"),
         ("fourth", "y names a column 'fourth', which X does not have.* Did you mean 'forth'?"),
         (["first", "secnd"], "y names a column 'secnd'.*Did you mean 'second'?"),
     ],
@@ -390,6 +461,29 @@ def test_labels_that_cannot_be_learnt(y, words):
     X = pd.DataFrame([[1, 2, 1]] * 2 + [[2, 1, 1]] * 2, columns=["first", "second", "forth"])
     with pytest.raises(ValueError, match=words):
         rj.JointClassifier(rank=2, solver=QUICK).fit(X, y)
+
+
+def test_a_name_needs_names():
+    with pytest.raises(ValueError, match="y is the text 'b', but the columns of X have no names"):
+        rj.JointClassifier(rank=2, solver=QUICK).fit([["a"], ["b"]] * 20, "b")
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        ("d", "y names 'd', but the model was fitted to predict 'verdict'"),
+        ("verdikt", "y names a column 'verdikt'.* Did you mean 'verdict'?"),
+        (["same", "other"], "y names a column 'same'.* it has 2 texts for 100 rows"),
+        (np.array(["same", "other"]), "y has 2 labels for 100 rows of X"),
+        (np.zeros(100), "The labels of 'verdict' are numbers, 0, and those of the fit are text"),
+        (pd.DataFrame({"v": ["same"], "w": ["same"]}), "y has 2 columns, but .* 1 target"),
+        ([None] * 100, "no row has both its labels and a weight"),
+    ],
+)
+def test_labels_that_cannot_be_compared(fitted, y, words):
+    X, labels = world(100)
+    with pytest.raises(ValueError, match=words):
+        fitted.score(X.assign(verdict=labels), y)
 
 
 @pytest.mark.parametrize(
@@ -408,9 +502,11 @@ def test_settings_that_cannot_be(options, words):
 
 
 def test_not_fitted():
-    for ask in ("predict", "predict_proba", "predict_log_proba", "predict_joint"):
+    for ask in ("predict", "predict_proba", "predict_log_proba", "predict_joint", "ask", "save"):
         with pytest.raises(NotFittedError):
             getattr(rj.JointClassifier(), ask)([["a"]])
+    with pytest.raises(NotFittedError):
+        rj.JointClassifier().score([["a"]], ["b"])
 
 
 def test_too_few_to_hold_out():

@@ -286,7 +286,7 @@ def test_posterior_mean_is_what_predicts(frame):
 
 def test_profiles(fitted):
     shown = fitted.profiles("pandas")
-    assert list(shown.columns) == ["overall", "class 0", "class 1"]
+    assert list(shown.columns) == ["overall", "class 1", "class 2"]
     assert np.allclose(shown.groupby("variable").sum(), 1)
     assert shown.loc[("a", "low"), "overall"] == pytest.approx(fitted.pmf_.prob({"a": "low"}))
     assert fitted.profiles("polars").columns[:2] == ["variable", "level"]
@@ -297,7 +297,7 @@ def test_profiles(fitted):
 def test_profiles_of_mixed_labels():
     model = rj.JointPMF(rank=1, solver="ml").fit({"a": ["x", "y"], "n": [1, 2]})
     assert model.profiles("polars")["level"].to_list() == ["x", "y", "1", "2"]
-    assert model.profiles("pandas").loc[("n", 2), "class 0"] == pytest.approx(0.5)
+    assert model.profiles("pandas").loc[("n", 2), "class 1"] == pytest.approx(0.5)
 
 
 def test_samples(fitted):

@@ -27,7 +27,10 @@ def test_not_loaded(code):
     assert not is_loaded_after(code)
 
 
-@pytest.mark.parametrize("command", ["ask", "fit", "impute", "predict", "recommend", "sample"])
+@pytest.mark.parametrize(
+    "command",
+    ["ask", "fit", "fit_target", "fit_ratings", "impute", "predict", "recommend", "sample"],
+)
 def test_not_loaded_by_commands(command):
     assert not is_loaded_after(f"import rejoint.cli, rejoint.cli.{command}")
 

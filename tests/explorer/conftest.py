@@ -1,16 +1,21 @@
-"""A real browser for the explorer's tests; where there is none they are skipped, and say so."""
+"""A real browser and Node for the explorer's tests; where there is none they are skipped."""
 
+import json
 import os
 import shutil
+import subprocess
 import threading
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
 from page_models import visit
 
 import rejoint as rj
 from rejoint.explorer import document, write_page
 from rejoint.explorer.document import pair_fit
+from rejoint.explorer.page import assets
 
 # Chromium reports to its maker and looks for updates unless told not to.
 QUIET = [
@@ -40,6 +45,49 @@ def browser():
         chromium.close()
 
 
+# Reads lines of [name of an exported function, argument], writes what it returns.
+NODE = """
+import { createInterface } from "node:readline";
+import * as functions from "./functions.js";
+const plain = (_, value) => (ArrayBuffer.isView(value) ? [...value] : value);
+for await (const line of createInterface({ input: process.stdin })) {
+  const [name, argument] = JSON.parse(line);
+  process.stdout.write(`${JSON.stringify(functions[name](argument), plain)}\\n`);
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def node(tmp_path_factory):
+    """Call a function of ``functions.js``, which imports the page's own scripts, in Node.
+
+    Numbers that JSON does not have, nan and the infinite ones, come back as None.
+    """
+    path = shutil.which("node")
+    if path is None:
+        playwright = pytest.importorskip("playwright", reason="there is no Node on this machine")
+        path = str(Path(playwright.__file__).parent / "driver" / "node")
+    folder = tmp_path_factory.mktemp("node")
+    for name, text in assets().items():
+        (folder / name).write_text(text, encoding="utf-8")
+    shutil.copy(Path(__file__).parent / "functions.js", folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "run.js").write_text(NODE)
+    with subprocess.Popen(
+        [path, "run.js"], cwd=folder, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+
+        def call(name, argument):
+            process.stdin.write(json.dumps([name, argument]) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+            assert answer, f"{name} failed in Node: see the errors above"
+            return json.loads(answer)
+
+        yield call
+        process.stdin.close()
+
+
 @pytest.fixture
 def tab(browser):
     """A new page that fails the test on any error of a script and on any request elsewhere."""
@@ -62,6 +110,22 @@ def own(url: str) -> bool:
 @pytest.fixture(scope="session")
 def asia():
     return rj.datasets.asia()
+
+
+@pytest.fixture(scope="session")
+def posterior(asia):
+    """Asia with draws around it; their mean answers."""
+    rng = np.random.default_rng(0)
+
+    def drawn():
+        factors = [
+            np.column_stack([rng.dirichlet(100 * column + 0.5) for column in factor.T])
+            for factor in asia.factors
+        ]
+        return rj.LowRankPMF(rng.dirichlet(100 * asia.weights + 0.5), factors, asia.domain)
+
+    draws = [drawn() for _ in range(40)]
+    return rj.LowRankPMF(asia.weights, asia.factors, asia.domain, draws)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ ANSWERS = """async (cases) => {
   const { infer, marginal } = await import("./static/inference.js");
   const { likelihoods } = await import("./static/evidence.js");
   return cases.map(([doc, pieces]) => {
-    const model = readModel(doc);
+    const model = readModel(doc).mixture;
     const state = infer(model, likelihoods(model, new Map(pieces)));
     const bars = model.variables.map((_, n) => [...marginal(model, state, n)]);
     return { classes: [...state.classes], bars, logProb: state.logProb, possible: state.possible };

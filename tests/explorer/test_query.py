@@ -2,11 +2,12 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import numpy as np
 import pytest
-from page_models import visit
+from page_models import copied, visit
 
 import rejoint as rj
 from rejoint.explorer import document
@@ -50,7 +51,7 @@ ASKED = """async ([doc, texts]) => {
   const model = readModel(doc);
   return texts.map((text) => {
     try {
-      const { given, ...answer } = ask(model, text);
+      const { own, ...answer } = ask(model, text);
       if (answer.value instanceof Float64Array) answer.value = [...answer.value];
       return answer;
     } catch (error) {
@@ -156,19 +157,48 @@ def test_box_answers_points_at_errors_and_gives_evidence(tab, asia_page):
     expect(tab.locator(".plain-table tbody tr")).to_have_count(5)
 
 
+def test_box_uses_the_evidence_unless_told_not_to(tab, asia_page, asia):
+    tab.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    visit(tab, asia_page + "#is.xray=yes&view=ask&ask=P(lung = yes | smoke = yes)")
+    expect(tab.locator(".panel-title")).to_have_text("P(lung = yes | smoke = yes, xray = yes)")
+    expect(tab.locator(".single")).to_have_text("64.60 %")
+    tab.get_by_role("button", name="Copy Python").click()
+    assert '"P(lung = yes | smoke = yes, xray = yes)"' in copied(tab, "import ")
+    tab.get_by_role("button", name="Copy command").click()
+    assert "'P(lung = yes | smoke = yes, xray = yes)'" in copied(tab, "rejoint ask ")
+    uses = tab.get_by_label("Use the evidence")
+    expect(uses).to_be_checked()
+    uses.focus()
+    uses.press("Space")
+    expect(tab.locator(".single")).to_have_text("10.00 %")
+    expect(tab.locator(".panel-title")).to_have_text("P(lung = yes | smoke = yes)")
+    expect(tab).to_have_url(re.compile("evidence=off"))
+    uses.press("Space")
+    tab.get_by_role("button", name="Take back xray = yes").click()
+    expect(tab.locator(".single")).to_have_text("10.00 %")
+    tab.get_by_role("button", name="Undo").click()
+    expect(tab.locator(".single")).to_have_text("64.60 %")
+
+
+def test_a_question_wins_over_the_evidence_and_the_box_says_so(tab, asia_page, asia):
+    visit(tab, asia_page + "#is.xray=yes&is.dysp=no&view=ask&ask=P(lung = yes | xray = no)")
+    expect(tab.locator(".panel-title")).to_have_text("P(lung = yes | xray = no, dysp = no)")
+    expect(tab.get_by_text("Not used, as the question names it: xray = yes.")).to_be_visible()
+    share = asia.prob({"lung": "yes"}, given={"xray": "no", "dysp": "no"})
+    expect(tab.locator(".single")).to_have_text(f"{100 * share:.2f} %")
+    tab.get_by_role("button", name="Give its evidence").click()
+    expect(tab.locator(".chip bdi")).to_have_text(["xray = no", "dysp = no"])
+
+
 @pytest.mark.parametrize("text", ["P(lung | smoke = yes)", "P(lung = yes | smoke)", "H(lung)"])
-def test_answers_have_the_intervals_of_python(opened, asia, text):
-    draws = [asia] + [
-        rj.LowRankPMF(weights, asia.factors, asia.domain)
-        for weights in np.random.default_rng(0).dirichlet(200 * asia.weights, 20)
-    ]
-    pmf = rj.LowRankPMF(asia.weights, asia.factors, asia.domain, draws)
+def test_answers_have_the_intervals_of_python(opened, posterior, text):
+    pmf = posterior
     page = opened(document(pmf), f"#view=ask&ask={text}")
     with page.expect_download() as waiting:
         page.get_by_role("button", name="CSV", exact=True).click()
     rows = list(csv.DictReader(waiting.value.path().read_text(encoding="utf-8").splitlines()))
     found = pmf.ask(text).interval
-    # Draws are in single precision, and sum to one a little less exactly in the page.
-    np.testing.assert_allclose([float(r["low"]) for r in rows], found.low.ravel(), atol=1e-6)
-    np.testing.assert_allclose([float(r["high"]) for r in rows], found.high.ravel(), atol=1e-6)
-    expect(page.get_by_text("90 % credible interval")).to_be_visible()
+    np.testing.assert_allclose([float(r["low"]) for r in rows], found.low.ravel(), atol=1e-9)
+    np.testing.assert_allclose([float(r["high"]) for r in rows], found.high.ravel(), atol=1e-9)
+    worth = f"worth about {found.effective:.0f} " if found.effective < 39.5 else ""
+    expect(page.get_by_text(f"90 % credible interval, {worth}of 40 draws")).to_be_visible()

@@ -68,6 +68,46 @@ def test_target_tells_which_evidence_moved_it(tab, asia_page, asia):
     expect(moved.first).to_contain_text(f"{100 * now:.1f} % with it")
 
 
+def test_a_target_that_is_given_is_set_aside(tab, asia_page, asia):
+    visit(tab, asia_page + "#is.smoke=yes&is.lung=yes&view=target&target=lung")
+    expect(tab.get_by_role("heading", name="lung is given: yes")).to_be_visible()
+    without = asia.prob({"lung": "yes"}, given={"smoke": "yes"})
+    said = f"The rest of the evidence alone gives yes {100 * without:.1f} %"
+    expect(tab.get_by_text(said)).to_be_visible()
+    rows = rows_of(downloaded(tab, "CSV"))
+    assert float(rows[0]["now"]) == pytest.approx(without, abs=1e-9)
+    following = tab.locator("section", has_text="Ask next")
+    expect(following).to_contain_text("The target is given: no answer would tell more about it.")
+    expect(following.locator("li")).to_have_count(0)
+    moved = tab.locator("section", has_text="What moved it").locator("li")
+    expect(moved.locator("bdi")).to_have_text(["smoke = yes"])
+    tab.locator("#main").get_by_role("button", name="Take back lung = yes").click()
+    expect(tab.get_by_role("heading", name="lung now")).to_be_visible()
+    expect(following.locator("li").first).to_contain_text("bit")
+
+
+def test_evidence_that_leaves_a_target_several_levels_is_used(opened):
+    rng = np.random.default_rng(3)
+    domain = rj.Domain.of({"grade": ["a", "b", "c"], "hint": ["low", "high"]})
+    factors = [rng.dirichlet(np.ones(size), 2).T for size in domain.shape]
+    pmf = rj.LowRankPMF([0.5, 0.5], factors, domain)
+    page = opened(document(pmf), "#not.grade=c&view=target&target=grade")
+    expect(
+        page.get_by_text("The evidence on the target itself is used: grade ≠ c.")
+    ).to_be_visible()
+    rows = rows_of(downloaded(page, "CSV"))
+    wanted = pmf.marginal("grade", given={"grade": ["a", "b"]})
+    np.testing.assert_allclose([float(row["now"]) for row in rows], wanted, atol=1e-9)
+    expect(page.locator("section", has_text="Ask next").locator("li")).to_have_count(1)
+
+
+def test_nothing_is_asked_about_a_target_that_is_certain(tab, asia_page):
+    visit(tab, asia_page + "#is.tub=yes&view=target&target=either")
+    following = tab.locator("section", has_text="Ask next")
+    expect(following).to_contain_text("Nothing that is left to ask would tell more")
+    expect(following.locator("li")).to_have_count(0)
+
+
 def test_table_of_two_and_three_variables(tab, asia_page, asia):
     visit(tab, asia_page + "#is.dysp=yes&view=table&of=smoke&of=bronc")
     cells = tab.locator(".heat-table td")
@@ -122,7 +162,7 @@ COMPLETIONS = """async (docs) => {
   const { infer } = await import("./static/inference.js");
   const { mostProbable } = await import("./static/modes.js");
   return docs.map((doc) => {
-    const model = readModel(doc);
+    const model = readModel(doc).mixture;
     const found = mostProbable(model, infer(model, new Map()), model.variables.map((_, n) => n));
     return [found.levels, found.logProb, found.exact];
   });
@@ -156,6 +196,49 @@ def test_classes_weights_and_names_that_the_file_keeps(tab, served, asia, tmp_pa
     assert kept == [["", "", "Smokers <b>", *[""] * 5]]
     tab.reload()
     expect(tab.get_by_label("Name of class 3")).to_have_value("Smokers <b>")
+
+
+def test_the_mixture_answers_and_classes_are_those_of_the_representative(opened, posterior):
+    page = opened(document(posterior), "#is.asia=yes&is.xray=yes&view=classes")
+    expect(page.get_by_text("the classes of the representative model")).to_be_visible()
+    given = {"asia": "yes", "xray": "yes"}
+    weights = posterior.classes([given])[0]
+    rows = {row["class"]: float(row["now"]) for row in rows_of(downloaded(page, "CSV"))}
+    assert sorted(rows) == [f"Class {f + 1}" for f in range(8)]
+    for f, weight in enumerate(weights):
+        assert rows[f"Class {f + 1}"] == pytest.approx(weight, abs=1e-9)
+    visit(page, page.url.replace("&view=classes", ""))
+    found = {(row["variable"], row["level"]): float(row["now"]) for row in downloads(page)}
+    for variable in posterior.domain:
+        wanted = posterior.mixture.marginal(variable.name, given=given)
+        own = posterior.representative.marginal(variable.name, given=given)
+        shown = [found[variable.name, level] for level in variable.levels]
+        np.testing.assert_allclose(shown, wanted, atol=1e-9)
+        assert variable.name in given or np.abs(wanted - own).max() > 1e-6
+    visit(page, page.url + "&view=table&of=lung&of=bronc")
+    wanted = posterior.mixture.marginal(["lung", "bronc"], given=given)
+    shown = [float(row["prob"]) for row in downloads(page)]
+    np.testing.assert_allclose(shown, wanted.ravel(), atol=1e-9)
+    visit(page, page.url.replace("view=table", "view=record"))
+    found = {row["variable"]: row["value"] for row in downloads(page)}
+    mode = posterior.mixture.mode(given=given)
+    assert {name: found[name] for name in mode} == dict(mode)
+    visit(page, page.url.replace("view=record", "view=target&target=lung"))
+    wanted = posterior.interval("lung", given=given)
+    rows = downloads(page)
+    np.testing.assert_allclose([float(row["low"]) for row in rows], wanted.low, atol=1e-9)
+    np.testing.assert_allclose([float(row["high"]) for row in rows], wanted.high, atol=1e-9)
+    expect(
+        page.get_by_text(f"worth about {wanted.effective:.0f} of 40 draws").first
+    ).to_be_visible()
+    others = [n for n in posterior.domain.names if n not in {"lung", *given}]
+    bits = {n: mutual_information(posterior.mixture, "lung", n, given) for n in others}
+    names = page.locator("section", has_text="Ask next").locator(".ranking-name")
+    expect(names).to_have_text(sorted(others, key=lambda name: -bits[name]))
+
+
+def downloads(page):
+    return rows_of(downloaded(page, "CSV"))
 
 
 def test_classes_of_an_exported_page_are_named_in_the_browser(opened, asia):
@@ -208,14 +291,13 @@ def test_intervals_are_those_of_the_draws(opened, asia):
     ranges = level(page, "lung", "yes").locator(".range")
     expect(ranges).to_be_visible()
     title = level(page, "bronc", "yes").get_attribute("title")
-    low, high = (percent(text) for text in title.split(": ")[1].split(" to "))
-    kept = result.pmf.draws.compact()  # a page has as many draws as a file
-    lows, highs = kept.interval("bronc", given={"smoke": "yes"}, level=0.9)
+    low, high = (percent(text) for text in title.split(": ")[0].split(" to "))
+    lows, highs = result.pmf.interval("bronc", given={"smoke": "yes"}, level=0.9)
     place = asia.domain["bronc"].levels.index("yes")
     assert low == pytest.approx(lows[place], abs=0.00051)  # one digit of a percent is shown
     assert high == pytest.approx(highs[place], abs=0.00051)
     visit(page, page.url + "&view=fit")
-    expect(page.get_by_text("posterior draws: how sure")).to_be_visible()
+    expect(page.get_by_text("intervals of 40 posterior draws: how sure")).to_be_visible()
 
 
 def test_pictures_and_clipboard(tab, asia_page, asia):

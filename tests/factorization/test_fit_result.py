@@ -50,7 +50,9 @@ def test_lack_of_progress_says_what_may_be_left(noisy):
     result = rj.factorize(noisy, 2, random_state=0)
     assert f"relative error of {result.error:.2g} after" in result.stop
     assert "it has stopped improving (residual " in result.stop
-    assert "sampling noise, tables that disagree, or a rank above 2." in result.stop
+    assert (
+        "sampling noise, tables that disagree, a rank above 2, or a local minimum." in result.stop
+    )
 
 
 def test_the_limit_of_steps_says_what_to_raise(noisy):

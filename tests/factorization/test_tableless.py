@@ -114,6 +114,12 @@ def test_complete_records_have_one_pattern():
     [
         (lambda: rj.AllTables(sampled(), order=6), ValueError, "5 variables there are have 1 to 5"),
         (lambda: rj.AllTables(sampled(), order=2.5), TypeError, "whole number"),
+        (lambda: rj.factorize(rj.AllTables(sampled())), ValueError, "AllTables needs a rank"),
+        (
+            lambda: rj.factorize(rj.AllTables(sampled()), 2, solver="smooth"),
+            ValueError,
+            "solver='smooth' needs tables; those of AllTables are never formed",
+        ),
         (
             lambda: rj.factorize(rj.AllTables(sampled()), 2, solver="newton"),
             ValueError,

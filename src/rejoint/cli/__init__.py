@@ -1,11 +1,9 @@
 """The command line: data on stdout, remarks and progress on stderr, one file per command.
 
-group        commands that are imported when they run; errors, remarks and Ctrl-C
-options      options that several commands share, and the files they name
-output       rows, tables, pictures and models written to a file or to stdout
-forecast     memory and time of a fit
-raw_table    data files as they are written, beside what a model makes of them
-html_report  the page that ``rejoint report`` writes
+group      commands that are imported when they run; errors, remarks and Ctrl-C
+options    options that several commands share, and the files they name
+output     rows, tables, pictures and models written to a file or to stdout
+raw_table  data files as they are written, beside what a model makes of them
 """
 
 import click
@@ -17,6 +15,8 @@ from rejoint.cli.group import LazyGroup
 COMMANDS = {
     "Learn a model": {
         "fit": "Learn a model from records with missing values.",
+        "fit-target": "Learn to predict a column from the others.",
+        "fit-ratings": "Learn what users like from ratings.",
         "fit-tables": "Learn a model from published tables.",
         "tables": "Count records into cross-tables.",
         "rank": "Compare numbers of classes.",

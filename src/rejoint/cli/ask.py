@@ -5,7 +5,7 @@ import sys
 import click
 import numpy as np
 
-from rejoint.cli.options import as_json, load, output_option, seed_option
+from rejoint.cli.options import as_json, load_answerer, output_option, seed_option
 from rejoint.cli.output import echo_json, open_output, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.records.records import Records
@@ -46,18 +46,19 @@ def command(
 
     Left of the bar stands what is asked, right of it what is given: P(a, b | c = x, d in {y, z},
     not e = w, age >= 40). Quote names and labels that are no plain words. Without a QUESTION, each
-    line of stdin is one.
+    line of stdin is one. Of a file of `fit-target`, the models that predict its target answer P, E
+    and argmax of the target given single levels; the joint model answers all else, and says so.
     """
     if not questions and model == "-":
         raise click.UsageError("The model comes from stdin: name the question.")
-    pmf = load(model)
+    answerer, _ = load_answerer(model)
     lines = sys.stdin.read().splitlines() if not questions else ()
     asked = [text for text in (*questions, *lines) if text.strip()]
     if not asked:
         raise click.UsageError("There is no question: name one, or give one a line on stdin.")
     if output and len(asked) > 1:
         raise click.UsageError("-o takes the answer to one question.")
-    answers = [pmf.ask(text, bits=bits, level=level, random_state=seed) for text in asked]
+    answers = [answerer.ask(text, bits=bits, level=level, random_state=seed) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from rejoint import io
 from rejoint.cli.options import DataReader, as_json, domain_options
 from rejoint.cli.output import echo_json
 from rejoint.explorer.open import open_model
@@ -41,7 +42,7 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
     if data is not None:
         opened = replace(opened, records=reader.read(data, opened.pmf.domain))
     if suffix == ".json":
-        opened.pmf.save(output, notes=opened.notes)
+        io.write_model(output, io.read_saved(model))
     else:
         write_page(output, opened.document())
     if as_json:

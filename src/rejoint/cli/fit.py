@@ -9,40 +9,40 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-from rejoint.cli.group import in_options, is_ended, keep_best
+from rejoint.cli.group import in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
     data_options,
+    draws_option,
     model_option,
     rank_option,
     seed_option,
+    solver_option,
     source_name,
-    split_names,
 )
 from rejoint.cli.output import (
     check_output,
     echo_json,
+    end_fit,
     format_bytes,
     format_classes,
     list_levels,
     show_columns,
     show_table,
-    write_saved,
 )
-from rejoint.cli.raw_table import read_raw
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import Progress, join_messages
-from rejoint.model import Layout, Model
+from rejoint.messages import Progress
+from rejoint.model import Model
 from rejoint.records.read import files_of, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
 from rejoint.solver.result import FitResult
-from rejoint.text import duration, plural
+from rejoint.text import duration
 
 #: Records that the measured passes go over.
 SOME = 20_000
@@ -119,7 +119,6 @@ EXAMPLES = """\b
 Examples:
   rejoint fit patients.csv -o patients.rejoint
   rejoint fit patients.csv -o patients.rejoint --rank 4 --seed 1
-  rejoint fit patients.csv -o lung.rejoint --rank 3 --target lung
   rejoint fit patients.csv -o patients.rejoint --dry-run
   rejoint fit patients.csv -o patients.rejoint --stream --checkpoint patients.checkpoint
   rejoint fit - -o - --rank 2 --without asia,tub < patients.csv > some.rejoint"""
@@ -129,25 +128,9 @@ Examples:
 @click.argument("data", metavar="DATA")
 @model_option
 @rank_option
-@click.option(
-    "--solver",
-    type=click.Choice(["auto", "ml", "map", "bayes"]),
-    default="auto",
-    show_default=True,
-    help="Likelihood, with a prior, or averaged over the posterior.",
-)
+@solver_option
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
-@click.option("--target", metavar="NAME", help="Train for predicting this column.")
-@click.option(
-    "--ratings",
-    metavar="USER,ITEM,RATING",
-    help="Rows are ratings, in these columns: learn what users like, for `recommend`.",
-)
-@click.option(
-    "--draws/--no-draws",
-    default=True,
-    help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
-)
+@draws_option
 @click.option(
     "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
 )
@@ -172,8 +155,6 @@ def command(
     rank: int | None,
     solver: str,
     starts: int | None,
-    target: str | None,
-    ratings: str | None,
     draws: bool,
     smooth: bool,
     stream: bool | None,
@@ -190,49 +171,22 @@ def command(
     keeps the best model so far (exit code 3).
     """
     check_output(output, as_json)
-    if target and smooth:
-        raise click.UsageError("--target goes without --smooth.")
-    special = target or ratings is not None or dry_run
-    if special and stream:
-        raise click.UsageError("--stream goes without --target, --ratings and --dry-run.")
-    if checkpoint is not None and (target or ratings is not None):
-        raise click.UsageError("--checkpoint goes without --target and --ratings.")
-    if ratings is not None and (target or dry_run):
-        raise click.UsageError("--ratings goes without --target and --dry-run.")
+    if dry_run and stream:
+        raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    more = {"n_init": starts, "smooth": smooth, "checkpoint": checkpoint}
+    asked |= {"n_init": starts, "smooth": smooth, "checkpoint": checkpoint}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
-    if stream or (stream is None and not special and is_big(data)):
-        result, notes = _fit_stream(data, reader, asked | more, known)
-    elif ratings is not None:
-        result, notes = _fit_ratings(data, reader, split_names([ratings]), asked, known)
+    if stream or (stream is None and not dry_run and is_big(data)):
+        result, notes = _fit_stream(data, reader, asked, known)
     else:
         records = reader.read(data)
         show_columns(records, data)
         if dry_run:
             _tell(records, rank, solver, as_json)
             return
-        if target:
-            result = _fit_target(records, target, starts, asked)
-            known["target"] = [target]
-        else:
-            result = keep_best(estimate, records, **asked, **more)
+        result = keep_best(estimate, records, **asked)
         notes = fit_notes(result, records=records, fit=pair_fit(result.pmf, records), **known)
-    pmf = result.pmf
-    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    room = write_saved(output, pmf, notes, draws=draws)
-    kept = len(pmf.draws) if draws else 0
-    if as_json:
-        size = Layout(pmf.domain.shape).parameters(pmf.rank)
-        found = {"rank": pmf.rank, "parameters": size, "draws": kept}
-        echo_json({"model": output, "bytes": room, **found, **notes})
-    if is_ended():
-        click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-        return
-    place = "to stdout" if output == "-" else output
-    drawn = f", {plural(kept, 'posterior draw')}" if kept else ""
-    model = format_classes(pmf.rank) + drawn
-    click.echo(f"Written: {place} ({model}; {format_bytes(room)}).", err=True)
+    end_fit(output, result.pmf, result, notes, draws=draws, as_json=as_json)
 
 
 def is_big(data: str) -> bool:
@@ -276,38 +230,6 @@ def _fit_stream(
 def _mass(part: Records) -> float:
     weight = part.sample_weight
     return float(len(part)) if weight is None else float(weight.sum())
-
-
-def _fit_target(
-    records: Records, target: str, starts: int | None, asked: dict[str, Any]
-) -> FitResult:
-    # scikit-learn takes a second to import, which other fits need not wait for.
-    from rejoint.estimators.classifier.joint_classifier import JointClassifier
-
-    records.domain.index(target)  # says which columns there are, if this is none
-    features = records.project([name for name in records.names if name != target])
-    model = JointClassifier(**asked, n_init=starts or 3)
-    label = {target: records[target]}
-    return keep_best(lambda: model.fit(features, label, records.sample_weight).result_)
-
-
-def _fit_ratings(
-    data: str, reader: DataReader, names: list[str], asked: dict[str, Any], known: dict[str, Any]
-) -> tuple[FitResult, dict[str, Any]]:
-    # scikit-learn takes a second to import, which other fits need not wait for.
-    from rejoint.estimators.recommender.joint_recommender import JointRecommender
-
-    if len(names) != 3:
-        raise click.UsageError("--ratings: name three columns, such as user,film,stars.")
-    raw = read_raw(data, reader)
-    rows = list(zip(*(raw.values(name) for name in names), strict=True))
-    there = [row for row in rows if None not in row]
-    if asked["solver"] == "auto":
-        asked = asked | {"solver": "traits" if asked["rank"] == "auto" else "map"}
-    result = keep_best(lambda: JointRecommender(**asked).fit(there).result_)
-    users = len({row[0] for row in there})
-    click.echo(f"{data}: {len(there):,} ratings by {users:,} users", err=True)
-    return result, fit_notes(result, ratings=names, **known)
 
 
 def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> None:

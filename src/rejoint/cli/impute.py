@@ -11,14 +11,16 @@ from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load,
+    load_answerer,
     rows_option,
     seed_option,
 )
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
 from rejoint.estimators.imputer.fill import fill, numeric_values
+from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel, joint_of
 
 EXAMPLES = """\b
 Examples:
@@ -69,9 +71,15 @@ def command(
     """
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
-    pmf = load(model)
+    found, _ = load_answerer(model)
+    pmf = joint_of(found)
     raw = read_raw(data, reader, pmf.domain)
     missing = _find_missing(pmf, raw)
+    if isinstance(found, TargetModel) and missing[:, -len(found.targets) :].any():
+        remark(
+            f"Cells of {', '.join(found.targets)} are filled by the joint model, with all other "
+            "cells; `rejoint predict` uses the models that were trained to predict them."
+        )
     if draws is not None:
         name = unused("draw", raw.names)
         rows = _fill_often(pmf, raw, missing, draws, seed)

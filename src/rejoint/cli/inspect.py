@@ -1,6 +1,6 @@
 """``rejoint inspect``: what is in a model file, and how well it fits."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -11,7 +11,7 @@ from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_with_notes,
+    load_answerer,
     origin,
     read_tables,
     split_names,
@@ -27,8 +27,9 @@ from rejoint.cli.output import (
 from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
-from rejoint.text import plural
+from rejoint.text import class_titles, plural
 
 EXAMPLES = """\b
 Examples:
@@ -60,7 +61,8 @@ def command(
 
     Without --data or --tables the tables are those that were compared when it was fitted.
     """
-    pmf, notes = load_with_notes(model)
+    answerer, notes = load_answerer(model)
+    pmf = joint_of(answerer)
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
@@ -71,7 +73,14 @@ def command(
         echo_json(_plain(pmf, shown, notes, fit))
         return
     _show_head(pmf, model, notes)
-    _show_profiles(pmf, shown, notes.get("class_names"))
+    if isinstance(answerer, TargetModel):
+        members, names = answerer.ensemble.members, ", ".join(answerer.targets)
+        click.echo(
+            f"To predict {names}: {plural(len(members), 'model')}. The joint model, which is shown "
+            "here, answers all other questions."
+        )
+    click.echo()
+    _show_profiles(pmf, shown, notes)
     _show_fit(fit)
 
 
@@ -99,6 +108,7 @@ def _plain(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any], fit: Any
     return {
         "rank": pmf.rank,
         "weights": pmf.weights,
+        "classes": class_titles(pmf.rank, notes.get("class_names")),
         "draws": len(pmf.draws),
         "variables": [
             {
@@ -126,13 +136,16 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     for key in ("choice", "stop"):
         if notes.get(key):
             click.echo(in_options(str(notes[key])))
-    click.echo()
 
 
-def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -> None:
-    order = np.argsort(-pmf.weights, kind="stable")[:_CLASSES]
-    titles = [clean_label(names[f], 12) if names else f"class {f}" for f in order]
-    rows: list[list[Any]] = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
+def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) -> None:
+    groups = notes.get("classes_are_groups", True)
+    order = np.argsort(-pmf.weights, kind="stable")[: _CLASSES if groups else 0]
+    named = class_titles(pmf.rank, notes.get("class_names"))
+    titles = [clean_label(named[f], 12) for f in order]
+    rows: list[list[Any]] = []
+    if groups:
+        rows = [["weight", "", "", *(f"{pmf.weights[f]:.3f}" for f in order)]]
     for name in shown:
         n = pmf.domain.index(name)
         overall = pmf.marginal([name])
@@ -140,8 +153,26 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], names: list[str] | None) -
             cells = [f"{pmf.factors[n][i, f]:.3f}" for f in order]
             rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
     show_table(("variable", "level", "overall", *titles), rows, left=2)
-    if pmf.rank > _CLASSES:
+    if groups and pmf.mixture is not pmf:
+        click.echo("Classes are those of one representative model; overall is the posterior mean.")
+    if not groups:
+        click.echo("Its classes are parts of an average, not groups of records; --json has them.")
+    elif pmf.rank > _CLASSES:
         click.echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
+
+
+def describe_order(tables: Sequence[Mapping[str, Any]]) -> str:
+    """Describe by what tables are sorted, the worst first.
+
+    Examples
+    --------
+    >>> describe_order([{"distance": 0.2, "chance": None}, {"distance": 0.1, "chance": None}])
+    'largest distance first'
+    """
+    distances = [table["distance"] for table in tables]
+    if distances == sorted(distances, reverse=True):
+        return "largest distance first"
+    return "largest excess over chance first"
 
 
 def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
@@ -157,7 +188,8 @@ def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
         )
         for table in fit["tables"][:most]
     ]
-    title = f"Tables met worst, of {fit['checked']:,} (share of the mass in the wrong cells):"
+    order = describe_order(fit["tables"])
+    title = f"Tables met worst, of {fit['checked']:,}, {order} (share of the mass in wrong cells):"
     show_table(("table", "distance", "by chance", "records"), rows, title=title)
 
 

@@ -10,14 +10,17 @@ from typing import Any
 
 import click
 
+from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
-from rejoint.io.model_file import read_open, read_saved
+from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
-from rejoint.records.discover import MISSING
+from rejoint.records.discover import MISSING, split_weights
 from rejoint.records.formats import BUILT_IN, READERS
-from rejoint.records.read import read, read_chunks
+from rejoint.records.frames import Frame
+from rejoint.records.read import read, read_chunks, read_frame
 from rejoint.records.records import Records
 
 Callback = Callable[..., Any]
@@ -37,6 +40,18 @@ rows_option = output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; 
 model_option = output_option("The model file; .json makes it text.", required=True)
 rank_option = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
+)
+solver_option = click.option(
+    "--solver",
+    type=click.Choice(["auto", "ml", "map", "bayes"]),
+    default="auto",
+    show_default=True,
+    help="Likelihood, with a prior, or averaged over the posterior.",
+)
+draws_option = click.option(
+    "--draws/--no-draws",
+    default=True,
+    help="Whether posterior draws, for credible intervals, go into the file (some kB to 8 MB).",
 )
 subsets_option = click.option(
     "--subset", "subsets", multiple=True, metavar="A,B,...", help="A table of these variables."
@@ -69,8 +84,9 @@ _FILE = [
         help="Where the name of the file does not say it.",
     ),
     click.option("--names", metavar="A,B,...", help="Names of the columns; there is no header."),
-    click.option("--weight", metavar="COLUMN", help="How many times each record counts."),
 ]
+
+_WEIGHT = click.option("--weight", metavar="COLUMN", help="How many times each record counts.")
 
 _COLUMNS = [
     click.option("--columns", multiple=True, metavar="A,B,...", help="Only these."),
@@ -118,6 +134,11 @@ class DataReader:
         """All records of a file, over a domain or over what its columns and the wishes make."""
         rest = self.wishes() if domain is None else {"domain": domain}
         return read(path, sample_weight=self.weight, **self.file(), **rest)
+
+    def frame(self, path: str) -> tuple[Frame, FloatArray | None]:
+        """The columns of a file, of which no levels are made yet, and the weights."""
+        frame = read_frame(path, sample_weight=self.weight, **self.file())
+        return (frame, None) if self.weight is None else split_weights(frame, self.weight)
 
     def chunks(self, path: str) -> Iterator[Records]:
         """The same in parts."""
@@ -196,26 +217,40 @@ def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
 
 def data_options(callback: Callback) -> Callback:
     """Options of a data file whose columns have no meaning yet; they become ``reader``."""
-    return _gathered([*_FILE, *_COLUMNS], callback)
+    return _gathered([*_FILE, _WEIGHT, *_COLUMNS], callback)
 
 
 def domain_options(callback: Callback) -> Callback:
     """Options of a data file whose columns a model explains; they become ``reader``."""
+    return _gathered([*_FILE, _WEIGHT], callback)
+
+
+def file_options(callback: Callback) -> Callback:
+    """Options of a data file whose rows are no records; they become ``reader``."""
     return _gathered(_FILE, callback)
 
 
-def load_with_notes(path: str) -> tuple[LowRankPMF, Mapping[str, Any]]:
-    """Read a model and its notes, from a file or from stdin."""
+def _saved(path: str) -> SavedModel:
     if path == "-":
-        saved = read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
-    else:
-        saved = read_saved(path)
+        return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
+    return read_saved(path)
+
+
+def load_with_notes(path: str) -> tuple[LowRankPMF, Mapping[str, Any]]:
+    """Read a joint model and its notes, from a file or from stdin."""
+    saved = _saved(path)
     return LowRankPMF.of_saved(saved), saved.notes
 
 
 def load(path: str) -> LowRankPMF:
-    """Read a model from a file or from stdin."""
+    """Read a joint model from a file or from stdin."""
     return load_with_notes(path)[0]
+
+
+def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any]]:
+    """Read what answers questions: with the models that predict targets, where a file has them."""
+    saved = _saved(path)
+    return of_saved(saved), saved.notes
 
 
 def read_tables(paths: Sequence[str], **how: Any) -> Marginals:
@@ -236,12 +271,18 @@ def source_name(data: str) -> str | None:
 
 
 def origin(notes: Mapping[str, Any]) -> str:
-    """What a model was fitted to, in a few words; empty where its file does not say."""
+    """What a model was fitted to, in a few words; empty where its file does not say.
+
+    Examples
+    --------
+    >>> origin({"records": 20.0, "source": "a.csv"}), origin({"source": "a.csv"})
+    ('20 records of a.csv', 'a.csv')
+    """
     parts = []
     if notes.get("records"):
         parts.append(f"{notes['records']:,.0f} records")
     if notes.get("tables"):
         parts.append(f"{len(notes['tables']):,} tables")
     if notes.get("source"):
-        parts.append(f"of {notes['source']}")
+        parts.append(f"of {notes['source']}" if parts else str(notes["source"]))
     return " ".join(parts) if len(parts) < 3 else f"{parts[0]} in {parts[1]} {parts[2]}"

@@ -15,11 +15,15 @@ from typing import IO, Any
 
 import click
 
-from rejoint.cli.group import in_options
+from rejoint.cli.group import in_options, is_ended
 from rejoint.io.atomic import atomic_file, resolve_target
 from rejoint.io.model_file import write_open
+from rejoint.messages import join_messages
+from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
+from rejoint.solver.result import FitResult
 from rejoint.text import plural
 
 _WIDE = 60  # characters of a cell
@@ -48,7 +52,7 @@ def format_classes(rank: int) -> str:
     >>> format_classes(1), format_classes(1200)
     ('1 class', '1,200 classes')
     """
-    return "1 class" if rank == 1 else f"{rank:,} classes"
+    return plural(rank, "class", "classes")
 
 
 def show_table(
@@ -150,14 +154,52 @@ def check_output(output: str, as_json: bool) -> None:
 
 
 def write_saved(
-    output: str, pmf: LowRankPMF, notes: Mapping[str, Any], *, draws: bool = True
+    output: str,
+    model: LowRankPMF | TargetModel,
+    notes: Mapping[str, Any],
+    *,
+    draws: bool = True,
 ) -> int:
-    """Write a model with its notes and draws; return the number of bytes."""
-    made, saved = io.BytesIO(), pmf.to_saved(to_plain(notes), draws=draws)
+    """Write a model with its notes and, if wanted, draws; return the number of bytes."""
+    made = io.BytesIO()
+    saved = model.to_saved(to_plain(notes), draws=draws)
     write_open(made, saved, plain=output.lower().endswith(".json"))
     with open_output(output) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())
+
+
+def end_fit(
+    output: str,
+    model: LowRankPMF | TargetModel,
+    result: FitResult,
+    notes: Mapping[str, Any],
+    *,
+    draws: bool,
+    as_json: bool,
+) -> None:
+    """Write the model of a fit, and say what was chosen, how it ended and what is written."""
+    pmf = joint_of(model)
+    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
+    room = write_saved(output, model, notes, draws=draws)
+    kept = len(pmf.draws) if draws else 0
+    if as_json:
+        size = Layout(pmf.domain.shape).parameters(pmf.rank)
+        found = {"rank": pmf.rank, "parameters": size, "draws": kept}
+        if isinstance(model, TargetModel):
+            found["models"] = len(model.ensemble.members)
+        echo_json({"model": output, "bytes": room, **found, **notes})
+    if is_ended():
+        click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
+        return
+    place = "to stdout" if output == "-" else output
+    parts = [format_classes(pmf.rank)]
+    if isinstance(model, TargetModel):
+        count = plural(len(model.ensemble.members), "model")
+        parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
+    if kept:
+        parts.append(plural(kept, "posterior draw"))
+    click.echo(f"Written: {place} ({', '.join(parts)}; {format_bytes(room)}).", err=True)
 
 
 def write_rows(

@@ -10,14 +10,16 @@ from rejoint.cli.options import (
     DataReader,
     as_json,
     domain_options,
-    load_with_notes,
+    load_answerer,
     rows_option,
     split_names,
 )
 from rejoint.cli.output import to_plain, write_rows
 from rejoint.cli.raw_table import read_raw
 from rejoint.estimators.imputer.fill import level_probabilities
+from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -30,7 +32,7 @@ Examples:
 @click.command("predict", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
 @click.argument("data", metavar="DATA")
-@click.option("--target", metavar="NAME,...", help="What to predict; that of fit --target if any.")
+@click.option("--target", metavar="NAME,...", help="What to predict; that of fit-target if any.")
 @click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
 @click.option("--keep", is_flag=True, help="The columns of DATA first.")
 @rows_option
@@ -49,9 +51,12 @@ def command(
     """Predict a column of each row: its most probable level, and how probable that is.
 
     What the column itself holds is not looked at. Where it is there, how often the prediction is
-    right is said on stderr. Empty cells are allowed everywhere.
+    right is said on stderr. Empty cells are allowed everywhere. A file of `fit-target` predicts its
+    targets from all columns but the targets, by the models that were trained for them, as
+    JointClassifier.predict_proba does. The joint model predicts all other columns.
     """
-    pmf, notes = load_with_notes(model)
+    answerer, notes = load_answerer(model)
+    pmf = joint_of(answerer)
     targets = split_names([target]) if target else notes.get("target") or []
     if not targets:
         raise click.UsageError("--target is missing: which column is to be predicted?")
@@ -60,12 +65,30 @@ def command(
     assert raw.records is not None
     head, columns = ([*raw.names], [*raw.columns]) if keep else ([], [])
     for n in places:
-        table = level_probabilities(pmf, raw.records.codes, n)
+        table = _label_shares(answerer, raw.records, n)
+        if table is None:
+            table = level_probabilities(pmf, raw.records.codes, n)
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
         _judge(pmf, raw.records, n, table)
     write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
+
+
+def _label_shares(
+    model: LowRankPMF | TargetModel, records: Records, n: int
+) -> NDArray[np.float64] | None:
+    """Probabilities by the models that were trained to predict a variable; None if none were."""
+    if not isinstance(model, TargetModel):
+        return None
+    name, first = model.pmf.domain.names[n], len(model.features)
+    if name in model.targets:
+        return model.shares(records.codes[:, :first])[n - first]
+    remark(
+        f"{name} is predicted by the joint model: the models of this file predict "
+        f"{', '.join(model.targets)}."
+    )
+    return None
 
 
 def _answers(

@@ -40,7 +40,7 @@ def command(
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Compare numbers of classes: the curve, the best, and those that cannot be told from it.
+    """Compare numbers of classes: the curve, the one chosen, and those that tie with it.
 
     Ctrl-C ends the search and prints what there is (exit code 3).
     """
@@ -60,7 +60,7 @@ def command(
         echo_json({name: getattr(found, name) for name in fields})
     else:
         rows = [
-            (rank, f"{score:.5f}", f"{error:.5f}", "best" if rank == found.rank else tie)
+            (rank, f"{score:.5f}", f"{error:.5f}", "chosen" if rank == found.rank else tie)
             for rank, score, error in zip(found.ranks, found.scores, found.errors, strict=True)
             for tie in ["tied" if rank in found.tied else ""]
         ]

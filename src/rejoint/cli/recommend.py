@@ -21,7 +21,7 @@ from rejoint.pmf.pmf import LowRankPMF
 
 EXAMPLES = """\b
 Examples:
-  rejoint fit ratings.csv -o films.rejoint --ratings user,film,stars
+  rejoint fit-ratings ratings.csv -o films.rejoint --columns user,film,stars
   rejoint recommend films.rejoint --rated "Heat=5" --rated "Ghost=1" -k 3
   rejoint recommend films.rejoint --data ratings.csv --user u1 --by like --json
   rejoint recommend films.rejoint --rated "Heat=5" --explain Ronin
@@ -57,7 +57,7 @@ def command(
 ) -> None:
     """Recommend items by a model whose variables are items and whose levels are ratings.
 
-    `rejoint fit --ratings` makes one from rows of user, item, rating. Somebody new needs no new
+    `rejoint fit-ratings` makes one from rows of user, item, rating. Somebody new needs no new
     fit: give what they have rated.
     """
     if (data is None) != (user is None):
@@ -98,7 +98,7 @@ def _refuse_labels(pmf: LowRankPMF) -> None:
         except ValueError:
             raise ValueError(
                 f"This model is not of ratings: {variable.name!r} has levels that are no numbers. "
-                "Make one by rejoint fit --ratings."
+                "Make one by rejoint fit-ratings."
             ) from None
 
 

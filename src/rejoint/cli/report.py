@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from rejoint import __version__, identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.inspect import fit_of
+from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.page import load_template
@@ -174,8 +174,12 @@ def _empty(notes: Notes, records: Records | None) -> Part | None:
 def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
     found = notes.get("rank_curve")
     curved = isinstance(found, dict) and len(found.get("ranks", ())) > 1
+    held_out = curved and found and found.get("criterion") == "heldout"
+    error = "standard errors of the difference from it"
     return {
+        "lines": error if held_out else "the difference that is considered negligible",
         "classes": format_classes(pmf.rank),
+        "groups": notes.get("classes_are_groups", True),
         "notes": [in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)],
         "curve": curve(found) if curved and found else None,
     }
@@ -184,6 +188,8 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
 def _identifiability(pmf: LowRankPMF, notes: Notes) -> Part | None:
     """Whether tables determine the model: those it was fitted to, or all of three variables."""
     if len(pmf.domain) < 3 or pmf.rank * sum(pmf.domain.shape) > 3_000:
+        return None
+    if not notes.get("classes_are_groups", True):
         return None
     asked: dict[str, Any] = {"order": 3}
     tables = "all tables of three variables"
@@ -203,19 +209,23 @@ def _fit(fit: Part | None) -> Part | None:
     shown = fit["tables"][:TABLES]
     rows = [(", ".join(t["names"]), float(t["distance"]), t["chance"]) for t in shown]
     known = [t for t in fit["tables"] if t["chance"] is not None]
-    said = f"The tables that are furthest off, of {fit['checked']:,} compared, worst first."
+    order = describe_order(fit["tables"])
+    said = f"The tables that the model meets worst, of {fit['checked']:,} compared, {order}."
     if known:
         over = sum(t["distance"] > 2.0 * t["chance"] for t in known)
         listed = plural(len(known), "table")
-        said += f" Of the worst {listed}, {over} are off by more than twice what chance would do."
+        said += f" {over:,} of {listed} differ by more than twice the average by chance."
     return {"summary": said, "bars": paired_bars(rows)}
 
 
-def _classes(pmf: LowRankPMF, notes: Notes) -> Part:
+def _classes(pmf: LowRankPMF, notes: Notes) -> Part | None:
+    if not notes.get("classes_are_groups", True):
+        return None
     order = np.argsort(-pmf.weights, kind="stable")[:CLASSES].tolist()
     names = notes.get("class_names")
     listed = [
         {
+            "number": f + 1,
             "name": clean_label(names[f], 30) if names else "",
             "bar": bar(float(pmf.weights[f])),
             "weight": pmf.weights[f],
@@ -233,9 +243,10 @@ def _classes(pmf: LowRankPMF, notes: Notes) -> Part:
                 f"{clean_label(variable.name, 20)} = {clean_label(variable.levels[i], 20)}"
             )
             cells.append([float(pmf.factors[n][i, f]) for f in order])
-    titles = [str(k + 1) for k in range(len(order))]
+    titles = [str(f + 1) for f in order]
     return {
         "named": bool(names),
+        "averaged": pmf.mixture is not pmf,
         "classes": listed,
         "profiles": heat_map(labels, titles, cells, label="Class profiles", breaks=breaks),
         "left": pmf.rank - len(order),
@@ -345,7 +356,7 @@ def paired_bars(rows: Sequence[tuple[str, float, float | None]], width: int = 64
 
 
 def curve(found: Mapping[str, Any], width: int = 640, height: int = 240) -> Picture:
-    """Draw the score against the rank, with the error of the difference from the best.
+    """Draw the score against the rank, with the error of the difference from the rank chosen.
 
     Examples
     --------

@@ -5,8 +5,9 @@ from typing import Any
 import click
 import numpy as np
 
-from rejoint.cli.options import DataReader, as_json, domain_options, load, output_option
+from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, output_option
 from rejoint.cli.output import echo_json, write_rows
+from rejoint.text import class_titles
 
 EXAMPLES = """\b
 Examples:
@@ -36,7 +37,7 @@ def command(
 
     The higher the better: compare models on records that neither was fitted to.
     """
-    pmf = load(model)
+    pmf, notes = load_with_notes(model)
     if output and not (rows or classes):
         raise click.UsageError("-o goes with --rows or --classes; the score itself is printed.")
     records = reader.read(data, pmf.domain)
@@ -47,7 +48,7 @@ def command(
         if rows:
             names, columns = ["log_prob"], [logs.tolist()]
         if classes:
-            names += [f"class {f}" for f in range(pmf.rank)]
+            names += class_titles(pmf.rank, notes.get("class_names"))
             columns += pmf.classes(records).T.round(6).tolist()
         write_rows(output, names, zip(*columns, strict=True), as_json=as_json)
         return

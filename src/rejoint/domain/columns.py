@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,22 @@ class Coded:
     def __len__(self) -> int:
         return len(self.codes)
 
+    def take(self, rows: NDArray[np.intp]) -> "Coded":
+        """Return some rows; labels that are not declared and not in them are left out.
+
+        Examples
+        --------
+        >>> Coded(("a", "b", "c"), np.array([2, 1, -1, 0])).take(np.array([0, 2]))
+        Coded(labels=('c',), codes=array([ 0, -1], dtype=int32), declared=False, ordered=False)
+        """
+        codes = self.codes[rows]
+        if self.declared:
+            return replace(self, codes=codes)
+        used = np.flatnonzero(np.bincount(codes[codes >= 0], minlength=len(self.labels)))
+        place = np.full(len(self.labels) + 1, -1, dtype=np.int32)  # the last is for the code -1
+        place[used] = np.arange(len(used))
+        return replace(self, labels=tuple(self.labels[k] for k in used), codes=place[codes])
+
 
 @dataclass(frozen=True, slots=True)
 class Numbers:
@@ -56,6 +72,17 @@ class Numbers:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def take(self, rows: NDArray[np.intp]) -> "Numbers":
+        """Return some rows.
+
+        Examples
+        --------
+        >>> Numbers(np.array([30, 0, 41])).take(np.array([2, 0])).values
+        array([41, 30])
+        """
+        missing = None if self.missing is None else self.missing[rows]
+        return Numbers(self.values[rows], missing)
 
     def present(self) -> NDArray[Any]:
         """Return the values that are there."""

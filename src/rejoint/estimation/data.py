@@ -66,6 +66,11 @@ class Data(ABC):
         """Weight of all records."""
 
     @property
+    def size(self) -> float:
+        """Number of records: their weight, or how many they are where they weigh less."""
+        return self.total
+
+    @property
     @abstractmethod
     def level_totals(self) -> FloatArray:
         """Weight of the records that hold each level, (L,)."""
@@ -179,6 +184,12 @@ class InMemory(Data):
         """Weight of all records."""
         return float(self.weight.sum())
 
+    @property
+    def size(self) -> float:
+        """Number of records: their weight, or how many they are where they weigh less."""
+        rows = self.weight if self.unmerged is None else self.unmerged
+        return max(self.total, float(len(rows)))
+
     @cached_property
     def level_totals(self) -> FloatArray:
         """Weight of the records that hold each level, (L,)."""
@@ -279,6 +290,11 @@ class Parted(Data):
     def total(self) -> float:
         """Weight of all records."""
         return self.survey.mass
+
+    @property
+    def size(self) -> float:
+        """Number of records: their weight, or how many they are where they weigh less."""
+        return max(self.survey.mass, float(self.survey.rows))
 
     @property
     def level_totals(self) -> FloatArray:

@@ -10,6 +10,7 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
@@ -202,6 +203,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
     choose_solver(data, 1, request)
+    start_at(request.start, small, request.rank)
     said: list[str] = []
     selection: Selection | None = None
     if request.rank == "auto":
@@ -269,11 +271,10 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
         )
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{data.total:,.0f} records for {parameters:,} parameters"
-    if data.total / parameters >= policy.plenty_records_per_parameter:
-        return "ml", f"Maximum likelihood: {text}, so that a prior would add nothing."
-    return default_bayes(
-        data, policy
-    ), f"Bayes: {text}, so that averaging over the posterior helps."
+    plenty = policy.plenty_records_per_parameter
+    if data.total / parameters >= plenty:
+        return "ml", f"Maximum likelihood: {text}, {plenty:,.0f} or more for each."
+    return default_bayes(data, policy), f"Bayes: {text}, fewer than {plenty:,.0f} for each."
 
 
 def default_bayes(data: Data, policy: Policy) -> Bayes:
@@ -289,12 +290,15 @@ def default_bayes(data: Data, policy: Policy) -> Bayes:
     )
 
 
-def start_at(start: LowRankPMF | None, data: Data, rank: int) -> list[Model]:
+def start_at(start: LowRankPMF | None, data: Data, rank: int | str) -> list[Model]:
     """A given model as the only start; none if there is none."""
     if start is None:
         return []
-    if not isinstance(start, LowRankPMF) or start.rank != rank:
-        raise ValueError(f"start must be a LowRankPMF of rank {rank}, got {start!r}.")
+    if not isinstance(start, LowRankPMF):
+        raise ValueError(f"start must be a LowRankPMF, got {start!r}.")
+    if start.rank != rank:
+        asked = f"rank={rank!r} was asked for"
+        raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     start = start.align(data.domain)
     factors = np.vstack(start.factors)
     if (factors == 0).any():
@@ -304,17 +308,19 @@ def start_at(start: LowRankPMF | None, data: Data, rank: int) -> list[Model]:
 
 
 def describe_smoothing(time: float) -> str:
-    """How smooth the columns are.
+    """Describe how smooth the columns are.
 
     Examples
     --------
     >>> describe_smoothing(0.4)
-    'Smooth columns: levels spread by 0.89 of a level, by held-out likelihood.'
+    'Smooth columns: held-out likelihood chose that levels spread by 0.89 of a level.'
     """
     if time == 0:
-        return "Smooth columns were asked for, but held-out likelihood is best without."
+        return "Smooth columns were asked for, but no spread tried raises the held-out likelihood."
     spread = np.sqrt(2 * time)
-    return f"Smooth columns: levels spread by {spread:.2g} of a level, by held-out likelihood."
+    return (
+        f"Smooth columns: held-out likelihood chose that levels spread by {spread:.2g} of a level."
+    )
 
 
 def _looked_at(data: Data) -> str:
@@ -322,7 +328,7 @@ def _looked_at(data: Data) -> str:
     if not isinstance(data, Parted) or len(data.survey.keys) == data.survey.rows:
         return ""
     size = f"{len(data.survey.keys):,} of the {data.survey.rows:,} records"
-    return f" {size}, drawn at random, were used for this."
+    return f" The rank was chosen on {size}, drawn at random."
 
 
 @dataclass(frozen=True)
@@ -637,11 +643,8 @@ class Fit:
 
         ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
         """
-        model, dropped = drop_empty(best.model, self.policy)
-        if isinstance(em, Em) and (is_interrupted(runs) or not dropped):
-            value = em.penalty(best.model) - best.objective
-        else:
-            value = self.data.expect(model).log_likelihood
+        known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
+        model, value, dropped = self.drop_negligible(best.model, known, is_interrupted(runs))
         drawn, mean, words = [draw.model for draw in draws], None, ""
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
@@ -662,6 +665,28 @@ class Fit:
             more=" ".join(filter(None, (dropped, words, more))),
             log_likelihood=value,
         )
+
+    def drop_negligible(
+        self, model: Model, known: float | None, interrupted: bool
+    ) -> tuple[Model, float, str]:
+        """The model without negligible classes, its log-likelihood, and what was dropped.
+
+        ``known`` is the log-likelihood of the model, where it is known. Classes that stand for
+        less than half a record stay where the log-likelihood needs them after all, which is so
+        only far from a maximum. An interrupted fit takes no further pass where it can do without.
+        """
+        data, policy = self.data, self.policy
+        if interrupted and known is not None:
+            kept, dropped = drop_empty(model, policy)
+            return kept, known, dropped
+        kept, dropped = drop_empty(model, policy, data.size)
+        value = data.expect(kept).log_likelihood if known is None or dropped else known
+        if dropped:
+            before = data.expect(model).log_likelihood if known is None else known
+            if not before - value <= policy.negligible_nats:
+                kept, dropped = drop_empty(model, policy)
+                value = data.expect(kept).log_likelihood if dropped else before
+        return kept, value, dropped
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:
@@ -693,10 +718,19 @@ def evident_concentrations(data: Data, model: Model, policy: Policy) -> FloatArr
     return state.concentrations
 
 
-def drop_empty(model: Model, policy: Policy = DEFAULT) -> tuple[Model, str]:
-    """Drop empty classes, merge equal ones, sort by weight; say so if any were dropped."""
+def drop_empty(
+    model: Model, policy: Policy = DEFAULT, records: float = np.inf
+) -> tuple[Model, str]:
+    """Drop negligible classes, merge equal ones, sort by weight; say so if any were dropped.
+
+    Negligible are classes without weight, and the smallest ones that together stand for less than
+    half a record (``policy.negligible_records``) of the ``records`` that there are.
+    """
     weights, factors = model.weights, model.factors
-    alive = weights > policy.empty_weight
+    smallest = np.argsort(weights, kind="stable")
+    mass = np.empty_like(weights)
+    mass[smallest] = np.cumsum(weights[smallest])
+    alive = (weights > policy.empty_weight) & (mass >= policy.negligible_records / records)
     order = [int(f) for f in np.argsort(-weights, kind="stable") if alive[f]]
     kept: list[int] = []
     mass = weights.copy()
@@ -709,8 +743,28 @@ def drop_empty(model: Model, policy: Policy = DEFAULT) -> tuple[Model, str]:
             kept.append(f)
         else:
             mass[twin] += mass[f]
-    empty, merged = int((~alive).sum()), len(order) - len(kept)
-    said = [f"{empty} of {len(weights)} classes had no weight left"] if empty else []
-    said += [f"{merged} were equal to others"] if merged else []
-    text = f"{' and '.join(said).capitalize()}: dropped." if said else ""
+    text = describe_dropped(weights, alive, len(order) - len(kept), policy)
     return Model(model.layout, mass[kept] / mass[kept].sum(), factors[:, kept]), text
+
+
+def describe_dropped(
+    weights: FloatArray, alive: NDArray[np.bool_], merged: int, policy: Policy = DEFAULT
+) -> str:
+    """Describe which classes were dropped, and why.
+
+    Examples
+    --------
+    >>> describe_dropped(np.array([0.7, 0.3, 1e-5]), np.array([True, True, False]), 0)
+    '1 of 3 classes stood for less than 0.5 records: dropped.'
+    """
+    gone = weights[~alive]
+    said = []
+    if len(gone):
+        why = "had no weight left"
+        if gone.max() > policy.empty_weight:
+            together = "together " if len(gone) > 1 else ""
+            why = f"{together}stood for less than {policy.negligible_records:g} records"
+        said.append(f"{len(gone)} of {len(weights)} classes {why}")
+    if merged:
+        said.append(f"{merged} {'was' if merged == 1 else 'were'} equal to others")
+    return f"{' and '.join(said)}: dropped." if said else ""

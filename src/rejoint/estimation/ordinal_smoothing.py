@@ -87,6 +87,11 @@ class Smoothed(Data):
         return self.base.total
 
     @property
+    def size(self) -> float:
+        """Number of records: their weight, or how many they are where they weigh less."""
+        return self.base.size
+
+    @property
     def level_totals(self) -> FloatArray:
         """Weight of the records that hold each level, (L,)."""
         return self.base.level_totals

@@ -81,7 +81,16 @@ class Policy:
     lift: float = 0.01
     # Nats that a lift must gain to be tried again.
     lift_nats: float = 1e-3
-    # Weight below which a class is empty, and distance below which two columns are the same.
+    # Records: the smallest classes that together stand for no more than this are dropped. At a
+    # maximum of the likelihood a class is as large as the records that it explains, so these
+    # explain less than one record, and the log-likelihood falls by less than -log(1 - r) - r, which
+    # is 0.19 for half a record, 0.02 for a fifth.
+    negligible_records: float = 0.5
+    # Nats: where dropping them costs more than that bound, the model is not at a maximum and
+    # they stay.
+    negligible_nats: float = 0.2
+    # Weight below which a class is empty whatever the number of records, and distance below which
+    # two columns are the same.
     empty_weight: float = 1e-9
     same_column: float = 1e-6
     # Variational steps to the concentrations of the prior, at most.

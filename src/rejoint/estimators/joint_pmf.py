@@ -35,6 +35,7 @@ from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.solver.result import FitResult
 from rejoint.solver.session import Session
+from rejoint.text import class_titles
 
 #: Records per cell from which tables of four variables are filled well enough to be used.
 RECORDS_PER_CELL = 5.0
@@ -228,7 +229,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         return Model.of(pmf.weights, pmf.factors)
 
     def predict(self, X: Any) -> IntArray:
-        """Return the most probable hidden class of each row; 0 is the largest class.
+        """Return the position of the most probable hidden class of each row.
+
+        Position 0 is the largest class, which is shown as class 1.
 
         Examples
         --------
@@ -243,6 +246,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the posterior probability of each hidden class for each row.
+
+        Column 0 is the largest class, which is shown as class 1.
 
         Examples
         --------
@@ -310,6 +315,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def profiles(self, backend: Backend | None = None) -> Any:
         """Return the probability of each level overall and within each class, as a frame.
 
+        Classes are numbered from 1: class 1 is at position 0 of ``pmf_.weights``.
+
         Parameters
         ----------
         backend : {"pandas", "polars", "pyarrow"}, optional
@@ -320,7 +327,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         >>> import rejoint as rj
         >>> model = rj.JointPMF(rank=1, solver="ml").fit({"coin": ["head", "tail", "head", "tail"]})
         >>> model.profiles("pandas")
-                        overall  class 0
+                        overall  class 1
         variable level
         coin     head       0.5      0.5
                  tail       0.5      0.5
@@ -471,7 +478,7 @@ def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
     >>> import rejoint as rj
     >>> domain = rj.Domain.of({"smoke": ["yes", "no"]})
     >>> profile_frame(rj.LowRankPMF([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]]], domain), "pandas")
-                    overall  class 0  class 1
+                    overall  class 1  class 2
     variable level
     smoke    yes       0.41      0.9      0.2
              no        0.59      0.1      0.8
@@ -483,7 +490,7 @@ def profile_frame(pmf: LowRankPMF, backend: Backend | None = None) -> Any:
         levels += [str(x) if isinstance(x, Bin) else x for x in variable.levels]
         overall = pmf.marginal(variable.name).tolist()
         shares += [[share, *row] for share, row in zip(overall, factor.tolist(), strict=True)]
-    titles = ["overall", *(f"class {f}" for f in range(pmf.rank))]
+    titles = ["overall", *class_titles(pmf.rank)]
     if backend == "pandas":
         import pandas as pd
 

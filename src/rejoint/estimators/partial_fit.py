@@ -17,6 +17,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em, rescale
+from rejoint.estimation.estimate import drop_empty
 from rejoint.estimation.priors import first_concentrations
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -63,6 +64,7 @@ class PartialFit:
     prior: bool = True
     budget: int = BUDGET_BYTES
     model: Model | None = None
+    records: float = 0.0  # number of all records so far
     kept: list[InMemory] = field(default_factory=list)
     kept_mass: float = 0.0
     kept_counts: FloatArray | None = None  # expected counts, (1 + L, F)
@@ -79,7 +81,7 @@ class PartialFit:
         model = Model.of(pmf.weights, pmf.factors)
         counts = mass * np.vstack([model.weights, model.factors * model.weights])
         found = cls(pmf.domain, prior, model=model, dropped_mass=mass, dropped_counts=counts)
-        return replace(found, level_totals=counts[1:].sum(axis=1) + 0.5)
+        return replace(found, records=mass, level_totals=counts[1:].sum(axis=1) + 0.5)
 
     @property
     def seen(self) -> float:
@@ -94,11 +96,13 @@ class PartialFit:
         The object itself is unchanged, so that an interrupted call can be repeated.
         """
         after = replace(self, kept=[*self.kept], history=[*self.history])
-        model = after._learn(chunk, fit)
-        pmf = chunk.to_pmf(model.sorted())
+        after.records += chunk.size
+        model, dropped = drop_empty(after._learn(chunk, fit), records=after.records)
+        pmf = chunk.to_pmf(model)
         nothing = float("nan")
         chunks = Run(model, nothing, nothing, nothing, Stop.STEPS, tuple(after.history))
-        return after, replace(FitResult.of(pmf, [chunks], ""), stop=after._describe(), starts=())
+        stop = " ".join(filter(None, (after._describe(), dropped)))
+        return after, replace(FitResult.of(pmf, [chunks], ""), stop=stop, starts=())
 
     def drop(self) -> None:
         """Keep no more of the records than their expected counts."""

@@ -12,7 +12,7 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
 from rejoint.factorization.early_stop import Smooth
 from rejoint.factorization.fit_tables import Auto
-from rejoint.records.frames import refuse_non_table, take_apart
+from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import BaseRecords, Records, as_part_weight
 from rejoint.records.sparse import SparseRecords, as_records
 
@@ -81,7 +81,7 @@ def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
         return X, weight
     names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     columns = [take_rows(column, rows) for column in frame.columns]
-    return dict(zip(names, columns, strict=True)), weight[rows]
+    return Frame(names, columns, len(rows)), weight[rows]
 
 
 def take_rows(column: Any, rows: IntArray) -> Any:

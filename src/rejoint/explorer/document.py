@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from rejoint import identifiability
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
@@ -138,7 +140,7 @@ def verdict(pmf: LowRankPMF) -> dict[str, Any] | None:
 
 
 FORMAT = "rejoint.explorer"
-SCHEMA = 1
+SCHEMA = 2
 """Version of the document; a page reads this one and earlier ones."""
 
 _MOST_CELLS = 4_000_000  # of records in a page: 8 MB of codes
@@ -156,13 +158,15 @@ def document(
     verdict: dict[str, Any] | None = None,
     note: str | None = None,
     target: Any = None,
+    ensemble: SavedEnsemble | None = None,
 ) -> dict[str, Any]:
     """All that the page shows, as plain lists and dicts that JSON can hold.
 
     Parameters
     ----------
     pmf : LowRankPMF
-        The model; the posterior draws that it carries give the bars their intervals.
+        The model. Its mixture answers, its posterior draws give the bars their intervals, and its
+        own classes are those that the page shows and names.
     title, source : str, optional
         What the page calls the model, and the file that copied commands name.
     records : Records or anything that ``Records.of`` takes, optional
@@ -177,6 +181,9 @@ def document(
         A sentence about how the model came to be.
     target : str or list of str, optional
         The variable that the page takes for the target at first.
+    ensemble : SavedEnsemble, optional
+        The models of a classifier, which answer what is asked of the targets given levels of other
+        variables; see :func:`plain_ensemble`.
 
     Returns
     -------
@@ -195,17 +202,19 @@ def document(
         "title": title,
         "source": source,
         "variables": _variables(pmf.domain),
-        **_model(pmf, "f8"),
+        **_joint(pmf),
     }
     extras = {
         "record_count": record_count,
         "records": None if records is None else _records(Records.of(records, domain=pmf.domain)),
-        "draws": [_model(draw, "f4") for draw in pmf.draws] or None,
+        "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
+        **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
         "fit": fit,
         "identifiability": verdict,
         "note": note,
         "target": target,
+        "ensemble": None if ensemble is None else plain_ensemble(ensemble),
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
 
@@ -222,8 +231,60 @@ def _variables(domain: Domain) -> list[dict[str, Any]]:
     return listed
 
 
-def _model(pmf: LowRankPMF, kind: str) -> dict[str, Any]:
-    return {"weights": _packed(pmf.weights, kind), "factors": _packed(np.vstack(pmf.factors), kind)}
+def _joint(pmf: LowRankPMF) -> dict[str, Any]:
+    return _parts(np.vstack([pmf.weights, *pmf.factors]), "f8")
+
+
+def _parts(stacked: NDArray[Any], kind: str) -> dict[str, Any]:
+    """Weights and factors that stand one below the other."""
+    return {"weights": _packed(stacked[0], kind), "factors": _packed(stacked[1:], kind)}
+
+
+def _draws(draws: Draws) -> dict[str, Any]:
+    """The draws as they are, bit by bit, and their weights unless all are equal."""
+    if not draws:
+        return {}
+    kind = "f8" if draws.block.dtype == np.float64 else "f4"
+    plain = [_parts(block[:, block[0] > 0.0], kind) for block in draws.block]
+    equal = np.ptp(draws.weights) == 0.0
+    return {"draws": plain, "draw_weights": None if equal else _packed(draws.weights, "f8")}
+
+
+def plain_ensemble(ensemble: SavedEnsemble) -> dict[str, Any]:
+    """The models of a classifier, as the page is given them.
+
+    The probability of labels given a row of levels is the average over ``members``, each a model
+    over all variables of the page, of its conditional probability of the targets given the levels
+    of the other variables that are there. ``member_weights`` has three rows, one after the other,
+    with a number for each member: the first for rows that have all variables at the positions
+    ``always_there``, the second for rows that miss some of them, the third for rows that miss more
+    than ``many_missing`` times their number. These models answer P, E and argmax of targets where
+    evidence leaves one level of each variable that is given; evidence under which all levels are as
+    likely counts as none. The page's own model answers all other questions, and says so. Where a
+    member holds a row impossible, its classes with the fewest zeros count, in proportion to the
+    product of the other terms.
+
+    Returns
+    -------
+    dict
+        ``targets`` (names, the last variables), ``members`` (each ``weights`` and ``factors`` as
+        those of the page's own model), ``member_weights``, ``always_there``, ``many_missing``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> member = np.array([[0.5, 0.5], [0.9, 0.2], [0.1, 0.8], [1.0, 0.0], [0.0, 1.0]])
+    >>> plain = plain_ensemble(SavedEnsemble(("y",), (member,), np.ones((3, 1)), (0,), 1 / 3))
+    >>> plain["targets"], plain["always_there"], list(plain["members"][0])
+    (['y'], [0], ['weights', 'factors'])
+    """
+    return {
+        "targets": list(ensemble.targets),
+        "members": [_parts(member, "f8") for member in ensemble.members],
+        "member_weights": _packed(ensemble.weights, "f8"),
+        "always_there": list(ensemble.always_there),
+        "many_missing": ensemble.many_missing,
+    }
 
 
 def _packed(array: NDArray[Any], kind: str) -> dict[str, str]:

@@ -10,7 +10,9 @@ from rejoint import io
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
+from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import joint_of, of_saved
 from rejoint.records.records import Records
 
 
@@ -32,6 +34,8 @@ class Opened:
         The data that came with it.
     story : str or None
         How it was fitted.
+    ensemble : SavedEnsemble or None
+        The models of a classifier's file, which predict its targets.
 
     Examples
     --------
@@ -46,6 +50,7 @@ class Opened:
     notes: Mapping[str, Any] = field(default_factory=dict)
     records: Records | None = None
     story: str | None = None
+    ensemble: SavedEnsemble | None = None
 
     def document(self) -> dict[str, Any]:
         """What the page is given, fit and verdict included."""
@@ -61,6 +66,7 @@ class Opened:
             verdict=verdict(self.pmf),
             note=self.story,
             target=self.notes.get("target"),
+            ensemble=self.ensemble,
         )
 
     def _fit(self) -> dict[str, Any] | None:
@@ -71,10 +77,11 @@ class Opened:
         return listed
 
     def keep_names(self, names: Sequence[str]) -> None:
-        """Write the names of the classes into the model's file; its other notes stay."""
+        """Write the names of the classes into the model's file; all else in it stays."""
         if self.path is not None:
-            notes = io.read_saved(self.path).notes | {"class_names": list(names)}
-            self.pmf.save(self.path, notes=notes)
+            saved = io.read_saved(self.path)
+            notes = saved.notes | {"class_names": list(names)}
+            io.write_model(self.path, saved._replace(notes=notes))
 
 
 def is_model(path: str | PathLike[str]) -> bool:
@@ -101,10 +108,12 @@ def open_model(path: str | PathLike[str]) -> Opened:
     500
     """
     saved = io.read_saved(path)
-    pmf = LowRankPMF.of_saved(saved)
+    pmf = joint_of(of_saved(saved))
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
-    return Opened(pmf, Path(path), Path(path).stem, saved.notes, story=story)
+    return Opened(
+        pmf, Path(path), Path(path).stem, saved.notes, story=story, ensemble=saved.ensemble
+    )
 
 
 def open_demo(path: str | PathLike[str] | None = None) -> Opened:

@@ -132,6 +132,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
         unit="EM step",
         more="What the tables do not say is smooth; the classes mean nothing.",
         misfits=apart,
+        classes_are_groups=False,
     )
 
 

@@ -17,7 +17,7 @@ from rejoint.factorization.fit_tables import (
     fit_tables,
     make_result,
 )
-from rejoint.factorization.loss import Loss
+from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
 from rejoint.marginals.marginals import Marginals
@@ -121,12 +121,29 @@ def factorize(
                 raise ValueError(f"{what} has a loss of its own: leave out loss.")
             if isinstance(marginals, AllTables):
                 options["n_init"] = whole("n_init", n_init)
-                return fit_all_tables(marginals, whole("rank", rank), solver, session, **options)
+                rank_given = _rank_of_all_tables(marginals, rank, smooth)
+                return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
                 return _fit_smooth(marginals, rank, solver, start, weighting, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
         return interruptible(session, fit, on_interrupt)
+
+
+def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
+    """The rank for AllTables; refuses what needs tables that are counted."""
+    if smooth:
+        raise ValueError(
+            "solver='smooth' needs tables; those of AllTables are never formed: give "
+            "solver='admm', or count some tables by rj.Marginals.count."
+        )
+    if rank == "auto":
+        raise ValueError(
+            "AllTables needs a rank, because choosing it needs tables that are counted: give "
+            f"rank=..., for example rj.rank.select(records).rank of the {len(tables.records):,} "
+            "records."
+        )
+    return whole("rank", rank)
 
 
 def _fit_smooth(
@@ -150,7 +167,9 @@ def _fit_identified(
     # What is not possible is refused before the long part.
     selection, solver = None, as_method(solver)
     options["n_init"] = whole("n_init", options["n_init"])
+    as_start(options["start"], marginals, rank)
     if rank == "auto":
+        make_problem(marginals, options["weighting"], as_loss(options["loss"] or SQUARES))
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.from_tables import select_rank_of_tables
 

@@ -363,9 +363,13 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
     more = ""
     if best.error <= SOLVED:
         achieved = f"The tables are met exactly: relative error {best.error:.1e}"
-    elif not is_interrupted(runs) and best.stop is not Stop.STEPS:
-        rank = best.model.rank
-        more = f"What is left is sampling noise, tables that disagree, or a rank above {rank}."
+    elif best.stop is Stop.STALLED and best.records[-1].solver == "admm":
+        more = "A larger inner= of Admm may improve it, or solver='newton'."
+    elif not is_interrupted(runs) and best.stop in (Stop.PROGRESS, Stop.OPTIMAL):
+        more = (
+            "The rest can be sampling noise, tables that disagree, a rank above "
+            f"{best.model.rank}, or a local minimum."
+        )
     distances = table_distances(problem, marginals, best.model)
     return FitResult.of(
         as_pmf(best.model, marginals), runs, achieved, best=best, more=more, misfits=distances
@@ -379,7 +383,7 @@ def as_pmf(model: Model, tables: Any) -> LowRankPMF:
 
 
 def as_start(
-    start: Model | LowRankPMF | str | None, marginals: Any, rank: int
+    start: Model | LowRankPMF | str | None, marginals: Any, rank: int | str
 ) -> Model | str | None:
     """The model to begin at, if one is given; else what was said."""
     if start is None or isinstance(start, Model):
@@ -389,7 +393,8 @@ def as_start(
     if not isinstance(start, LowRankPMF):
         raise ValueError(f"start must be a LowRankPMF, 'random' or 'algebraic', got {start!r}.")
     if start.rank != rank:
-        raise ValueError(f"start has rank {start.rank}, but rank={rank} was asked for.")
+        asked = f"rank={rank!r} was asked for"
+        raise ValueError(f"start has rank {start.rank}, but {asked}: give rank={start.rank}.")
     aligned = start.align(marginals.domain)
     return Model.of(aligned.weights, aligned.factors)
 

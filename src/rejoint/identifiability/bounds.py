@@ -100,7 +100,7 @@ def solvable_rank(tables: TableLayout, known: Iterable[int], most: int | None = 
     """Largest rank at which all variables can be solved for, one by one, from the known ones.
 
     The variable with the most rows goes first, which is never worse: more known variables
-    only add rows. 0 if one cannot be reached. Ranks above ``most`` are not told apart, which is
+    only add rows. 0 if one cannot be reached. Ranks above ``most`` are not distinguished, which is
     faster.
 
     Examples

@@ -1,6 +1,6 @@
 """Certificates: whether one model is the only one that has its tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, combinations
 from math import comb
@@ -34,7 +34,7 @@ MOST_GROUPINGS = 40
 #: Rows of one table over known variables that are used.
 MOST_TABLE_ROWS = 4096
 
-#: Weight below which a class explains nothing: a thousandth of what a million records show.
+#: Weight below which a class is negligible: a thousandth of one record in a million.
 LEAST_WEIGHT = 1e-9
 
 
@@ -71,12 +71,13 @@ class Certificate:
         Strength of Lemma 4's condition on the best groups: smallest singular value over the
         largest; 0 if it fails, None if it was not needed or is too large.
     dead : tuple of int
-        Classes with almost no weight.
+        Positions of classes with almost no weight; the verdict numbers classes from 1.
     collinear : dict of str to tuple of tuples of int
-        Variables whose factor has equal columns, and the classes that share one: such a variable
-        does not tell them apart, and its Kruskal rank is 1.
+        Variables whose factor has equal columns, and the positions of the classes that share one:
+        such a variable does not distinguish them, and its Kruskal rank is 1.
     alike : tuple of (int, int, str)
-        Classes that differ in one variable only, and its name, empty if in none.
+        Positions of two classes that differ in one variable only, and its name, which is empty if
+        they are equal.
     local : LocalIdentifiability
         The Jacobian test at this model.
 
@@ -158,7 +159,7 @@ class Certificate:
         parts = []
         for name, groups in list(self.collinear.items())[:6]:
             every = len(groups[0]) == self.rank
-            classes = "all" if every else "; ".join(show(group) for group in groups)
+            classes = "all" if every else "; ".join(_numbers(group) for group in groups)
             parts.append(f"{name} ({classes})")
         more = len(self.collinear) - len(parts)
         tail = f", and {plural(more, 'more variable')}" if more else ""
@@ -170,11 +171,11 @@ class Certificate:
         """Classes that a smaller model does not need."""
         parts = []
         if self.dead:
-            parts.append(f"classes without weight: {show(self.dead)}")
+            parts.append(f"classes without weight: {_numbers(self.dead)}")
         if self.alike:
             f, g, where = self.alike[0]
             only = f"differ in {where!r} only" if where else "are equal"
-            parts.append(f"classes {f} and {g} {only}")
+            parts.append(f"classes {f + 1} and {g + 1} {only}")
         if not parts:
             return ""
         return Message(
@@ -183,6 +184,11 @@ class Certificate:
             parts=", and ".join(parts),
             advice=PythonOnly("; pmf.reduce()"),
         )
+
+
+def _numbers(positions: Sequence[int]) -> str:
+    """Numbers of classes as they are shown, from 1."""
+    return show([f + 1 for f in positions])
 
 
 def certify(
@@ -452,7 +458,7 @@ def compound_strength(first: Array, second: Array) -> float | None:
 
     The columns of the compound matrices are scaled to length one. By Cauchy and Binet their inner
     products are minors of the Gram matrices of ``A_1`` and ``A_2``, so that no compound matrix
-    is formed. None beyond 60 classes; 0 if it cannot be told from zero.
+    is formed. None beyond 60 classes; 0 if it is numerically zero.
 
     Examples
     --------

@@ -66,7 +66,7 @@ class LocalIdentifiability:
         Directions in which the parameters, and the joint, can move while the tables stay.
     smallest : float
         Smallest singular value of the Jacobian, its columns scaled to length one, over the
-        largest; below 1e-7 it cannot be told from zero.
+        largest; below 1e-7 it cannot be distinguished from zero.
     variables : dict of str to float
         Share of each variable in the weakest directions, largest first.
     classes : tuple of float
@@ -132,7 +132,7 @@ and neither is the joint (3 open directions).
         """The variables and classes that the tables determine least."""
         names = [f"{name} ({share:.0%})" for name, share in list(self.variables.items())[:3]]
         order = np.argsort(self.classes)[::-1][:3]
-        classes = [f"{f} ({self.classes[f]:.0%})" for f in order]
+        classes = [f"{f + 1} ({self.classes[f]:.0%})" for f in order]
         return f"Weakest: variables {', '.join(names)}; classes {', '.join(classes)}."
 
 

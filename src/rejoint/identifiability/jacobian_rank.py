@@ -42,7 +42,7 @@ BLOCK_COLUMNS = 64
 #: Columns up to which all eigenvalues are computed; beyond, the smallest by inverse iteration.
 MOST_DENSE_COLUMNS = 500
 
-#: Singular values below this share of the largest cannot be told from zero: a Gram matrix in
+#: Singular values below this share of the largest count as zero: a Gram matrix in
 #: double precision has its eigenvalues, their squares, to about 1e-15.
 RESOLVED_SHARE = 1e-7
 

@@ -164,7 +164,7 @@ class TableLayout:
         return self.count_moments(*range(1, self.largest_order + 1))
 
     def count_moments(self, *sizes: int) -> int:
-        """Independent numbers in the tables that are about so many variables."""
+        """Number of independent moments, of these numbers of variables, in the tables."""
         if self.order is not None:
             sums = elementary_symmetric(self.free, self.order)
             return sum(sums[size] for size in sizes if size <= self.order)

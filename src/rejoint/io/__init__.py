@@ -10,6 +10,7 @@ from rejoint.io.atomic import atomic_file
 from rejoint.io.fit_notes import fit_notes
 from rejoint.io.model_file import (
     SCHEMA,
+    SavedEnsemble,
     SavedModel,
     read_open,
     read_saved,
@@ -19,6 +20,7 @@ from rejoint.io.model_file import (
 
 __all__ = [
     "SCHEMA",
+    "SavedEnsemble",
     "SavedModel",
     "atomic_file",
     "fit_notes",

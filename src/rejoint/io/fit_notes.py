@@ -19,6 +19,7 @@ All keys are optional, and their values are plain JSON:
                     ratings
 ``target``          names of the variables that it was trained to predict
 ``class_names``     a name for each class
+``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
 from math import isfinite
@@ -82,6 +83,7 @@ def fit_notes(
             "interrupted": result.interrupted or None,
             "log_likelihood": value if isfinite(value) else None,
             "rank_curve": _curve(result),
+            "classes_are_groups": None if result.classes_are_groups else False,
         }
     return {key: value for key, value in (notes | more).items() if value is not None}
 

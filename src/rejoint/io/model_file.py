@@ -7,14 +7,17 @@ factors, one variable after the other) and ``meta.json`` (format, schema version
 model with a posterior also has ``mixture`` (the posterior mean, which answers: its weights, then
 the rows of its factors), ``draws`` (for each posterior draw the weights, then the rows of the
 factors) and, unless they are equal, ``draw_weights`` (the probability of each draw).
+The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arrays ``member_0``,
+``member_1``, ... (for each model of the ensemble the weights, then the rows of the factors).
 
 The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
 each variable a list of rows, one per level, with one number per class) and, if there are any,
 ``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
-factors, in single precision unless ``draw_precision`` is "double") and ``draw_weights``. Numbers
-are written so that they are read back bit by bit. The probability of a cell is the sum over classes
-of the weight times the number of each of its levels, of ``mixture`` where there is one.
+factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights`` and
+``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors).
+Numbers are written so that they are read back bit by bit. The probability of a cell is the sum over
+classes of the weight times the number of each of its levels, of ``mixture`` where there is one.
 
 Files of schema 1 have no ``mixture``; the compacted mean of their draws answers.
 """
@@ -43,6 +46,24 @@ Block = NDArray[np.float32] | NDArray[np.float64]
 Path = str | PathLike[str]
 
 _FORMAT = "rejoint.LowRankPMF"
+_SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
+
+
+class SavedEnsemble(NamedTuple):
+    """Models that a classifier averages to predict the last variables of the domain.
+
+    ``targets`` names these variables, in their order. ``members`` are arrays of shape (1 + levels
+    of all variables, classes): for each model the weights, then the factors. ``weights`` has a row
+    for each kind of row that is predicted, and a column for each member: rows that miss none of the
+    variables at the positions ``always_there``, that miss some, and that miss more than the share
+    ``many_missing`` of them. Other variables may be missing in rows of any kind.
+    """
+
+    targets: tuple[str, ...]
+    members: tuple[FloatArray, ...]
+    weights: FloatArray
+    always_there: tuple[int, ...]
+    many_missing: float
 
 
 class SavedModel(NamedTuple):
@@ -52,7 +73,8 @@ class SavedModel(NamedTuple):
     writer. ``draws`` is an array of shape (draws, 1 + levels of all variables, classes): for each
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
-    probability of each draw, None if they are equal.
+    probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
+    has beside its joint model.
     """
 
     weights: FloatArray
@@ -62,6 +84,7 @@ class SavedModel(NamedTuple):
     draws: Block | None = None
     mixture: FloatArray | None = None
     draw_weights: FloatArray | None = None
+    ensemble: SavedEnsemble | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -97,14 +120,19 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     array([1.])
     """
     _check_notes(model)
-    head = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
+    head: dict[str, Any] = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
     if model.notes:
         head["notes"] = model.notes
     draws = model.draws if model.draws is not None and len(model.draws) else None
     unequal = None
     if draws is not None and model.draw_weights is not None and np.ptp(model.draw_weights) > 0:
         unequal = model.draw_weights
+    if model.ensemble is not None:
+        head["ensemble"] = _ensemble_to_plain(model.ensemble)
     if plain:
+        if model.ensemble is not None:
+            members = [_stacked_to_plain(member, model.domain) for member in model.ensemble.members]
+            head["ensemble"]["members"] = members
         head["weights"] = model.weights.tolist()
         head["factors"] = [factor.tolist() for factor in model.factors]
         if model.mixture is not None:
@@ -123,6 +151,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         "draws": draws,
         "draw_weights": unequal,
     }
+    if model.ensemble is not None:
+        arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
     write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
 
 
@@ -143,6 +173,16 @@ def _stacked_to_plain(stacked: Block, domain: Domain) -> dict[str, Any]:
         numbers = numbers.astype(str).astype(np.float64)
     weights, *factors = np.split(numbers, 1 + np.cumsum((0, *domain.shape[:-1])))
     return {"weights": weights[0].tolist(), "factors": [factor.tolist() for factor in factors]}
+
+
+def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
+    """Return all of an ensemble but its members."""
+    return {
+        "targets": list(ensemble.targets),
+        "weights": ensemble.weights.tolist(),
+        "always_there": [int(n) for n in ensemble.always_there],
+        "many_missing": float(ensemble.many_missing),
+    }
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -237,7 +277,16 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         _check_number(len(draws), domain, path)
         if "draw_weights" in archive:
             draw_weights = archive.array("draw_weights", "<f8")
-    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights)
+    ensemble = None
+    if archive.meta.get("ensemble") is not None:
+        ensemble = _read_ensemble(archive.meta["ensemble"], domain, path)
+        names = [f"member_{k}" for k in range(ensemble.weights.shape[1])]
+        members = tuple(archive.array(name, "<f8") for name in names)
+        for name, member in zip(names, members, strict=True):
+            if member.ndim != 2 or len(member) != 1 + levels or not member.size:
+                raise _corrupt(path, f"{levels} levels but {name} of shape {member.shape}")
+        ensemble = ensemble._replace(members=members)
+    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights, ensemble)
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
@@ -257,7 +306,43 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
         mixture = np.vstack([mass, *parts])
     if draws is not None and "draw_weights" in plain:
         draw_weights = _read_numbers(plain["draw_weights"], 1, "draw_weights", path)
-    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights)
+    ensemble = None
+    if plain.get("ensemble") is not None:
+        ensemble = _read_ensemble(plain["ensemble"], domain, path)
+        members = _read_members(plain["ensemble"].get("members"), domain, path)
+        if len(members) != ensemble.weights.shape[1]:
+            raise _corrupt(path, f"the weights of its ensemble are not of {len(members)} members")
+        ensemble = ensemble._replace(members=members)
+    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights, ensemble)
+
+
+_ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
+
+
+def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
+    """Return an ensemble without its members, of which the weights give the number."""
+    if not isinstance(plain, dict):
+        raise _corrupt(path, "its ensemble is no object")
+    targets, there = plain.get("targets"), plain.get("always_there")
+    if not isinstance(targets, list) or not 0 < len(targets) < len(domain):
+        raise _corrupt(path, "its ensemble has no list of targets")
+    if targets != list(domain.names[-len(targets) :]):
+        raise _corrupt(path, "the targets of its ensemble are not its last variables")
+    features = range(len(domain) - len(targets))
+    if not isinstance(there, list) or not all(type(n) is int and n in features for n in there):
+        raise _corrupt(path, "always_there of its ensemble is no list of positions of variables")
+    if len(set(there)) < len(there):
+        raise _corrupt(path, "always_there of its ensemble names a variable twice")
+    share = plain.get("many_missing")
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
+        raise _corrupt(path, "many_missing of its ensemble is no share")
+    weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble", path)
+    if len(weights) != _ROW_KINDS or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise _corrupt(path, f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
+    if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
+        raise _corrupt(path, "the weights of its ensemble do not sum to one")
+    _check_number(weights.shape[1], domain, path, "models")
+    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
 
 
 def _refuse_constant(text: str) -> NoReturn:
@@ -308,6 +393,13 @@ def _read_parts(
     return weights, factors
 
 
+def _read_members(plain: Any, domain: Domain, path: Path) -> tuple[FloatArray, ...]:
+    if not isinstance(plain, list) or not all(isinstance(member, dict) for member in plain):
+        raise _corrupt(path, "the members of its ensemble are no list of objects")
+    parts = [_read_parts(member, domain, path) for member in plain]
+    return tuple(np.vstack([weights, *factors]) for weights, factors in parts)
+
+
 def _read_draws(plain: Any, domain: Domain, path: Path, precision: type) -> Block | None:
     if not isinstance(plain, list) or not all(isinstance(draw, dict) for draw in plain):
         raise _corrupt(path, "its draws are no list of objects")
@@ -335,10 +427,10 @@ def _read_numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
     return array.astype(np.float64)
 
 
-def _check_number(draws: int, domain: Domain, path: Path) -> None:
-    """Raise an error for more draws than can be held beside so many variables."""
-    if draws * len(domain) > MOST_FACTORS:
-        raise _corrupt(path, f"{draws:,} draws of {len(domain):,} variables are too many")
+def _check_number(count: int, domain: Domain, path: Path, what: str = "draws") -> None:
+    """Raise an error for more draws or models than can be held beside so many variables."""
+    if count * len(domain) > MOST_FACTORS:
+        raise _corrupt(path, f"{count:,} {what} of {len(domain):,} variables are too many")
 
 
 def _corrupt(path: Path, detail: str) -> ValueError:

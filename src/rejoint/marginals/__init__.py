@@ -8,7 +8,7 @@ align           given tables over one domain, as counts or shares, with their we
 suppression     cells that are not known, and how a model fills them
 publication     tables read from files as they are published
 folder          tables written to a folder, and read back exactly
-moments         means, covariances and so on of numeric levels
+moments         means, covariances and higher moments of numeric levels
 compare         where tables disagree with each other, and how well a model meets them
 """
 

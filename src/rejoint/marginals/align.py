@@ -21,7 +21,7 @@ from rejoint.text import show
 
 
 def check_cells(table: LabelledTable) -> None:
-    """Refuse cells that are no numbers, negative ones unless noise was added, and empty tables.
+    """Raise for cells that are not numbers, negative cells without added noise, and empty tables.
 
     Examples
     --------
@@ -46,10 +46,11 @@ def check_cells(table: LabelledTable) -> None:
                 f"Table {table.names}: none of its cells is known, nor any total: leave it out."
             )
         return
+    if not (values < 0).any():
+        raise ValueError(f"Table {table.names} is empty: all its cells are zero.")
+    total = f"{values.sum():g}"
     raise ValueError(
-        f"Table {table.names} is empty: all its cells are zero."
-        if not (values < 0).any()
-        else f"Table {table.names} adds up to {values.sum():g}: noise has drowned it; leave it out."
+        f"Table {table.names} adds up to {total}: the noise exceeds the counts; leave it out."
     )
 
 
@@ -73,7 +74,7 @@ def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
 
 
 def check_no_totals(table: LabelledTable) -> None:
-    """Refuse a row of totals beside the cells: everything would count twice.
+    """Raise for a row of totals among the cells, which would count everything twice.
 
     Examples
     --------
@@ -98,16 +99,16 @@ def check_no_totals(table: LabelledTable) -> None:
 
 Array = NDArray[np.float64]
 
-#: How far from 1 (or, relatively, from 100 %) shares may add up: published ones are rounded.
+#: Largest relative deviation of the sum of shares from 1: published shares are rounded.
 ROUNDING = 0.01
 
 
 def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
-    """By what to divide the cells, and whether they are counts (which are left as they are).
+    """Return the divisor of the cells, and whether they are counts, which are not divided.
 
-    Told apart, unless ``kind`` says it, by the name of the column, then by the numbers:
-    integers are counts; a sum of 1 means shares; a sum of 100 with fractions, percentages; a
-    sum below one is neither, and anything else counts (of weighted records, if fractional).
+    Unless ``kind`` is given, the name of the column decides, then the numbers: integers are
+    counts; a sum of 1 means shares; a sum of 100 with fractions means percentages; a sum below one
+    is an error; everything else is counts (of weighted records, if fractional).
 
     Examples
     --------
@@ -122,7 +123,7 @@ def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
         return 1.0, True
     scale = 100.0 if table.percent or total > 2.0 else 1.0
     slack = ROUNDING * scale + _rounding(table)
-    if np.isnan(values).any():  # what is not known makes up the rest
+    if np.isnan(values).any():  # unknown cells make up the rest
         if total <= scale + slack:
             return max(scale, total), False
     elif abs(total - scale) <= slack:
@@ -134,12 +135,12 @@ def unit(table: LabelledTable, values: Array, kind: str) -> tuple[float, bool]:
 
 
 def _rounding(table: LabelledTable) -> float:
-    """Four standard errors of a sum of rounded numbers."""
+    """Return four standard errors of a sum of rounded numbers."""
     return 4.0 * table.digit * float(np.sqrt(np.count_nonzero(table.values) / 12.0))
 
 
 def _advice(table: LabelledTable) -> str:
-    """Shares of each row by itself are common in print, and cannot be used alone."""
+    """Return advice for tables of row percentages, which cannot be used alone."""
     for axis, name in enumerate(table.names if len(table.names) > 1 else ()):
         sums = table.values.sum(axis=tuple(a for a in range(table.values.ndim) if a != axis))
         for whole in (1.0, 100.0):
@@ -200,9 +201,9 @@ def weights_of_tables(given: Mapping[Any, float] | float | None, read: "ReadTabl
 
 
 def weights_of_errors(errors: Array) -> Array:
-    """Weights in inverse proportion to the variance of a cell; 1 for the middle of the tables.
+    """Return weights in inverse proportion to the variance of a cell; 1 for the median table.
 
-    Tables without a standard error count as the middle one.
+    Tables without a standard error get weight 1, that of the median table.
 
     Examples
     --------
@@ -224,8 +225,8 @@ Subset = tuple[int, ...]
 class ReadTables:
     """Tables over one domain: axes in index order, and whether each is counts.
 
-    ``unknown`` has the cells that were not given, which ``tables`` hold a first guess of;
-    ``errors`` the standard error of a cell of each table, NaN where none is known.
+    ``unknown`` has the cells that were not given, for which ``tables`` have a first guess.
+    ``errors`` has the standard error of a cell of each table, NaN where it is not known.
     """
 
     domain: Domain
@@ -244,7 +245,7 @@ def read_tables(
     *,
     noisy: bool = False,
 ) -> ReadTables:
-    """Read tables in any accepted form; the domain, if not given, is what they show.
+    """Read tables in any accepted form; the domain is found from them if it is not given.
 
     Examples
     --------
@@ -267,7 +268,7 @@ def read_tables(
 def _as_said(
     table: LabelledTable, suppressed: tuple[float, float] | None, noisy: bool
 ) -> LabelledTable:
-    """The table with what the user says of cells that are missing, or negative."""
+    """Return the table with the user's options for missing and negative cells applied."""
     if noisy:
         table = replace(table, noisy=True)
     gone = np.isnan(table.values)
@@ -284,7 +285,7 @@ def _as_said(
 
 
 def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> ReadTables:
-    """Tables as read, checked and put over one domain: by default the one that they show.
+    """Check tables and align them to one domain: by default the one found from them.
 
     Examples
     --------
@@ -330,8 +331,8 @@ def gather(read: Sequence[LabelledTable], domain: Domain | None, kind: str) -> R
 def domain_of(tables: Sequence[LabelledTable]) -> Domain:
     """Collect variables and levels, both in order of first appearance.
 
-    Plain arrays show only how many levels there are; these are the labels that other tables
-    give, or 0, 1, 2, ... if none does.
+    A plain array has only a number of levels: it gets the labels of other tables, or 0, 1, 2, ...
+    if there are none.
 
     Examples
     --------
@@ -362,7 +363,7 @@ def domain_of(tables: Sequence[LabelledTable]) -> Domain:
 
 
 def _check_types(levels: Mapping[str, Mapping[Hashable, None]]) -> None:
-    """Refuse levels that look alike but differ in type: 1 in one table, "1" in another."""
+    """Raise for levels that look equal but differ in type: 1 in one table, "1" in another."""
     for name, known in levels.items():
         seen: dict[str, Hashable] = {}
         for level in known:
@@ -375,7 +376,7 @@ def _check_types(levels: Mapping[str, Mapping[Hashable, None]]) -> None:
 
 
 def align(table: LabelledTable, domain: Domain) -> tuple[Subset, Array]:
-    """Put axes and levels of a table in the order of the domain; levels it lacks get zero.
+    """Reorder axes and levels of a table as in the domain; levels that it lacks get zero.
 
     Examples
     --------
@@ -419,9 +420,9 @@ def unknown_cells(
     *,
     whole: bool,
 ) -> UnknownCells | None:
-    """Where an aligned table is not known, and what bounds and totals say of those cells.
+    """Return the unknown cells of an aligned table, with their bounds and known sums.
 
-    ``whole`` says that all cells together are the divisor: shares, which add up to one.
+    ``whole`` means that all cells add up to the divisor, as shares add up to one.
 
     Examples
     --------
@@ -446,7 +447,7 @@ def unknown_cells(
         align(replace(table, values=bound), domain)[1].ravel()[gone] / divisor
         for bound in table.bounds
     )
-    number = np.cumsum(gone) - 1  # which unknown cell is at each place
+    number = np.cumsum(gone) - 1  # number of the unknown cell at each position
     lines: list[tuple[NDArray[np.intp], float]] = []
     for margin in table.margins:
         kept, claims = align(margin, domain)
@@ -467,7 +468,7 @@ def unknown_cells(
 
 
 def check_covered(domain: Domain, subsets: Sequence[Subset]) -> None:
-    """Raise an error that names the variables of the domain that no subset holds.
+    """Raise an error that names the variables of the domain that are in no subset.
 
     Examples
     --------

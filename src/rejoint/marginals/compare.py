@@ -1,4 +1,4 @@
-"""Compare tables with each other and with a model: distances, what chance allows, worst cells."""
+"""Compare tables with each other and with a model: distances, chance, worst cells."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 
-#: Tables from elsewhere that differ by more than this share of the mass are remarked upon. Sums
-#: of rounded shares differ by less.
+#: Share of the mass by which given tables must differ for a remark. Sums of rounded shares differ
+#: by less.
 THRESHOLD = 0.01
 
 
 class Disagreement(NamedTuple):
-    """Two tables that differ on what they share, and by how much of the mass.
+    """Two tables that differ on their common variables, and by what share of the mass.
 
     Examples
     --------
@@ -39,7 +39,7 @@ class Disagreement(NamedTuple):
 
 
 def disagreements(store: "Marginals") -> list[Disagreement]:
-    """List where tables with records differ on what they share, worst first.
+    """List the tables with records that differ on their common variables, worst first.
 
     Examples
     --------
@@ -48,7 +48,7 @@ def disagreements(store: "Marginals") -> list[Disagreement]:
     >>> disagreements(Marginals(domain, ((0, 1), (1,)), [3, 1, 3, 1, 1, 1]))
     [Disagreement(first=('a', 'b'), second=('b',), shared=('b',), distance=0.25)]
     """
-    # Guesses in cells that are not known would make agreement or strife where there is none.
+    # Guesses in unknown cells would make tables agree or differ where nothing is known.
     full = [i for i in range(len(store)) if store.totals[i] > 0 and store.unknown_of(i) is None]
     subsets = [store.index_subsets[i] for i in full]
     found = furthest_apart(subsets, [store.shares(i) for i in full])
@@ -62,7 +62,7 @@ def disagreements(store: "Marginals") -> list[Disagreement]:
 
 
 def remark_on_disagreements(store: "Marginals") -> None:
-    """Name the worst disagreement of tables, and moments that tables contradict.
+    """Remark on the worst disagreement of tables, and on moments that tables contradict.
 
     Examples
     --------
@@ -100,10 +100,10 @@ def _remark_on_moment(store: "Marginals", moment: Moment) -> None:
 def furthest_apart(
     subsets: Sequence[Subset], tables: Sequence[FloatArray]
 ) -> list[tuple[int, int, Subset, float]]:
-    """Compare share tables on what they share; worst first.
+    """Compare share tables on their common variables; worst first.
 
-    For each set of variables that is exactly what some two tables share there is one entry:
-    the two tables that are furthest apart on it, and their total variation distance.
+    There is one entry for each set of variables that is the intersection of two tables: the two
+    tables that are furthest apart on it, and their total variation distance.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def furthest_apart(
 
 
 def _holders(subsets: Sequence[Subset]) -> dict[Subset, list[int]]:
-    """Every set of variables that two tables or more hold, and which tables those are."""
+    """Return every set of variables that two or more tables contain, with those tables."""
     holders: dict[Subset, list[int]] = defaultdict(list)
     for i, subset in enumerate(subsets):
         for size in range(1, len(subset) + 1):
@@ -136,7 +136,7 @@ def _worst(
 
     parts = np.stack([_down(subsets[i], tables[i], shared) for i in members])
     distance = 0.5 * cdist(parts, parts, metric="cityblock")
-    # Pairs that share more than this set are compared on all they share, not here.
+    # Pairs that share more than this set are compared on all common variables, not here.
     holds = np.zeros((len(members), 1 + max(max(subsets[i]) for i in members)), dtype=np.int64)
     for row, i in enumerate(members):
         holds[row, list(subsets[i])] = 1
@@ -148,7 +148,7 @@ def _worst(
 
 
 def _down(subset: Subset, table: FloatArray, shared: Subset) -> FloatArray:
-    """Sum a table down to some of its variables, flattened."""
+    """Sum a table over all but some of its variables; return it flat."""
     rest = tuple(axis for axis, n in enumerate(subset) if n not in shared)
     flat: FloatArray = table.sum(axis=rest).ravel()
     return flat
@@ -158,9 +158,9 @@ class TableFit(NamedTuple):
     """One table against a model's.
 
     ``distance`` is the total variation: the share of the mass that is in the wrong cells.
-    ``chance`` is what it would be on average if the model were right and the table a sample of
-    its number of records; NaN for shares, whose number is not known. ``cell`` is the one that is
-    furthest off, ``given`` and ``model`` its share in either.
+    ``chance`` is its average if the model is right and the table is a sample of its number of
+    records; NaN for shares, whose number of records is not known. ``cell`` is the cell that differs
+    most, ``given`` and ``model`` are its shares in the table and in the model.
 
     Examples
     --------
@@ -177,7 +177,7 @@ class TableFit(NamedTuple):
 
 
 class Fits(tuple[TableFit, ...]):
-    """Tables against a model's, worst first; as text, a table of the worst."""
+    """Tables compared with those of a model, worst first; as text, a table of the worst."""
 
     most = 20
 
@@ -201,7 +201,7 @@ def _line(fit: TableFit) -> tuple[str, ...]:
 
 
 def compare(store: "Marginals", model: Any) -> Fits:
-    """Set each table beside that of a model, worst first; unknown cells are left out of it.
+    """Compare each table with that of a model, worst first; leave out unknown cells.
 
     Examples
     --------
@@ -228,13 +228,13 @@ def _fit(store: "Marginals", i: int, model: Any) -> TableFit:
         name: store.domain[name].levels[int(code)] for name, code in zip(names, at, strict=True)
     }
     chance = expected_distance(found, float(store.totals[i])) if store.counted[i] else np.nan
-    strange = max(0.0, 1.0 - float(found.sum()))  # at levels that the table does not have
+    strange = max(0.0, 1.0 - float(found.sum()))  # mass at levels that the table does not have
     half = 0.5 * (float(gap.sum()) + strange)
     return TableFit(names, half, chance, labels, float(given[at]), float(found[at]))
 
 
 def aligned(model: Any, domain: Domain) -> FloatArray:
-    """A model's table with the levels of a domain, in its order; zero where it lacks one.
+    """Return a model's table with the levels of a domain in order; zero for levels that it lacks.
 
     Examples
     --------
@@ -256,7 +256,7 @@ def aligned(model: Any, domain: Domain) -> FloatArray:
 
 
 def expected_distance(shares: FloatArray, records: float) -> float:
-    """Average total variation between shares and a sample of so many records.
+    """Return the average total variation between shares and a sample of ``records`` records.
 
     A count is nearly normal where many are expected, ``E|k - m| = sqrt(2 v / pi)``; where few
     are, it is nearly zero or one, ``E|k - m| = 2 m``. The smaller of the two bounds both.

@@ -1,4 +1,4 @@
-"""Counting records into tables: chunk by chunk, identical records merged where that pays."""
+"""Count records into tables, chunk by chunk; identical records are merged where that is faster."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 Subset = tuple[int, ...]
 
-#: Merging pays if all possible records, missing values included, are this many times fewer than
-#: the rows, and the tables more than the variables (measured: at 1e6 rows up to two thirds less).
+#: Merging is faster if there are this many times more rows than possible records, missing values
+#: included, and more tables than variables (measured: at 1e6 rows up to two thirds less time).
 MERGE = 4
 
-#: Sparse records with a cell observed out of so many get a code for each cell: counted from these
-#: they are quicker, and they take no more than 32 bytes for an observed cell.
+#: Sparse records with at least one observed cell in this many are counted from a dense table: this
+#: is faster and takes at most 32 bytes per observed cell.
 FULL = 16
 
 
 def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[BaseRecords]:
-    """Give the data as Records (or SparseRecords), one after another, all over the same domain.
+    """Yield the data as Records (or SparseRecords), all over the same domain.
 
-    An iterator is taken as chunks; anything else is one. Chunks that are not Records need a
-    domain, since each alone may show only some of the levels.
+    An iterator yields chunks; anything else is one chunk. Chunks that are not Records need a
+    domain, because each may contain only some of the levels.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
 def count_all(
     chunks: Iterable[BaseRecords], subsets: tuple[Subset, ...], threads: int | None
 ) -> FloatArray:
-    """Add up the tables of all chunks (at least one), flat.
+    """Add up the tables of all chunks (at least one); return them flat.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def count_all(
 def count_scan(
     scan: Scan, subsets: tuple[Subset, ...], threads: int | None, progress: bool | None = None
 ) -> FloatArray:
-    """Add up the tables of all parts of a scan, wherever these are.
+    """Add up the tables of all parts of a scan.
 
     Examples
     --------
@@ -170,7 +170,7 @@ def add_tables(one: "Marginals", other: "Marginals") -> "Marginals":
 
 
 def _both_unknown(one: "Marginals", other: "Marginals", extra: list[int]) -> UnknownCells | None:
-    """Cells that are not known of one, and of those tables of the other that come behind them."""
+    """Return the unknown cells of the first tables, and of the extra tables of the second."""
     parts = [one.unknown] if one.unknown is not None else []
     start = len(one.flat)
     for i in extra:
@@ -182,7 +182,7 @@ def _both_unknown(one: "Marginals", other: "Marginals", extra: list[int]) -> Unk
 
 
 def _check_same_tables(one: "Marginals", other: "Marginals") -> None:
-    """Tables that both have must be counts of equal weight: nothing else adds up."""
+    """Raise unless the tables that both have are counts of equal weight, which can be added."""
     for subset, j in other.positions.items():
         i = one.positions.get(subset)
         if i is None:

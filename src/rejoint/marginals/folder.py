@@ -1,8 +1,8 @@
-"""Tables kept in a folder: a CSV file for each, which anybody can read, and ``tables.json``.
+"""Tables in a folder: one CSV file for each, and ``tables.json``.
 
-The CSV files are in long form, cells that are zero left out. ``tables.json`` has what they cannot
-say: variables and their levels in order and type, weights, bounds of cells that are not known,
-moments. A folder is written beside its place and then moved there: all of it or nothing.
+The CSV files are in long form, without cells that are zero. ``tables.json`` has the rest: variables
+and their levels in order and type, weights, bounds of unknown cells, moments. A folder is written
+under a temporary name and then renamed, so that it is complete or absent.
 """
 
 import csv
@@ -92,13 +92,13 @@ def _write(store: "Marginals", folder: Path) -> None:
 
 
 def _sync(file: Any) -> None:
-    """A full disk shall show now, not after the folder is in its place."""
+    """Flush to disk, so that a full disk raises before the folder is renamed."""
     file.flush()
     os.fsync(file.fileno())
 
 
 def _cells(store: "Marginals", i: int) -> Iterator[list[str]]:
-    """Rows of one table: labels, and the number as short as it can be without loss."""
+    """Yield rows of one table: labels, and the shortest text of the number that is exact."""
     table = store.counts_of(i)
     cells = store.unknown_of(i)
     gone = set() if cells is None else set(cells.places.tolist())
@@ -137,7 +137,7 @@ def _moment_to_json(moment: Moment) -> dict[str, Any]:
 
 
 def find_folder(paths: Any) -> Path | None:
-    """The folder, if :func:`write_tables` made it.
+    """Return the folder if :func:`write_tables` wrote it.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def find_folder(paths: Any) -> Path | None:
 
 
 def read_folder(folder: Path) -> dict[str, Any]:
-    """The parts of the Marginals that :func:`write_tables` wrote.
+    """Return the parts of the Marginals that :func:`write_tables` wrote.
 
     Examples
     --------

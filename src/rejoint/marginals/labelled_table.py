@@ -1,7 +1,7 @@
-"""The forms in which a table may be given, all read into labels and a dense array.
+"""Read a table, in any of five forms, into labels and a dense array.
 
 (a) A frame in long form (pandas, polars, pyarrow, ...): one column per variable of the key, one
-    more with the numbers. Where several columns are left over, the numbers are the one named
+    more with the numbers. If several columns remain, the numbers are in the one named
     like counts ("count", "n", "freq", ...), shares ("share", "prob", "proportion", ...) or
     "value".
 (b) A pandas cross-tabulation: labels in the index and the columns, either of several levels.
@@ -9,7 +9,7 @@
 (d) A plain array, its axes in the order of the key.
 (e) A mapping from labels to numbers: ``{("yes", "male"): 12, ...}``.
 
-Combinations that a long form or a mapping leaves out have zero; one given twice is an error.
+Combinations that a long form or a mapping leaves out are zero; duplicates are an error.
 """
 
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
@@ -28,21 +28,21 @@ Array = NDArray[np.float64]
 #: Labels of totals, in lower case.
 TOTALS = frozenset({"total", "totals", "grand total", "sum", "all", "overall", "margin"})
 
-#: Of these, those that may as well be a level ("all of them"): a total only if it adds up.
+#: Those of them that can also be levels: they are totals only if they add up.
 _DOUBTFUL = frozenset({"all", "overall", "sum"})
 
 
 def split_totals(
     table: "LabelledTable", listed: NDArray[np.bool_], totals: Collection[str] = TOTALS
 ) -> "LabelledTable":
-    """The table without its totals, these beside it; says so where they do not add up.
+    """Separate a table from its totals; remark on totals that do not add up.
 
     Parameters
     ----------
     table : "LabelledTable"
-        As printed; cells that are not known are NaN.
+        As printed; unknown cells are NaN.
     listed : array of bool
-        False at cells that the file does not mention: zero, but for totals, which are not known.
+        False at cells that the file does not mention: these are zero, but unknown for totals.
     totals : collection of str
         Labels of totals, in lower case.
 
@@ -76,7 +76,7 @@ def split_totals(
 
 
 def _place(table: "LabelledTable", axis: int, totals: Collection[str]) -> int | None:
-    """Where the total of a variable stands among its labels; None if it has none."""
+    """Return the position of the total among the labels of a variable; None if it has none."""
     labels = table.labels[axis] or ()
     found = [i for i, label in enumerate(labels) if str(label).strip().lower() in totals]
     if not found or len(labels) < 2:
@@ -96,7 +96,7 @@ def _place(table: "LabelledTable", axis: int, totals: Collection[str]) -> int | 
 
 
 def _margins(places: list[int | None]) -> Iterator[tuple[int, ...]]:
-    """Every set of variables that a printed total may be broken down by, largest first."""
+    """Yield every set of variables by which a printed total may be broken down, largest first."""
     summed = [axis for axis, place in enumerate(places) if place is not None]
     for size in range(1, len(summed) + 1):
         for gone in combinations(summed, size):
@@ -106,7 +106,7 @@ def _margins(places: list[int | None]) -> Iterator[tuple[int, ...]]:
 def _take(
     table: "LabelledTable", kept: Collection[int], places: list[int | None]
 ) -> "LabelledTable":
-    """Levels without totals along the kept axes, the total along the others."""
+    """Return the levels without totals along the kept axes, and the total along the others."""
     values, labels = table.values, []
     bounds = table.bounds or (table.values, table.values)
     arrays = [values, *bounds]
@@ -133,9 +133,9 @@ def _at(dimensions: int, axis: int, place: int) -> tuple[slice | int, ...]:
 
 
 def _check(table: "LabelledTable") -> None:
-    """Remark on the total that is furthest from what its cells add up to."""
+    """Remark on the total that is furthest from the sum of its cells."""
     if table.noisy:
-        return  # noise was added to the totals too
+        return  # totals have added noise as well
     wrong = [fault for margin in table.margins for fault in _faults(table, margin)]
     if table.total is not None:
         wrong += _compare(table, "the grand total", table.values.ravel(), table.total)
@@ -163,7 +163,7 @@ def _faults(table: "LabelledTable", margin: "LabelledTable") -> Iterator[tuple[f
 def _compare(
     table: "LabelledTable", what: str, cells: Array, claim: float
 ) -> list[tuple[float, str]]:
-    """A fault if cells cannot add up to what is claimed, even when each was rounded."""
+    """Return the difference if cells cannot add up to the total, even if each is rounded."""
     if np.isnan(claim):
         return []
     known = cells[~np.isnan(cells)]
@@ -193,28 +193,28 @@ VALUE_NAMES = COUNT_NAMES | SHARE_NAMES | {"value", "values"}
 class LabelledTable:
     """A table as read: axes in the order of its key; ``labels[axis]`` is None for plain arrays.
 
-    Cells that are not known are NaN and have bounds; ``margins`` are tables of fewer variables
-    that were printed with it (a row of totals), ``total`` is what all its cells add up to.
+    Unknown cells are NaN and have bounds; ``margins`` are tables of fewer variables that were
+    printed with it (a row of totals), ``total`` is the sum of all its cells.
     """
 
     names: Names
     labels: tuple[tuple[Hashable, ...] | None, ...]
     values: Array
-    whole: bool = False  # the numbers came as integers
-    column: str = ""  # name of the column they came from, which may say what they are
-    bounds: tuple[Array, Array] | None = None  # least and most of every cell
+    whole: bool = False  # the numbers were given as integers
+    column: str = ""  # name of their column, which may say what they are
+    bounds: tuple[Array, Array] | None = None  # lower and upper bound of every cell
     margins: tuple["LabelledTable", ...] = ()
     total: float | None = None
-    percent: bool = False  # per cent signs were printed
-    digit: float = 0.0  # what the numbers were rounded to: 1, 0.1, ...
+    percent: bool = False  # printed with percent signs
+    digit: float = 0.0  # rounding unit of the numbers: 1, 0.1, ...
     error: float | None = None  # standard error of a cell (root mean square)
-    noisy: bool = False  # noise was added, so that cells may be negative
-    source: str = ""  # the file it is from
-    records: float | None = None  # how many are behind shares
+    noisy: bool = False  # noise was added, so cells may be negative
+    source: str = ""  # file of the table
+    records: float | None = None  # number of records behind shares
 
 
 def names_of(key: Any) -> Names:
-    """Turn a key, one name or several, into a tuple of names.
+    """Return a key, one name or several, as a tuple of names.
 
     Examples
     --------
@@ -259,7 +259,7 @@ def read_table(names: Names, table: Any) -> LabelledTable:
 
 
 def _is_crosstab(names: Names, table: Any) -> bool:
-    """A frame is in long form if its columns are variables, some if not all of them."""
+    """Return whether a frame is a cross-tabulation: in long form its columns are variables."""
     named = None not in (*table.index.names, *table.columns.names)
     variables = set(names) & {str(c) for c in table.columns}
     return bool(table.columns.nlevels > 1 or not variables or (named and variables < set(names)))
@@ -322,7 +322,7 @@ def _from_crosstab(names: Names, table: Any) -> LabelledTable:
 
 
 def _order(names: Names, axes: Sequence[Any]) -> list[int]:
-    """Which axis holds each variable: by name, and unnamed axes in the order of the key."""
+    """Return the axis of each variable: by name, and unnamed axes in the order of the key."""
     if len(axes) != len(names):
         raise ValueError(
             f"Table {names}: the index has {len(axes)} labels for {len(names)} variables."

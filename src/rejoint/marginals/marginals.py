@@ -70,11 +70,11 @@ class Marginals:
     moments : tuple of Moment
         Known means, covariances, ... of numeric levels.
     counted : array of bool, optional
-        False where a table was given as shares, so that its total says nothing of how many
-        records are behind it; true by default.
+        False where a table was given as shares, so that its number of records is not known; true
+        by default.
     unknown : UnknownCells, optional
-        Cells that were held back, their bounds, and sums of them that are known; ``flat`` has a
-        first guess there.
+        Suppressed cells, their bounds, and known sums of them; ``flat`` has a first guess for
+        them.
 
     Examples
     --------
@@ -119,7 +119,7 @@ class Marginals:
 
     @cached_property
     def positions(self) -> dict[Subset, int]:
-        """Which table each subset of indices is."""
+        """Position of the table of each subset of indices."""
         return {subset: i for i, subset in enumerate(self.index_subsets)}
 
     @cached_property
@@ -156,7 +156,7 @@ class Marginals:
         return iter(self.subsets)
 
     def __contains__(self, names: Any) -> bool:
-        """Say whether there is a table of exactly these variables, in any order."""
+        """Return whether there is a table of exactly these variables, in any order."""
         known = all(n in self.domain for n in names_of(names))
         return known and tuple(sorted(self.domain.indices(names_of(names)))) in self.positions
 
@@ -192,7 +192,7 @@ class Marginals:
         return self.flat[self.starts[i] : self.starts[i + 1]].reshape(shape)
 
     def unknown_of(self, i: int) -> UnknownCells | None:
-        """Return the cells of the i-th table that are not known, None if all are.
+        """Return the unknown cells of the i-th table, None if all cells are known.
 
         Examples
         --------
@@ -241,8 +241,8 @@ class Marginals:
     def marginal(self, names: str | Sequence[str]) -> FloatArray:
         """Return the share table of some variables, axes in the order asked.
 
-        It is summed down from the table with the most records among those that hold all of
-        these variables (shares, whose records are unknown, come last).
+        It is summed from the table with the most records among those that contain all of these
+        variables; tables of shares, whose number of records is not known, come last.
 
         Examples
         --------
@@ -259,7 +259,7 @@ class Marginals:
                 "model, which has every table."
             )
         gone = tuple(axis for axis, n in enumerate(self.index_subsets[best]) if n not in subset)
-        # Counts are summed before the division: whole numbers, so nothing is lost.
+        # Sums of whole numbers are exact, so the division comes last.
         share = self.counts_of(best).sum(axis=gone) / self.totals[best]
         return _in_order(share, self.domain.indices(asked))
 
@@ -278,7 +278,7 @@ class Marginals:
         random_state: int | np.random.Generator | None = None,
         progress: bool | None = None,
     ) -> "Marginals":
-        """Count records into tables; each uses the records that hold all of its variables.
+        """Count records into tables; each table uses the records that have all of its variables.
 
         Such available-case tables are unbiased only where cells are missing completely at
         random: whether a cell is empty must not depend on any value.
@@ -294,8 +294,8 @@ class Marginals:
         subsets : sequence of tuples of names, optional
             Count these instead; orders may be mixed.
         sample : int, optional
-            Count a random choice of so many subsets of ``order``, which covers every variable
-            and as many pairs of variables as it can.
+            Count this many random subsets of ``order``, which cover every variable and as many
+            pairs of variables as possible.
         domain : Domain, optional
             Variables and levels, where the data should not define them.
         sample_weight : array, optional
@@ -373,10 +373,10 @@ class Marginals:
         suppressed : (float, float), optional
             Take cells that are NaN as held back, between these bounds (counts of 1 to 4, say;
             the upper one may be infinite): a fit then fills them by what it expects. Without
-            this they are an error.
+            this option they are an error.
         noisy : bool
             Whether noise was added (differential privacy), so that cells may be negative. They
-            are kept as they are: least squares is unbiased by them, cutting off would not be.
+            are kept as they are: least squares on them is unbiased, but truncation is not.
 
         Examples
         --------
@@ -405,11 +405,11 @@ class Marginals:
         memory_limit: float | None = None,
         random_state: int | np.random.Generator | None = None,
     ) -> "Marginals":
-        """Take the exact tables of anything that has ``domain`` and ``marginal(names)``.
+        """Compute the exact tables of any object with ``domain`` and ``marginal(names)``.
 
         Parameters
         ----------
-        pmf : LowRankPMF, or any with a domain and a method ``marginal``
+        pmf : LowRankPMF, or any object with a domain and a method ``marginal``
             The distribution.
         order, subsets, sample, memory_limit, random_state
             As for :meth:`count`.
@@ -439,10 +439,10 @@ class Marginals:
     ) -> "Marginals":
         r"""Read tables from a folder of CSV files, some files, or one that holds several.
 
-        A folder that :meth:`write` made comes back as it was. Else each file is in long form (a
+        A folder that :meth:`write` wrote is read exactly. Otherwise each file is in long form (a
         column for each variable, one with the numbers) or a cross-tabulation; see the page on
         tables in the documentation. Totals are recognized and checked. Marks (``*``, ``.``,
-        ``c``, ``<5``, nothing) are cells that are not known, which is not zero.
+        ``c``, ``<5``, nothing) mean unknown cells, not zero.
 
         Parameters
         ----------
@@ -451,8 +451,8 @@ class Marginals:
         domain, kind, table_weight, noisy
             As for :meth:`from_tables`.
         **options
-            ``suppressed``: further marks of cells that are not known, or a mapping from marks
-            to bounds, ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
+            ``suppressed``: further marks of unknown cells, or a mapping from marks to bounds,
+            ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
             ``delimiter``, ``encoding``, ``decimal``: guessed where not given.
 
         Examples
@@ -483,12 +483,12 @@ class Marginals:
     def write(self, folder: str | PathLike[str]) -> None:
         """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
 
-        It is written whole or not at all. A folder with other files in it is left alone.
+        The folder is written completely or not at all. A folder with other files is not changed.
 
         Parameters
         ----------
         folder : path
-            A new or empty one, or one that was written before, which is replaced.
+            A new or empty folder, or one that was written before, which is replaced.
 
         Examples
         --------
@@ -509,7 +509,7 @@ class Marginals:
         return add_tables(self, other)
 
     def filled(self, model: Projectable) -> "Marginals":
-        """Fill the cells that are not known by what a model expects, within their bounds.
+        """Fill the unknown cells with the expectations of a model, within their bounds.
 
         Examples
         --------
@@ -522,10 +522,10 @@ class Marginals:
         return fill_unknown(self, model)
 
     def compare(self, model: Projectable) -> Fits:
-        """Say how well a model, or other tables, meet these: worst first, with the worst cell.
+        """Compare the tables with those of a model, or with other tables: worst first.
 
-        Beside each distance (total variation) stands what chance alone would make it, where the
-        number of records is known. Cells that are not known are left out.
+        Each table has its distance (total variation), the average distance by chance alone where
+        the number of records is known, and the worst cell. Unknown cells are left out.
 
         Parameters
         ----------
@@ -544,10 +544,10 @@ class Marginals:
         return compare(self, model)
 
     def disagreements(self) -> list[Disagreement]:
-        """List where tables differ on variables that they share, worst first.
+        """List the tables that differ on their common variables, worst first.
 
-        There is one entry for each set of variables that some two tables share: the two that
-        are furthest apart on it, and the total variation distance of their shares.
+        There is one entry for each set of variables that two tables have in common: the two tables
+        that are furthest apart on it, and the total variation distance of their shares.
 
         Examples
         --------
@@ -562,7 +562,7 @@ class Marginals:
         return disagreements(self)
 
     def _mean(self, name: str) -> float | None:
-        """Mean of a variable from its best table; None where there is none."""
+        """Return the mean of a variable from its best table; None where there is none."""
         n = self.domain.index(name)
         if not any(n in s for s in self.index_subsets):
             return None
@@ -570,7 +570,7 @@ class Marginals:
 
     @classmethod
     def _of_read(cls, read: ReadTables, table_weight: Any) -> "Marginals":
-        """Tables over one domain, one after another."""
+        """Return tables that were read over one domain as Marginals."""
         flat = np.concatenate([*(table.ravel() for table in read.tables), np.empty(0)])
         starts = np.cumsum([0, *(table.size for table in read.tables)])
         unknown = [
@@ -589,5 +589,5 @@ class Marginals:
 
 
 def _in_order(table: FloatArray, asked: Sequence[int]) -> FloatArray:
-    """Turn a table with axes in index order to the order asked."""
+    """Transpose a table with axes in index order to the requested order."""
     return table.transpose(np.argsort(np.argsort(asked)))

@@ -1,4 +1,4 @@
-"""Moments of numeric levels: means, covariances, third moments, as linear facts about tables."""
+"""Moments of numeric levels: means, covariances, third moments, as linear functions of tables."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Moment:
 
     ``value = sum over cells of P(cells of the variables) * prod_v vectors[v][level of v]``.
     A mean has one vector, the level values; a covariance has two, the level values less the
-    mean; a repeated variable multiplies its vectors, so that a variance is one vector too.
+    mean; the vectors of a repeated variable are multiplied, so a variance has one vector as well.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Moment:
     value : float
         The expectation.
     label : str
-        What it is, for messages: ``"covariance of a, b"``.
+        Its name in messages: ``"covariance of a, b"``.
 
     Examples
     --------
@@ -59,7 +59,7 @@ class Moment:
 
     @property
     def range(self) -> tuple[float, float]:
-        """Least and largest value that the expectation can have under any table.
+        """Smallest and largest value that the expectation can have under any table.
 
         Examples
         --------
@@ -73,7 +73,7 @@ class Moment:
         return low, high
 
     def expectation(self, share: Array) -> float:
-        """Return what this moment would be under a share table of its variables.
+        """Return the value of this moment under a share table of its variables.
 
         Examples
         --------
@@ -93,7 +93,7 @@ def read_moments(
     central: bool = True,
     table_mean: Callable[[str], float | None] = lambda name: None,
 ) -> tuple[Moment, ...]:
-    """Turn ``{("a",): mean, ("a", "b"): covariance, ...}`` into moments.
+    """Convert ``{("a",): mean, ("a", "b"): covariance, ...}`` to moments.
 
     Parameters
     ----------
@@ -101,11 +101,11 @@ def read_moments(
         From one name to its mean, from several (repeated ones allowed: ``("a", "a")`` is the
         variance) to their central moment.
     domain : Domain
-        Gives the numbers behind the levels.
+        Its levels are the numbers.
     central : bool
         False: moments of two or more names are raw, ``E[a b]``.
     table_mean : callable
-        Mean of a variable from a table, where there is one, for those not given.
+        Returns the mean of a variable from a table, for means that are not given.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def read_moments(
 
 
 def _by_index(moments: Mapping[Key, float], domain: Domain) -> dict[tuple[int, ...], float]:
-    """Check values and names; keys become increasing indices, repetitions kept."""
+    """Check values and names; convert keys to increasing indices, with repetitions."""
     named: dict[tuple[int, ...], float] = {}
     for names, value in moments.items():
         listed = (names,) if isinstance(names, str) else tuple(names)
@@ -190,7 +190,7 @@ def _label(key: tuple[int, ...], domain: Domain, central: bool) -> str:
 
 
 def _check_range(moment: Moment) -> None:
-    """Refuse a value that no table whatever could give: it lies outside the products' range."""
+    """Raise for a value that no table can have: it lies outside the range of the products."""
     low, high = moment.range
     slack = 1e-9 * max(abs(low), abs(high))  # rounding of the vectors' products
     if not low - slack <= moment.value <= high + slack:

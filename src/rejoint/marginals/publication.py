@@ -1,18 +1,18 @@
 r"""Tables from files: a folder of CSV files, some files, or one that holds several tables.
 
-Lines that begin with ``#`` are comments; of those before the header, these mean something::
+Lines that begin with ``#`` are comments; before the header, these have a meaning::
 
-    # kind: percent            counts, shares or percent, where the numbers leave it open
-    # records: 1234            how many are behind a table of shares
-    # weight: 2                how much the table counts in a fit
+    # kind: percent            counts, shares or percent, where the numbers do not decide it
+    # records: 1234            number of records behind a table of shares
+    # weight: 2                weight of the table in a fit
     # standard error: 0.01     of a cell, in the unit of the table
 
 Long: a column for each variable and one with the numbers (named like counts or shares), and
-perhaps one with standard errors. One file may hold several tables: then cells of variables that a
-row does not speak of are empty, or a column ``table`` tells them apart.
+optionally one with standard errors. One file may contain several tables: cells of variables that
+are not in the table of a row are then empty, or a column ``table`` names the table.
 
 Wide: a cross-tabulation. The columns before the last corner hold labels of row variables, the
-headers after it those of the column variable, whose name stands in the corner, ``smoke \ age``, in
+headers after it those of the column variable, whose name is in the corner, ``smoke \ age``, in
 every header, ``age=young``, or comes last in the name of the file, ``smoke__age.csv``.
 """
 
@@ -35,7 +35,7 @@ from rejoint.records.delimited import Dialect, find_dialect, read_rows
 from rejoint.records.files import Source
 from rejoint.text import nearest, show
 
-#: What offices write in place of a number that they keep to themselves.
+#: Marks that statistical offices print in place of a suppressed number.
 SUPPRESSED = frozenset(
     {".", "..", "...", "…", "*", "**", "c", "x", "s", "?", "na", "n/a", "nan", "null"}
 )
@@ -47,7 +47,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
 
 
 class Cell(NamedTuple):
-    """A number, NaN where it is not known, and the bounds that are known then.
+    """A number, NaN where it is not known, and its bounds in that case.
 
     Examples
     --------
@@ -78,11 +78,11 @@ def read_cell(
     Parameters
     ----------
     text : str
-        ``1,234``, ``12.5 %``, ``<5``, ``1-4``, ``c``, or nothing at all, which is not known.
+        ``1,234``, ``12.5 %``, ``<5``, ``1-4``, ``c``, or the empty text, which means unknown.
     suppressed : mapping of str to (least, most)
-        Marks for cells that are not known, in lower case, and what bounds them.
+        Marks of unknown cells, in lower case, and their bounds.
     decimal : {".", ","}
-        How decimals are set off.
+        The decimal mark.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def read_cell(
 
 
 def _bounds(text: str) -> tuple[float, float] | None:
-    """Bounds of ``<5`` (of whole numbers: at most 4), ``<=4``, ``1-4``; None for anything else."""
+    """Return the bounds of ``<5`` (for counts: at most 4), ``<=4``, ``1-4``; None for others."""
     if found := _BELOW.fullmatch(text.removesuffix("%").strip()):
         if found["most"]:
             return 0.0, float(found["most"])
@@ -126,7 +126,7 @@ def _bounds(text: str) -> tuple[float, float] | None:
 
 
 def decimals(text: str, decimal: str = ".") -> int:
-    """How many decimals a number is written with.
+    """Return the number of decimals of a number as text.
 
     Examples
     --------
@@ -150,7 +150,7 @@ _BETWEEN = re.compile(r"__| x | by |,")
 
 @dataclass(frozen=True)
 class Options:
-    """What the user said about how cells are written."""
+    """The user's options for reading cells."""
 
     suppressed: Mapping[str, tuple[float, float]] = field(
         default_factory=lambda: dict.fromkeys(SUPPRESSED, ANYTHING)
@@ -162,7 +162,7 @@ class Options:
 
 @dataclass
 class Pile:
-    """Cells of one table as they are gathered: labels, numbers, standard errors."""
+    """Cells of one table while they are collected: labels, numbers, standard errors."""
 
     names: Names
     labels: list[tuple[str, ...]] = field(default_factory=list)
@@ -173,7 +173,7 @@ class Pile:
     column: str = ""
 
     def add(self, labels: tuple[str, ...], text: str, line: int, where: str, how: Options) -> None:
-        """Read one cell; what is no number is an error that says where."""
+        """Read one cell; raise an error with its place if it is not a number."""
         try:
             cell = read_cell(text, how.suppressed, how.decimal)
         except ValueError:
@@ -230,7 +230,7 @@ def read_layout(rows: Iterable[Row], where: str, stem: str, how: Options) -> lis
 
 
 def _wide(header: Sequence[str], stem: str) -> tuple[Names, str, list[str]] | None:
-    """Row variables, column variable and its labels, if the file is a cross-tabulation."""
+    """Return row variables, column variable and its labels, if the file is a cross-tabulation."""
     for i, name in enumerate(header):
         if (found := _CORNER.fullmatch(name)) and i + 1 < len(header):
             return (*header[:i], found[1]), found[2], list(header[i + 1 :])
@@ -305,7 +305,7 @@ def _read_long(
 
 
 def _columns(header: Sequence[str], stem: str, where: str) -> tuple[int, int | None, int | None]:
-    """Which columns hold numbers, standard errors and the table's name."""
+    """Return which columns have numbers, standard errors and the name of the table."""
     low = [name.lower() for name in header]
     error = next((i for i, name in enumerate(low) if name in ERROR_NAMES), None)
     key = next((i for i, name in enumerate(low) if name in TABLE_NAMES), None)
@@ -337,7 +337,7 @@ def _standard_error(text: str, line: int, where: str, how: Options) -> float:
 
 
 def _as_table(pile: Pile, where: str, how: Options) -> LabelledTable:
-    """Scatter gathered cells into dense arrays; combinations that are left out have zero."""
+    """Scatter collected cells into dense arrays; combinations that are left out are zero."""
     axes = [
         {label: i for i, label in enumerate(dict.fromkeys(labels))}
         for labels in zip(*pile.labels, strict=True)
@@ -384,14 +384,14 @@ _KINDS = {"counts": "count", "count": "count", "shares": "share", "share": "shar
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Tables as read from files, and the weights that the files give them."""
+    """Tables read from files, and their weights in the files."""
 
     tables: tuple[LabelledTable, ...]
     weights: Mapping[tuple[str, ...], float]
 
 
 def list_files(paths: Paths) -> list[Path | str]:
-    """Files to read: those of a folder in natural order, or the ones that are named.
+    """Return the files to read: those of a folder in natural order, or the given ones.
 
     Examples
     --------
@@ -466,7 +466,7 @@ def read_files(
 def marks_of(
     suppressed: Collection[str] | Mapping[str, tuple[float, float]],
 ) -> dict[str, tuple[float, float]]:
-    """Marks of held-back cells with their bounds: the usual ones, and those that are given.
+    """Return the marks of suppressed cells with their bounds: the usual ones and the given ones.
 
     Examples
     --------
@@ -485,7 +485,7 @@ def marks_of(
 
 
 def guess_decimal(rows: Iterable[tuple[int, list[str]]], delimiter: str) -> str:
-    """A comma sets off decimals where it is not the delimiter and cannot set off thousands.
+    """Return the decimal mark: a comma if it is not the delimiter and cannot separate thousands.
 
     Examples
     --------
@@ -498,7 +498,7 @@ def guess_decimal(rows: Iterable[tuple[int, list[str]]], delimiter: str) -> str:
 
 
 def read_comments(source: Source, dialect: Dialect) -> dict[str, str]:
-    """What comments above the header say: ``# weight: 2``."""
+    """Return the settings in comments above the header: ``# weight: 2``."""
     said: dict[str, str] = {}
     with source.open() as file:
         for line in file:
@@ -521,7 +521,7 @@ def read_comments(source: Source, dialect: Dialect) -> dict[str, str]:
 
 
 def _as_said(table: LabelledTable, said: Mapping[str, str]) -> LabelledTable:
-    """The table with what comments of its file say."""
+    """Return the table with the settings in the comments of its file."""
     changes: dict[str, Any] = {}
     if "kind" in said:
         kind = said["kind"].lower()
@@ -542,7 +542,7 @@ def _as_said(table: LabelledTable, said: Mapping[str, str]) -> LabelledTable:
 
 
 def typed(tables: Sequence[LabelledTable], domain: Domain | None) -> list[LabelledTable]:
-    """Labels, which are text in a file, as the domain has them, or numbers where all are.
+    """Return labels, which are text in a file, as levels of the domain, or as numbers if all are.
 
     Examples
     --------

@@ -1,6 +1,6 @@
 """Which tables to count: all subsets of an order, given subsets, or a random cover.
 
-A *cover* is a list of subsets in which every variable occurs. Whatever is asked for is priced
+A *cover* is a list of subsets in which every variable occurs. The memory of a request is computed
 before anything is allocated: all triples of 1,000 variables are 166 million tables.
 """
 
@@ -18,18 +18,18 @@ from rejoint.text import plural
 
 Subset = tuple[int, ...]
 
-#: Below this many subsets of an order they are listed and drawn from; above, drawn one by one.
+#: Number of subsets of an order up to which they are listed; larger numbers are drawn one by one.
 LISTED = 2_000_000
 
 
 def random_cover(
     n_variables: int, order: int, sample: int, rng: np.random.Generator
 ) -> tuple[Subset, ...]:
-    """Draw ``sample`` distinct subsets that cover every variable and all the pairs they can.
+    """Draw ``sample`` distinct subsets that cover every variable and as many pairs as possible.
 
-    First the variables, shuffled, are cut into groups of ``order``, so that each occurs. Then,
-    greedily, each further subset starts from a pair not yet covered and takes the variables
-    that bring the most new pairs. Once all pairs are covered the rest are drawn at random.
+    First the shuffled variables are split into groups of ``order``, so that each occurs. Then each
+    further subset greedily starts from an uncovered pair and adds the variables that bring the
+    most new pairs. When all pairs are covered, the other subsets are drawn at random.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def random_cover(
 
 
 def _groups(n_variables: int, order: int, rng: np.random.Generator) -> list[Subset]:
-    """Cut the shuffled variables into groups; the last one is filled up from the first."""
+    """Split the shuffled variables into groups; fill the last one from the first."""
     shuffled = rng.permutation(n_variables)
     cuts = [shuffled[i : i + order] for i in range(0, n_variables, order)]
     cuts[-1] = np.concatenate([cuts[-1], shuffled[: order - len(cuts[-1])]])
@@ -70,7 +70,7 @@ def _groups(n_variables: int, order: int, rng: np.random.Generator) -> list[Subs
 def _cover_pairs(
     chosen: dict[Subset, None], n_variables: int, order: int, sample: int, rng: np.random.Generator
 ) -> None:
-    """Add subsets, each with the most new pairs, until all pairs are covered or ``sample`` is."""
+    """Add subsets with the most new pairs until all pairs are covered or there are ``sample``."""
     new = np.ones((n_variables, n_variables), dtype=np.int8)
     np.fill_diagonal(new, 0)
     for subset in chosen:
@@ -92,7 +92,7 @@ def _most_new(
     members = [int(np.argmax(open_pairs + noise))]
     gain = new[members[0]].astype(np.float64)
     while len(members) < order:
-        # New pairs count first; then variables that lack many partners, so that none lags behind.
+        # New pairs first, then variables that lack many partners.
         score = gain + (open_pairs + noise) / (len(new) + 1)
         score[members] = -1.0
         members.append(int(np.argmax(score)))
@@ -116,11 +116,11 @@ def _fill(
         chosen[tuple(sorted(int(n) for n in drawn))] = None
 
 
-#: Memory that the tables of one call may take unless ``memory_limit`` says otherwise: 4 GiB, or
-#: half of the machine's memory where that is less.
+#: Memory that the tables of one call may take by default: 4 GiB, or half of the machine's memory
+#: where that is less.
 MEMORY_LIMIT = 4 * 2**30
 
-#: Rough bytes that a table costs besides its cells: the tuple of its variables, its offsets.
+#: Approximate bytes of a table besides its cells: the tuple of its variables, its offsets.
 OVERHEAD = 120
 
 
@@ -132,7 +132,7 @@ def choose_subsets(
     limit: float | None = None,
     random_state: int | np.random.Generator | None = None,
 ) -> tuple[Subset, ...]:
-    """Return the subsets asked for: all of an order (3 by default), given ones, or a cover.
+    """Return the requested subsets: all of an order (3 by default), given ones, or a cover.
 
     Examples
     --------
@@ -188,7 +188,7 @@ def memory_limit(limit: float | None = None) -> float:
 
 
 def memory_of_order(shape: Sequence[int], order: int) -> tuple[int, int]:
-    """Return how many tables all subsets of an order are, and the bytes they take.
+    """Return the number of subsets of an order, and the bytes of their tables.
 
     The number of cells is the elementary symmetric polynomial of the level counts, so nothing
     is enumerated.
@@ -218,7 +218,7 @@ def memory_of_subsets(shape: Sequence[int], subsets: Sequence[Subset]) -> int:
 
 
 def in_words(size: float) -> str:
-    """Write a number of bytes for people.
+    """Format a number of bytes.
 
     Examples
     --------
@@ -260,7 +260,7 @@ def subsets_of_order(
 
 
 def check_order(order: object, n_variables: int) -> int:
-    """Return an order, or raise an error with words unless it is one of 1..n_variables.
+    """Return an order, or raise an error unless it is one of 1..n_variables.
 
     Examples
     --------
@@ -284,7 +284,7 @@ def _listed(orders: Sequence[int]) -> str:
 def subsets_by_name(
     domain: Domain, subsets: Iterable[str | Sequence[str]], limit: float | None = None
 ) -> tuple[Subset, ...]:
-    """Turn subsets of names into increasing indices; order of the list is kept.
+    """Convert subsets of names to increasing indices, in the order of the list.
 
     Examples
     --------
@@ -309,7 +309,7 @@ def subsets_by_name(
 
 
 def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None = None) -> None:
-    """Raise an error with words if the tables of these subsets would not fit.
+    """Raise an error if the tables of these subsets exceed the memory limit.
 
     Examples
     --------

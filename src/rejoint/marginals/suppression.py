@@ -1,8 +1,8 @@
-"""Cells that are not known: what bounds them, and how a model's prediction fills them.
+"""Unknown cells: their bounds, and how the expectations of a model fill them.
 
-A fit that takes a held-back cell for zero is drawn towards zero there. Here such a cell is an
-unknown: it is filled by what the model expects, within what is known of it, and the model is
-fitted again (see ``factorization.intervals``). For counts that is EM: the expectation of a Poisson
+A fit that treats a suppressed cell as zero is biased towards zero there. Here such a cell is an
+unknown: it is filled with the expectation of the model, within its bounds, and the model is fitted
+again (see ``factorization.fit_tables``). For counts that is EM: the expectation of a Poisson
 count given its bounds, then scaled so that published totals are met.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Places = NDArray[np.intp]
 
-#: Wider bounds than this hardly bend the expectation: cutting off is as good, and quicker.
+#: Wider bounds than this hardly change the expectation: clipping is as accurate, and faster.
 WIDE = 200
 
 _SWEEPS = 100
@@ -34,11 +34,11 @@ class UnknownCells:
     Parameters
     ----------
     places : array of int (K,)
-        Where they are in the flat array, increasing.
+        Positions in the flat array, increasing.
     low, high : array (K,)
         Bounds, in the unit of the table.
     sums : tuple of (members, value)
-        Known sums: positions among the K, and what they add up to.
+        Known sums: positions among the K, and their sum.
 
     Examples
     --------
@@ -56,16 +56,16 @@ class UnknownCells:
         return len(self.places)
 
     def shifted(self, by: int) -> "UnknownCells":
-        """The same cells in a flat array in which their table starts later."""
+        """Return the cells with positions shifted to where their table starts."""
         return UnknownCells(self.places + by, self.low, self.high, self.sums)
 
     def scaled(self, by: float) -> "UnknownCells":
-        """The same cells in another unit."""
+        """Return the cells in another unit."""
         sums = tuple((members, value * by) for members, value in self.sums)
         return UnknownCells(self.places, self.low * by, self.high * by, sums)
 
     def between(self, start: int, stop: int) -> "UnknownCells | None":
-        """Those of one table, counted from its start; None if all of it is known."""
+        """Return those of one table, with positions from its start; None if all cells are known."""
         first, last = np.searchsorted(self.places, [start, stop])
         if first == last:
             return None
@@ -77,7 +77,7 @@ class UnknownCells:
 
     @staticmethod
     def together(parts: "Sequence[UnknownCells]") -> "UnknownCells | None":
-        """The cells of several tables, in the order of their places; None if there are none."""
+        """Join the cells of several tables, sorted by position; None if there are none."""
         parts = sorted((part for part in parts if len(part)), key=lambda part: int(part.places[0]))
         if not parts:
             return None
@@ -96,14 +96,14 @@ class UnknownCells:
 def fill_table(
     table: FloatArray, cells: UnknownCells, shares: FloatArray, *, counted: bool
 ) -> FloatArray:
-    """The table with its unknown cells filled by what a model expects.
+    """Return the table with its unknown cells filled with the expectations of a model.
 
     Parameters
     ----------
     table : array
-        The table, flat; what it holds at unknown cells is not read.
+        The table, flat; its values at unknown cells are ignored.
     cells : UnknownCells
-        Which those are, places counted from the start of the table.
+        The unknown cells, with positions from the start of the table.
     shares : array
         The model's table, flat, summing to one.
     counted : bool
@@ -130,13 +130,13 @@ def fill_table(
 
 
 def _known_rest(cells: UnknownCells) -> float | None:
-    """What all unknown cells add up to, if that is known."""
+    """Return the sum of all unknown cells, if it is known."""
     values = [value for members, value in cells.sums if len(members) == len(cells)]
     return values[0] if values else None
 
 
 def expected(mean: FloatArray, low: FloatArray, high: FloatArray, *, counted: bool) -> FloatArray:
-    """Expectation of each cell within its bounds; of a Poisson count where it is a count.
+    """Return the expectation of each cell within its bounds; of a Poisson count for counts.
 
     Examples
     --------
@@ -181,7 +181,7 @@ def meet_sums(values: FloatArray, cells: UnknownCells) -> FloatArray:
             gap = value - float(part.sum())
             worst = max(worst, abs(gap) / max(abs(value), 1.0))
             bound = cells.high[members] if gap > 0 else cells.low[members]
-            free = part != bound  # what is at its bound stays; the others share the gap
+            free = part != bound  # cells at their bounds stay; the others share the gap
             weight = np.where(free, np.maximum(part, 1e-12), 0.0)
             if free.any():
                 part = part + gap * weight / weight.sum()
@@ -194,7 +194,7 @@ def meet_sums(values: FloatArray, cells: UnknownCells) -> FloatArray:
 def start_fill(
     table: FloatArray, shape: Sequence[int], cells: UnknownCells, *, counted: bool
 ) -> FloatArray:
-    """A first fill from the table alone, as if its variables were independent.
+    """Fill from the table alone, as if its variables were independent.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def start_fill(
 
 
 def _independent(table: FloatArray, shape: Sequence[int]) -> FloatArray:
-    """Product of the shares of each variable alone, flat."""
+    """Return the product of the shares of each variable, flat."""
     dense = table.reshape(tuple(shape)) / table.sum()
     product = np.ones(())
     for axis in range(dense.ndim):
@@ -230,7 +230,7 @@ def _independent(table: FloatArray, shape: Sequence[int]) -> FloatArray:
 
 
 def fill_unknown(store: "Marginals", model: Any) -> "Marginals":
-    """Tables with cells that are not known filled by what a model expects, within their bounds.
+    """Return tables with unknown cells filled with the expectations of a model, within bounds.
 
     Examples
     --------

@@ -1,14 +1,15 @@
 """Answers of a model to questions in the query language."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from math import exp, log, prod
+from math import exp, inf, log, prod
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.variable import Variable
 from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.query import Name, Query
 from rejoint.messages import remark
@@ -71,17 +72,30 @@ def _condition(model: "LowRankPMF", bound: BoundQuery) -> _Known:
     weights, factors, log_prob = apply_evidence(
         mixture.weights, mixture.factors, bound.evidence, bound.evidence_text.__getitem__
     )
-    evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
-    notes = bound.notes
-    if log_prob - evenly < _UNLIKELY:
-        shown = f"{exp(log_prob):.2g}" if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
-        note = (
-            f"{', '.join(bound.evidence_text.values())} has probability {shown}: the answer rests "
-            "on what this model holds nearly impossible."
-        )
-        notes = (*notes, note)
-        remark(note)
+    notes = bound.notes + note_unlikely(bound, log_prob)
     return _Known(weights, dict(enumerate(factors)), min(exp(log_prob), 1.0), notes)
+
+
+def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
+    """Return a note, and make it a remark, where the evidence is nearly impossible.
+
+    Examples
+    --------
+    >>> domain = Domain.of({"a": ["x", "y"], "b": ["x", "y"]})
+    >>> note_unlikely(bind("P(a | b = x)", domain), log(0.01))
+    ()
+    """
+    evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
+    if log_prob - evenly >= _UNLIKELY:
+        return ()
+    shown = f"{exp(log_prob):.2g}" if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
+    note = (
+        f"{', '.join(bound.evidence_text.values())} has probability "
+        f"{'zero' if log_prob == -inf else shown}: the answer rests on what this model holds "
+        f"{'impossible' if log_prob == -inf else 'nearly impossible'}."
+    )
+    remark(note)
+    return (note,)
 
 
 def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level: float) -> Answer:
@@ -129,10 +143,7 @@ def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
     kind: Kind = "table" if axes else "probability"
     if bound.query.verb == "E":
         axes, kind = bound.by, "expectation"
-        try:
-            _ = domain[bound.asked[0]].numeric
-        except (ValueError, OverflowError) as error:
-            raise bound.error(str(error), cast(Name, bound.query.asked[0]).at) from None
+        check_numeric(domain, bound)
     value, notes = _value(domain, bound, known)
     return Answer(
         bound.query,
@@ -142,6 +153,14 @@ def _numbers(domain: Domain, bound: BoundQuery, known: _Known) -> Answer:
         known.evidence,
         notes=known.notes + notes,
     )
+
+
+def check_numeric(domain: Domain, bound: BoundQuery) -> None:
+    """Raise an error, at its place, where the levels of the variable asked for are no numbers."""
+    try:
+        _ = domain[bound.asked[0]].numeric
+    except (ValueError, OverflowError) as error:
+        raise bound.error(str(error), cast(Name, bound.query.asked[0]).at) from None
 
 
 def _table(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:
@@ -168,17 +187,35 @@ def _conditional(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Divide a table by the probability of the combinations that it is tabulated by."""
     total = joint_table(known.weights, [known.factors[n] for n in bound.by])
+    return divide_columns(table, total, [domain[n] for n in bound.by])
+
+
+def divide_columns(
+    table: FloatArray, total: FloatArray, by: Sequence[Variable]
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Divide a table by the totals of its columns, in place; undefined cells are nan, with a note.
+
+    Parameters
+    ----------
+    table : array (..., levels of ``by``)
+    total : array (levels of ``by``)
+    by : sequence of Variable
+        The last axes of the table.
+
+    Examples
+    --------
+    >>> table, total = np.array([[0.2, 0.0], [0.2, 0.0]]), np.array([0.4, 0.0])
+    >>> divide_columns(table, total, [Variable("a", ("x", "y"))])[1]
+    ('Undefined, shown as nan, as it is impossible here: a = y.',)
+    """
     impossible = np.argwhere(total == 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
-        table /= total  # in place, as it may be large
+        np.divide(table, total, out=table)  # in place, as it may be large
     np.minimum(table, 1.0, out=table)  # not above one by rounding
     if not len(impossible):
         return table, ()
     table[..., total == 0.0] = np.nan
-    variables = [domain[n] for n in bound.by]
-    first = ", ".join(
-        f"{v.name} = {v.levels[i]}" for v, i in zip(variables, impossible[0], strict=True)
-    )
+    first = ", ".join(f"{v.name} = {v.levels[i]}" for v, i in zip(by, impossible[0], strict=True))
     others = f" (and {len(impossible) - 1:,} more)" if len(impossible) > 1 else ""
     return table, (f"Undefined, shown as nan, as it is impossible here: {first}{others}.",)
 

@@ -138,8 +138,9 @@ def credible_interval(
     given = np.ones(count) if weights is None else weights
     given = given.reshape(given.shape + (1,) * (values.ndim - given.ndim))
     mass = np.where(np.isfinite(cells), np.broadcast_to(given, values.shape).reshape(count, -1), 0)
-    total = mass.sum(axis=0)
-    order = np.argsort(np.where(mass > 0, cells, np.inf), axis=0)
+    total, used = mass.sum(axis=0), (mass > 0).any(axis=1)
+    # Stable: which of two equal values of unequal weights comes last moves the bounds.
+    order = np.argsort(np.where(mass > 0, cells, np.inf), axis=0, kind="stable")
     cells, mass = (np.take_along_axis(x, order, 0) for x in (cells, mass))
     mass = mass / np.where(total > 0, total, 1.0)
     worth = 1.0 / np.maximum(np.square(mass).sum(axis=0), 1e-300)
@@ -154,12 +155,11 @@ def credible_interval(
         flat = np.ravel(np.asarray(answer, dtype=np.float64))
         low, high = np.minimum(low, flat), np.maximum(high, flat)
     known = total > 0
-    used = mass[:, known] > 0
     return Interval(
         np.where(known, low, np.nan).reshape(shape),
         np.where(known, high, np.nan).reshape(shape),
         level,
-        int(used.any(axis=1).sum()),
+        int(used.sum()),
         float(worth[known].min()) if known.any() else 0.0,
     )
 

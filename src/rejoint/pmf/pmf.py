@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from rejoint.domain.domain import Domain, level_order, positions
-from rejoint.io.model_file import MOST_FACTORS, SavedModel, read_saved, write_model
+from rejoint.io.model_file import MOST_FACTORS, SavedModel, write_model
 from rejoint.language.query import Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer
@@ -1030,29 +1030,6 @@ class LowRankPMF:
         if self._mixture is None:
             return ""
         return f"; answers by the posterior mean of {self._mixture.rank:,} classes"
-
-
-def load(path: str | PathLike[str]) -> LowRankPMF:
-    """Read a model that :meth:`LowRankPMF.save` wrote; no code in the file is executed.
-
-    Parameters
-    ----------
-    path : str or path
-
-    Returns
-    -------
-    LowRankPMF
-        Equal to the saved one bit by bit, with the posterior draws in the file.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> rj.load("no-such-file.rejoint")
-    Traceback (most recent call last):
-    ...
-    FileNotFoundError: No model file 'no-such-file.rejoint'...
-    """
-    return LowRankPMF.of_saved(read_saved(path))
 
 
 def _check_numbers(values: ArrayLike, what: str, axes: int) -> FloatArray:

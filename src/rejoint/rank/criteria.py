@@ -24,6 +24,7 @@ from rejoint.estimation.variational import Variational
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import Fold
+from rejoint.rank.selection import Measure
 from rejoint.solver.run import run
 from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
@@ -146,8 +147,11 @@ class HeldOutLikelihood:
     that each happens to find would otherwise hide the difference.
     """
 
-    basis = "the best held-out log-likelihood"
-    nearness = "one standard error of the difference"
+    measure = Measure(
+        "held-out log-likelihood per record",
+        "one nat over all records",
+        "one standard error of the difference",
+    )
 
     def __init__(self, path: RankPath, folds: Iterable[Fold], solver: Any) -> None:
         self.path, self.folds = path, list(folds)
@@ -173,18 +177,22 @@ class HeldOutLikelihood:
         self.parts[rank] = np.concatenate(parts)
         return float(self.mass @ self.parts[rank] / self.mass.sum())
 
-    def error(self, best: int, other: int) -> float:
+    def error(self, chosen: int, other: int) -> float:
         """Standard error of the mean difference of two ranks on the same records.
 
-        It is the larger of that over records, which knows nothing of how the fits vary, and
-        that over folds, of which there are few; and at least one nat in all: models that
-        differ by less are as good as the same.
+        It is the larger of two estimates: over records, which ignores that fits vary, and over
+        folds, which are few. It is at least one nat over all records, because models that differ
+        by less are equivalent in practice. A record that is impossible under one of the two ranks
+        makes the difference infinite, and the error is that one nat.
         """
-        if best == other:
+        if chosen == other:
             return 0.0
         total = float(self.mass.sum())
         with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
-            apart = np.nan_to_num(self.parts[best] - self.parts[other])
+            apart = self.parts[chosen] - self.parts[other]
+        if np.isinf(apart).any():
+            return self.slack
+        apart = np.nan_to_num(apart)
         middle = self.mass @ apart / total
         over_records = np.sqrt(self.spread @ (apart - middle) ** 2) / total
         masses = np.array([fold.mass.sum() for fold in self.folds])
@@ -196,12 +204,10 @@ class HeldOutLikelihood:
 class Bic:
     """Log-likelihood less half a logarithm of the sample size for each parameter."""
 
-    basis = "the best BIC"
-    nearness = "2 in BIC, which is hardly evidence"
-
     def __init__(self, path: RankPath) -> None:
         self.path = path
         self.slack = 1.0 / path.data.total
+        self.measure = Measure("BIC", "2", "2 in BIC", -2.0 * path.data.total)
 
     def score(self, rank: int) -> float:
         """``-BIC / 2`` per record."""
@@ -211,16 +217,18 @@ class Bic:
         penalty = 0.5 * data.layout.parameters(rank) * np.log(data.total)
         return float((likelihood - penalty) / data.total)
 
-    def error(self, best: int, other: int) -> float:
-        """The difference of 2 in BIC."""
-        return 0.0 if best == other else self.slack
+    def error(self, chosen: int, other: int) -> float:
+        """The difference that is considered negligible: 2 in BIC, one nat of evidence."""
+        return 0.0 if chosen == other else self.slack
 
 
 class EvidenceBound(Bic):
     """Lower bound of the log-evidence of variational Bayes, for all orders of the classes."""
 
-    basis = "the best lower bound of the evidence"
-    nearness = "a factor e of evidence, which is hardly any"
+    def __init__(self, path: RankPath) -> None:
+        super().__init__(path)
+        total = path.data.total
+        self.measure = Measure("lower bound of the log-evidence", "one nat", "one nat", total)
 
     def score(self, rank: int) -> float:
         """Bound per record; each of the F! orders of the classes adds the same."""

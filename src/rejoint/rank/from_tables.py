@@ -15,15 +15,15 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import Selection, describe_selection, search_ranks, smallest_best
+from rejoint.rank.selection import Measure, Selection, conclude_search, search_ranks
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
-#: Records taken to be behind shares whose number nobody tells.
+#: Records that are assumed for shares without a number of records.
 ASSUMED = 10_000
 
-#: A difference in BIC that counts as none, by custom.
+#: A difference in BIC that is considered negligible, by convention.
 CLOSE = 2.0
 
 _SOLVER = Kl(limits=Limits(max_steps=200, progress=1e-4))
@@ -94,9 +94,6 @@ def _largest(marginals: Marginals) -> int:
 class TableBic:
     """BIC of fits of growing rank to the same tables, each warm from the one below."""
 
-    basis = "the best BIC of the tables, each pair of variables counted once"
-    nearness = f"{CLOSE:g} in BIC"
-
     def __init__(self, marginals: Marginals, n_init: int, session: Session) -> None:
         self.tables, self.n_init, self.session = marginals, n_init, session
         counted = marginals.totals[marginals.counted]
@@ -106,11 +103,13 @@ class TableBic:
         pairs = [tuple(pair) for s in marginals.index_subsets for pair in combinations(s, 2)]
         self.once = len(set(pairs)) / len(pairs) if pairs else 1.0
         self.slack = CLOSE / 2 / self.records
+        name = "BIC of the tables (each pair of variables counted once)"
+        self.measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
         self.models: dict[int, LowRankPMF] = {}
 
-    def error(self, best: int, other: int) -> float:
-        """The difference in BIC that counts as none."""
-        return 0.0 if best == other else self.slack
+    def error(self, chosen: int, other: int) -> float:
+        """The difference in BIC that is considered negligible."""
+        return 0.0 if chosen == other else self.slack
 
     def score(self, rank: int) -> float:
         """BIC of the tables, per record and the higher the better."""
@@ -154,18 +153,15 @@ class TableBic:
 
 
 def _conclude(judge: TableBic, cap: int, scores: dict[int, float], interrupted: bool) -> Selection:
-    tried = tuple(sorted(scores))
-    best = smallest_best(scores, judge.slack)
-    found = np.array([scores[rank] for rank in tried])
-    errors = np.array([judge.error(best, rank) for rank in tried])
-    tied = tuple(rank for rank in tried if abs(scores[rank] - scores[best]) <= judge.slack)
-    ending = []
-    if interrupted:
-        ending.append("The search was interrupted: other ranks may be better.")
-    elif best == tried[-1] == cap:
-        ending.append("It is the largest that the number of cells does not exclude.")
-    if not judge.counted:
-        ending.append(f"No table gives its number of records: {ASSUMED:,} were assumed.")
-    words = describe_selection(best, tried, tied, judge.basis, judge.nearness, " ".join(ending))
-    pmf = judge.models[best]
-    return Selection(best, tried, found, errors, tied, "bic of tables", words, pmf, interrupted)
+    def ending(chosen: int) -> str:
+        said = []
+        if interrupted:
+            said.append("The search was interrupted: other ranks may be better.")
+        elif chosen == max(scores) == cap:
+            said.append("It is the largest that the number of cells does not exclude.")
+        if not judge.counted:
+            said.append(f"No table gives its number of records: {ASSUMED:,} were assumed.")
+        return " ".join(said)
+
+    pmf = judge.models.__getitem__
+    return conclude_search(judge, scores, "bic of tables", pmf, ending, interrupted)

@@ -22,16 +22,12 @@ from rejoint.rank.criteria import (
     fit_sparse,
 )
 from rejoint.rank.folds import has_counts, make_folds
-from rejoint.rank.selection import (
-    Selection,
-    describe_selection,
-    search_ranks,
-    smallest_best,
-)
+from rejoint.rank.selection import Selection, conclude_search, search_ranks
 from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
+from rejoint.text import plural
 
 CriterionName = Literal["heldout", "bic", "evidence", "variational"]
 
@@ -101,7 +97,8 @@ def select(
 
     Notes
     -----
-    Of more than a million rows a million are drawn for the search, which ``words`` then say.
+    Of more than a million distinct records a million are drawn for the search, and ``words`` then
+    says so.
 
     Examples
     --------
@@ -158,8 +155,8 @@ def select_rank(
         conclude = partial(conclude_records, judge, criterion, cap)
         found = search_ranks(judge, ranks, cap, session, conclude, policy)
     if rows > policy.most_rows:
-        looked = f"{policy.most_rows:,} of the {rows:,} rows, drawn at random, were used for this."
-        found = replace(found, words=f"{found.words} {looked}")
+        used = f"{policy.most_rows:,} of the {rows:,} distinct records, drawn at random"
+        found = replace(found, words=f"{found.words} The search used {used}.")
     return found
 
 
@@ -200,27 +197,29 @@ def select_sparse(
     session: Session,
     policy: Policy,
 ) -> Selection:
-    """What variational Bayes keeps, of as many classes as the largest rank allows."""
+    """Keep the classes that variational Bayes needs, of as many as the largest rank allows."""
     most = cap if ranks is None else max(ranks)
     selection: Selection | None = None
     for found in fit_sparse(data, most, n_init, session, policy):
         ended = describe_sparse(
-            data, found, "The search was interrupted: larger ranks may be better."
+            data, found, policy, "The search was interrupted: larger ranks may be better."
         )
         session.offer(partial(replace, ended, interrupted=True))
         ending = ""
         if found.rank == found.caps[-1] < cap:
             ending = "It is the largest that was allowed: larger ones may be better."
-        selection = describe_sparse(data, found, ending)
+        selection = describe_sparse(data, found, policy, ending)
     assert selection is not None
     return selection
 
 
-def describe_sparse(data: InMemory, found: SparseFit, ending: str) -> Selection:
+def describe_sparse(data: InMemory, found: SparseFit, policy: Policy, ending: str) -> Selection:
     """The selection of the classes that sparse variational Bayes keeps."""
+    classes = plural(found.caps[-1], "class", "classes")
     words = (
-        f"Rank {found.rank}: of {found.caps[-1]} classes so many keep weight under variational "
-        f"Bayes with sparse weights. {ending}"
+        f"Rank {found.rank}: variational Bayes with sparse weights keeps {found.rank} of "
+        f"{classes}; the expected number of records of each is above {policy.least_records:g}. "
+        f"{ending}"
     ).rstrip()
     score, error = np.array([found.bound / data.total]), np.zeros(1)
     pmf, rank = data.to_pmf(found.model.sorted()), found.rank
@@ -234,22 +233,16 @@ def conclude_records(
     scores: dict[int, float],
     interrupted: bool,
 ) -> Selection:
-    """The best rank, the ranks that cannot be told from it, and both in words."""
-    tried = tuple(sorted(scores))
-    best = smallest_best(scores, judge.slack)
-    errors = np.array([judge.error(best, rank) for rank in tried])
-    found = np.array([scores[rank] for rank in tried])
-    near = scores[best] - errors <= found  # in this order, so that -inf is near -inf
-    tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
-    ending = ""
-    if interrupted:
-        ending = "The search was interrupted: other ranks may be better."
-    elif best == tried[-1] and best < cap:
-        ending = "It is the largest that was tried: larger ones may be better."
-    basis = f"{judge.basis}, {scores[best]:.5g} per record"
-    words = describe_selection(best, tried, tied, basis, judge.nearness, ending)
-    pmf = judge.path.pmf(best)
-    return Selection(best, tried, found, errors, tied, criterion, words, pmf, interrupted)
+    """The selection by the scores so far."""
+
+    def ending(chosen: int) -> str:
+        if interrupted:
+            return "The search was interrupted: other ranks may be better."
+        if chosen == max(scores) and chosen < cap:
+            return "It is the largest that was tried: larger ones may be better."
+        return ""
+
+    return conclude_search(judge, scores, criterion, judge.path.pmf, ending, interrupted)
 
 
 def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
@@ -282,7 +275,9 @@ def size_of(data: InMemory) -> int:
 
 def only_one(data: InMemory, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
-    why = "one record" if size_of(data) == 1 else "no more than one variable that varies"
-    words = f"Rank 1: there is {why}, so that there is nothing for hidden classes to explain."
+    why = "there is one record"
+    if size_of(data) > 1:
+        why = "at most one variable has more than one level"
+    words = f"Rank 1: {why}, so there is nothing for hidden classes to explain."
     score, error = np.full(1, np.nan), np.zeros(1)
     return Selection(1, (1,), score, error, (1,), criterion, words)

@@ -3,7 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
+from math import floor, inf, isfinite, isnan, log10
 from typing import Protocol
+
+import numpy as np
 
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray
@@ -21,24 +24,24 @@ class Selection:
     Parameters
     ----------
     rank : int
-        The rank with the best score: the smallest of those that are best but for one nat over
-        all records together.
+        The rank chosen: the smallest whose score is within one nat, over all records together,
+        of the highest score.
     ranks : tuple of int
         All that were tried, increasing.
     scores : array
         Score of each, per record; the higher the better.
     errors : array
-        Standard error of the *difference* between each score and the best one (zero at the
-        best): all are computed from the same records, so that differences are known far
-        better than the scores themselves. It is the larger of the errors over records and
-        over folds. Where the criterion is no sample mean (``"bic"``, ``"evidence"``), the
-        difference that counts as none.
+        Standard error of the *difference* between each score and that of the rank chosen (zero
+        there). All scores are computed from the same records, so their differences are known
+        more precisely than the scores themselves. It is the larger of the errors over records
+        and over folds. Where the criterion is not a sample mean (``"bic"``, ``"evidence"``), it
+        is the difference that is considered negligible.
     tied : tuple of int
-        The ranks whose score lies within one such error of the best, which is among them.
+        The ranks whose score lies within one such error of the rank chosen, which is included.
     criterion : str
         What was scored.
     words : str
-        What was chosen and why, and which sizes cannot be told apart.
+        What was chosen and why, and which ranks cannot be told apart from it.
     pmf : LowRankPMF, optional
         A cheap fit of the chosen rank to all records: good to start from.
     interrupted : bool
@@ -91,50 +94,134 @@ def listed(ranks: Sequence[int]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def describe_selection(
-    rank: int,
-    ranks: Sequence[int],
-    tied: Sequence[int],
-    basis: str,
-    nearness: str,
-    ending: str,
-) -> str:
-    """Say what was chosen, on what basis, what ties with it, and how the search ended.
+@dataclass(frozen=True)
+class Measure:
+    """The criterion as sentences name it.
+
+    Parameters
+    ----------
+    name : str
+        What is compared, such as ``"held-out log-likelihood per record"``.
+    slack : str
+        The difference that is ignored, such as ``"one nat over all records"``.
+    nearness : str
+        The difference below which two ranks cannot be told apart.
+    scale : float
+        What a score is multiplied by where it is shown; negative where lower is better.
 
     Examples
     --------
-    >>> describe_selection(2, [1, 2, 3], [2, 3], "the best BIC", "2 in BIC", "")
-    'Rank 2 of 1, 2 and 3 has the best BIC. Rank 3 cannot be told apart from it: within 2 in BIC.'
+    >>> Measure("BIC", "2", "2 in BIC", scale=-2000.0).extreme
+    'lowest'
     """
-    said = [f"Rank {rank} of {listed(ranks)} has {basis}."]
-    if len(ranks) == 1:
-        said = [f"Rank {rank} is the only one that was tried, with {basis}."]
-    others = [r for r in tied if r != rank]
-    if others:
-        which = f"Rank{'s' if len(others) > 1 else ''} {listed(others)}"
-        said.append(f"{which} cannot be told apart from it: within {nearness}.")
-    elif len(ranks) > 1:
-        said.append("All others are clearly worse.")
-    return " ".join([*said, *([ending] if ending else [])])
+
+    name: str
+    slack: str
+    nearness: str
+    scale: float = 1.0
+
+    @property
+    def extreme(self) -> str:
+        """Word for the best value."""
+        return "lowest" if self.scale < 0 else "highest"
+
+    def show(self, *scores: float) -> list[str]:
+        """Write values of the criterion with enough decimals to tell them apart.
+
+        Examples
+        --------
+        >>> Measure("", "", "").show(-6.01212, -6.01209), Measure("", "", "", -200.0).show(-6.5)
+        (['-6.012120', '-6.012090'], ['1,300.0'])
+        """
+        values = [self.scale * score for score in scores]
+        size = max(abs(value) for value in values)
+        gap = max(values) - min(values)
+        digits = [0]
+        digits += [4 - floor(log10(size))] if 0 < size < inf else []
+        digits += [1 - floor(log10(gap))] if 0 < gap < inf else []
+        return [f"{value:,.{min(max(digits), 15)}f}" for value in values]
 
 
 class Judge(Protocol):
-    """Scores ranks and says how far apart two scores may be by chance."""
+    """Scores ranks and estimates by how much two scores differ by chance."""
 
-    #: What the best rank has, in words.
-    basis: str
-    #: What is too near to tell, in words.
-    nearness: str
-    #: Scores that differ by less are the same: one nat over all records.
+    #: The criterion as sentences name it.
+    measure: Measure
+    #: Scores that differ by no more are treated as equal: one nat over all records.
     slack: float
 
     def score(self, rank: int) -> float:
         """Score of a rank, remembered for :meth:`error`."""
         ...
 
-    def error(self, best: int, other: int) -> float:
-        """How far apart two scores may be by chance."""
+    def error(self, chosen: int, other: int) -> float:
+        """By how much two scores may differ by chance; at least ``slack``, zero for one rank."""
         ...
+
+
+def conclude_search(
+    judge: Judge,
+    scores: Mapping[int, float],
+    criterion: str,
+    pmf: Callable[[int], LowRankPMF],
+    ending: Callable[[int], str],
+    interrupted: bool,
+) -> Selection:
+    """Choose a rank by its score, find the ranks that tie with it, and describe both.
+
+    ``pmf`` gives the model of a rank and ``ending`` what to add about the rank chosen.
+    """
+    tried = tuple(sorted(scores))
+    chosen = smallest_best(scores, judge.slack)
+    errors = np.array([judge.error(chosen, rank) for rank in tried])
+    found = np.array([scores[rank] for rank in tried])
+    near = scores[chosen] - errors <= found  # in this order, so that -inf is near -inf
+    tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
+    words = describe_selection(chosen, scores, tied, judge.measure)
+    words = " ".join(filter(None, (words, ending(chosen))))
+    return Selection(chosen, tried, found, errors, tied, criterion, words, pmf(chosen), interrupted)
+
+
+def describe_selection(
+    chosen: int, scores: Mapping[int, float], tied: Sequence[int], measure: Measure
+) -> str:
+    """Describe which rank was chosen, why, and which other ranks tie with it.
+
+    Examples
+    --------
+    >>> measure = Measure("BIC", "2", "2 in BIC", scale=-2000.0)
+    >>> scores = {1: -9.0, 2: -8.0, 3: -8.1}
+    >>> print(describe_selection(2, scores, [2], measure))
+    Rank 2 of 1, 2 and 3 has the lowest BIC, 16,000. All others are worse by more than 2 in BIC.
+    >>> print(describe_selection(2, scores | {3: -7.9995}, [2, 3], measure))
+    Rank 2 of 1, 2 and 3 is the smallest within 2 of the lowest BIC, which rank 3 has (16,000.0 \
+    against 15,999.0). Rank 3 cannot be told apart from it: within 2 in BIC.
+    """
+    ranks = sorted(scores)
+    top = max(scores.values())
+    if len(ranks) == 1:
+        value = measure.show(top)[0]
+        return f"Rank {chosen} is the only one that was tried: {measure.name} {value}."
+    if not isfinite(top):
+        return (
+            f"The {measure.name} is {measure.show(top)[0]} at each of the ranks {listed(ranks)}: "
+            f"it does not tell them apart, and rank {chosen} is the smallest."
+        )
+    best = f"the {measure.extreme} {measure.name}"
+    if scores[chosen] == top:
+        said = f"Rank {chosen} of {listed(ranks)} has {best}, {measure.show(top)[0]}."
+    else:
+        mine, highest = measure.show(scores[chosen], top)
+        said = (
+            f"Rank {chosen} of {listed(ranks)} is the smallest within {measure.slack} of {best}, "
+            f"which rank {min(ranks, key=lambda r: -scores[r])} has ({mine} against {highest})."
+        )
+    others = [rank for rank in tied if rank != chosen]
+    if others:
+        which = f"Rank{'s' if len(others) > 1 else ''} {listed(others)}"
+        return f"{said} {which} cannot be told apart from it: within {measure.nearness}."
+    rest = "All others are" if len(ranks) > 2 else "The other is"
+    return f"{said} {rest} worse by more than {measure.nearness}."
 
 
 def search_ranks(
@@ -155,7 +242,8 @@ def search_ranks(
         return scores[best] - judge.error(best, other) > scores[other]
 
     def score(rank: int) -> None:
-        scores[rank] = judge.score(rank)
+        value = judge.score(rank)
+        scores[rank] = -inf if isnan(value) else value
         session.offer(lambda: conclude(scores, True), certain=True)
 
     for rank in growing_ranks(cap, policy) if ranks is None else ranks:

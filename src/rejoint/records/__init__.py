@@ -1,6 +1,6 @@
 """Records: rows of codes over a domain, from any table of data and back to it.
 
-records    Records: codes, domain, weights; what records of every form share
+records    Records: codes, domain, weights; the base class of all forms of records
 merge      identical rows merged into one
 sparse     SparseRecords: the observed cells of each record, and nothing else
 scan       Scan: records read part by part, as often as needed; packs of them in a folder
@@ -10,7 +10,7 @@ encode     the codes of a table
 files      Source: files and standard input, unpacked
 delimited  delimited text into columns
 fast_csv   the same through pyarrow or polars
-formats    Parquet, Arrow, JSON lines, queries, and formats that are added
+formats    Parquet, Arrow, JSON lines, queries, and formats that users add
 discover   variables and levels of files in one pass
 read       read, read_chunks, scan: files, folders, queries and streams as records
 """

@@ -1,4 +1,4 @@
-"""Delimited text into columns: codes of distinct texts, numbers where all texts are numbers."""
+"""Read delimited text into columns: codes of distinct texts, or numbers where all are numbers."""
 
 import csv
 import io
@@ -21,11 +21,11 @@ from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST
 from rejoint.text import show
 
-#: Delimiters that are looked for, the commonest first.
+#: Delimiters to try, the most common first.
 DELIMITERS = (",", ";", "\t", "|")
 
 _SAMPLE = 2**18  # bytes that encoding and delimiter are guessed from
-#: Rows of a block below which the standard library has read it before another one is at work.
+#: Rows of a block below which the standard library is faster than loading another parser.
 FEWEST_ROWS = 1000
 
 _ROWS = 50  # rows that the delimiter is guessed from
@@ -40,7 +40,7 @@ _MARKS = {
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the text of a file is written.
+    """Encoding, delimiter and comment mark of a text file.
 
     Examples
     --------
@@ -56,7 +56,7 @@ class Dialect:
 def find_dialect(
     source: Source, delimiter: str | None = None, encoding: str | None = None, comment: str = ""
 ) -> Dialect:
-    r"""What is given, and guesses from the beginning of the file for the rest.
+    r"""Return the dialect as given; guess the rest from the beginning of the file.
 
     Examples
     --------
@@ -81,8 +81,8 @@ def find_dialect(
     if "\0" in text:
         raise ValueError(
             Message(
-                "{source} holds zero bytes: it is no text. Is its format another (give {format}), "
-                "or its encoding (give {encoding})?",
+                "{source} contains zero bytes, so it is not text: give {format} if its format is "
+                "another one, or {encoding}.",
                 source=source.name,
                 format=Argument("format"),
                 encoding=Argument("encoding"),
@@ -101,11 +101,11 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
     try:
         sample.decode("utf-8")
     except UnicodeDecodeError as error:
-        if len(sample) - error.start > 3:  # else a character that the sample cuts in two
+        if len(sample) - error.start > 3:  # otherwise the sample ends within a character
             remark(
                 Message(
                     "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
-                    "commonest other encoding of the West. Say {encoding} if that is wrong.",
+                    "most common other Western encoding. Give {encoding} if that is wrong.",
                     source=source.name,
                     byte=error.start,
                     encoding=Argument("encoding"),
@@ -116,7 +116,7 @@ def _guess_encoding(source: Source, sample: bytes) -> str:
 
 
 def _guess_delimiter(text: str, comment: str, cut: bool) -> str:
-    """The delimiter that splits most rows into as many cells as the first, more than one."""
+    """Return the delimiter that splits most rows into as many cells as the first, at least two."""
     lines = text.splitlines(keepends=True)
     lines = lines[:-1] if cut and len(lines) > 1 else lines
     best, score = DELIMITERS[0], (0.0, 0)
@@ -137,7 +137,7 @@ def _without(lines: Iterable[str], comment: str) -> Iterator[str]:
 
 
 def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]]]:
-    r"""Rows of cells as text with the number of the line that each ends on; blank lines left out.
+    r"""Yield rows of cells as text, each with the number of its last line; skip blank lines.
 
     Examples
     --------
@@ -194,7 +194,7 @@ _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})
 class TextColumn:
     """Cells of one column as they are read: each distinct text once, and codes into them.
 
-    Blanks around a cell mean nothing.
+    Blanks around a cell are ignored.
 
     Examples
     --------
@@ -210,15 +210,15 @@ class TextColumn:
         self.known: dict[str, int] = dict.fromkeys(missing, -1)
         self.texts: list[str] = []
         self.codes: list[int] = []
-        self.parts: list[NDArray[np.int32]] = []  # codes before these
+        self.parts: list[NDArray[np.int32]] = []  # codes of earlier cells
 
     def add(self, cell: str) -> None:
-        """Take one more cell."""
+        """Add one cell."""
         code = self.known.get(cell)
         self.codes.append(self._learn(cell) if code is None else code)
 
     def add_coded(self, cells: CodedTexts) -> None:
-        """Take many more cells, before any that are taken one by one."""
+        """Add many cells, before any that are added one by one."""
         table = [
             self.known[text] if text in self.known else self._learn(text) for text in cells.texts
         ]
@@ -234,13 +234,13 @@ class TextColumn:
         return code
 
     def take_codes(self) -> NDArray[np.int32]:
-        """Return the codes so far; the next cells start anew, the texts stay."""
+        """Return the codes so far and reset them; keep the distinct texts."""
         codes = np.concatenate([*self.parts, np.array(self.codes, dtype=np.int32)])
         self.codes, self.parts = [], []
         return codes
 
     def forget(self, most: int) -> None:
-        """Let the texts go where they are more than so many: numbers, of which none comes twice."""
+        """Drop the texts if there are more than ``most``: these are distinct numbers."""
         if len(self.known) > most:
             self.known = dict.fromkeys(self.missing, -1)
             self.texts = []
@@ -255,9 +255,9 @@ def read_blocks(
     wanted: Callable[[tuple[str, ...]], list[int]],
     size: int | None,
 ) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
-    """Names, columns and number of rows of each block of at most ``size`` rows (None: all).
+    """Yield names, columns and number of rows of each block of at most ``size`` rows (None: all).
 
-    Columns gather their texts over all blocks, so long as these are levels; the codes are those of
+    Columns collect their texts over all blocks while these are levels; the codes are those of
     the block.
     """
     rows = read_rows(source, dialect)
@@ -292,7 +292,7 @@ def read_blocks(
         return 1
 
     def add_rows() -> Iterator[int]:
-        """Add rows to the columns, many at a time so long as that is possible."""
+        """Add rows to the columns, many at a time while that is possible."""
         done = 0
         try:
             for cells in _read_fast(source, dialect, layout, skip, size):
@@ -319,20 +319,20 @@ def read_blocks(
 def _read_fast(
     source: Source, dialect: Dialect, layout: RowLayout, skip: int, size: int | None
 ) -> Iterator[list[CodedTexts]]:
-    """Read what can be read by a faster parser than the standard library's."""
+    """Read the part of the file that a parser faster than the standard library can read."""
     if dialect.comment or (size is not None and size < FEWEST_ROWS):
         raise UnusualText
     try:
         with source.open() as file:
             yield from read_coded_texts(file, dialect.encoding, layout, skip=skip, size=size)
-    except ValueError as error:  # a corrupt gzip file, too: rows before its fault may have others
+    except ValueError as error:  # also of a corrupt gzip file
         raise UnusualText from error
 
 
 def _names(
     source: Source, first: tuple[int, list[str]], header: bool | Sequence[str]
 ) -> tuple[tuple[str, ...], int, str]:
-    """Names of the columns, how many there are, and what says so."""
+    """Return the names of the columns, their number, and what determines it."""
     line, row = first
     where = f"the first row (line {line})"
     if header is True:
@@ -348,7 +348,7 @@ def _names(
 
 
 def check_names(source: Source, names: Sequence[str]) -> list[int]:
-    """Which columns have a name; one without is left out, a name twice is an error."""
+    """Return which columns have a name; skip those without, raise for a name that occurs twice."""
     there = [at for at, name in enumerate(names) if name]
     if len(there) < len(names):
         gone = [at + 1 for at, name in enumerate(names) if not name]
@@ -376,7 +376,7 @@ def check_names(source: Source, names: Sequence[str]) -> list[int]:
 def typed_columns(
     names: Sequence[str], columns: Sequence[TextColumn], rows: int, domain: Domain | None
 ) -> Frame:
-    """The block as a frame: texts as the domain has its levels, or as numbers where all are.
+    """Return the block as a frame: texts as levels of the domain, or as numbers where all are.
 
     Examples
     --------
@@ -396,7 +396,7 @@ def typed_columns(
 def typed_column(
     texts: Sequence[str], codes: NDArray[np.int32], name: str, variable: Variable | None
 ) -> Column:
-    """One column: its texts become labels, of the type that the variable's have."""
+    """Return one column with its texts as labels of the type of the variable's levels."""
     if variable is not None:
         known: dict[str, Level] = {str(level): level for level in variable.levels}
         known |= {str(x).lower(): x for x in variable.levels if isinstance(x, bool)}
@@ -413,7 +413,7 @@ def typed_column(
 
 
 def numbers_of(texts: Sequence[str]) -> list[Level] | None:
-    """All texts as numbers, None if one is none: ``007`` is a name, not seven.
+    """Return all texts as numbers, None if one is not a number: ``007`` is a name, not seven.
 
     Examples
     --------

@@ -27,13 +27,13 @@ from rejoint.records.records import Records, as_frame, as_part_weight, check_und
 from rejoint.records.scan import rows_of_part
 from rejoint.text import nearest, show
 
-#: Texts that are taken for a missing cell.
+#: Texts that mean a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
 
 
 @dataclass(frozen=True)
 class FileOptions:
-    """How a file is written and what of it is wanted; see :func:`read`."""
+    """How a file is formatted and which columns to read; see :func:`read`."""
 
     columns: Sequence[str] | None = None
     without: Sequence[str] = ()
@@ -44,7 +44,7 @@ class FileOptions:
     missing: Sequence[str] = MISSING
 
     def picked(self, source: Source, names: Sequence[str]) -> list[int]:
-        """Which columns are wanted, in the order of the file."""
+        """Return which columns to read, in the order of the file."""
         there = check_names(source, names)
         for name in (*(self.columns or ()), *self.without):
             if name not in names:
@@ -60,7 +60,7 @@ class FileOptions:
 
 
 def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]:
-    """Options of the file, and those of the records."""
+    """Return the options of the file, and those of the records."""
     own = FileOptions.__dataclass_fields__
     rest = {key: value for key, value in options.items() if key not in own}
     for key in rest:
@@ -72,14 +72,14 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
 def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
     """Return the records of a whole file, whose weights must not all be zero."""
     if isinstance(sample_weight, str):
-        frame, sample_weight = _split_weights(frame, sample_weight)
+        frame, sample_weight = split_weights(frame, sample_weight)
     return Records.of(frame, sample_weight=sample_weight, **rest)
 
 
 def records_of_part(
     frame: Frame, rest: dict[str, Any], sample_weight: Any, unmatched: Unmatched
 ) -> Records:
-    """Return the records of the next part; what the domain does not have is added up, not reported.
+    """Return the records of the next part; collect columns and labels that the domain lacks.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def records_of_part(
     ([1, -1], 2)
     """
     if isinstance(sample_weight, str):
-        frame, sample_weight = _split_weights(frame, sample_weight)
+        frame, sample_weight = split_weights(frame, sample_weight)
     weight = None
     if sample_weight is not None:
         weight = as_part_weight(sample_weight, frame.rows, unmatched.rows)
@@ -106,7 +106,7 @@ def records_of_part(
 
 @dataclass
 class PartReader:
-    """Read the parts of a source as records, in one pass or in many, with one report of all parts.
+    """Read the parts of a source as records, in one or more passes, with one report on all parts.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class PartReader:
     sample_weight : str, optional
         The column with the weights.
     is_reported : bool
-        Whether a pass came to its end, where columns and labels that the domain does not have are
+        Whether a pass has ended: columns and labels that the domain does not have are then
         remarked on.
     """
 
@@ -146,8 +146,8 @@ class PartReader:
         return records_of_part(as_frame(part), self.options, part.sample_weight, unmatched)
 
 
-def _split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
-    """Return the frame without its column of weights, and these."""
+def split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
+    """Return the frame without its column of weights, and the weights."""
     rest, raw = split_column(frame, name)
     column = read_column(raw, name)
     if not isinstance(column, Numbers) or (column.missing is not None and column.missing.any()):
@@ -158,7 +158,7 @@ def _split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
 def file_frames(
     source: Source, how: FileOptions, size: int | None, domain: Domain | None, weight: Any
 ) -> Iterator[Frame]:
-    """Blocks of the file as frames of the columns that are wanted, and the weights."""
+    """Yield blocks of the file as frames of the selected columns, with the weights."""
     if isinstance(weight, str) and how.columns is not None:
         how = replace(how, columns=[*how.columns, weight])
     kind = format_of(source, how.format)
@@ -169,7 +169,7 @@ def file_frames(
     for block in read_table_blocks(source, kind, size, lambda names: how.picked(source, names)):
         frame = take_apart(block)
         names = frame.names or ()
-        # Of Parquet no more was read.
+        # Of a Parquet file only these columns were read.
         picked = range(len(names)) if kind == "parquet" else how.picked(source, names)
         kept = tuple(names[at] for at in picked)
         yield Frame(kept, [frame.columns[at] for at in picked], frame.rows)
@@ -178,7 +178,7 @@ def file_frames(
 def text_blocks(
     source: Source, how: FileOptions, size: int | None
 ) -> Iterator[tuple[tuple[str, ...], list[TextColumn], int]]:
-    """Blocks of delimited text, as :func:`read_blocks` gives them."""
+    """Yield blocks of delimited text, as :func:`read_blocks` does."""
     dialect = find_dialect(source, how.delimiter, how.encoding)
     if isinstance(how.missing, str):
         raise TypeError(f"missing must be a list of texts, not the text {how.missing!r}.")
@@ -192,7 +192,7 @@ def text_blocks(
     )
 
 
-#: Rows that are looked at at a time, or fewer where there are many columns.
+#: Rows of a block; fewer where there are many columns.
 CHUNK = 100_000
 
 Summaries = dict[str, ColumnSummary]
@@ -201,7 +201,7 @@ Summaries = dict[str, ColumnSummary]
 def find_domain_of_files(
     sources: Iterable[Source], how: FileOptions, weight: str | None, declarations: Mapping[str, Any]
 ) -> Domain:
-    """One pass that keeps distinct values and their counts, not rows."""
+    """Find the domain of files in one pass; keep distinct values and their counts, not rows."""
     sources = list(sources)
     parts = (summarize_file(source, how, weight) for source in sources)
     return find_domain_of_summaries(parts, sources[0].name, declarations)
@@ -210,7 +210,7 @@ def find_domain_of_files(
 def find_domain_of_frames(
     frames: Iterator[Frame], weight: str | None, declarations: Mapping[str, Any]
 ) -> Domain:
-    """The same for frames that come one after another.
+    """Find the domain of a sequence of frames.
 
     Examples
     --------
@@ -222,7 +222,7 @@ def find_domain_of_frames(
 
 
 def summarize_frames(frames: Iterator[Frame], weight: str | None) -> Summaries:
-    """What is seen of some frames, to be joined with what others show.
+    """Summarize the columns of some frames, to be combined with other summaries.
 
     Examples
     --------
@@ -235,10 +235,10 @@ def summarize_frames(frames: Iterator[Frame], weight: str | None) -> Summaries:
 
 
 def summarize_file(source: Source, how: FileOptions, weight: str | None) -> Summaries:
-    """What is seen of one file."""
+    """Summarize the columns of one file."""
     seen: Summaries = {}
     kind = format_of(source, how.format)
-    # A query would be run twice to find out how many columns it has.
+    # A query would have to run twice to find its number of columns.
     size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
     if kind == "text":
         _summarize_text(source, how, size, weight, seen)
@@ -257,7 +257,7 @@ def _columns(source: Source, how: FileOptions) -> int:
 def find_domain_of_summaries(
     parts: Iterable[Summaries], source: str, declarations: Mapping[str, Any]
 ) -> Domain:
-    """The domain of all that was seen, part after part."""
+    """Return the domain of all summaries, in the order of the parts."""
     total: Summaries = {}
     for part in parts:
         for name, mine in part.items():
@@ -271,7 +271,7 @@ def _summarize_frames(frames: Iterator[Frame], weight: str | None, seen: Summari
             continue
         mass = None
         if weight is not None:
-            frame, mass = _split_weights(frame, weight)
+            frame, mass = split_weights(frame, weight)
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
             seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), mass)
@@ -280,7 +280,7 @@ def _summarize_frames(frames: Iterator[Frame], weight: str | None, seen: Summari
 def _summarize_text(
     source: Source, how: FileOptions, size: int, weight: str | None, seen: Summaries
 ) -> None:
-    """Texts are kept until the end: one that is no number makes text of all of its column."""
+    """Summarize text; keep all texts, because one that is not a number makes the column text."""
     counts: dict[str, Any] = {}
     columns: dict[str, TextColumn] = {}
     for names, block, rows in text_blocks(source, how, size):
@@ -290,7 +290,7 @@ def _summarize_text(
                 continue
             columns[name] = column
             counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)
-            if len(column.texts) > MOST:  # it is about to forget them
+            if len(column.texts) > MOST:  # it drops them next
                 _summarize_texts(name, column.texts, counts.pop(name), seen)
     for name, count in counts.items():
         _summarize_texts(name, columns[name].texts, count, seen)
@@ -314,7 +314,7 @@ def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> 
 
 
 def _added(one: Any, other: Any) -> Any:
-    """Counts of values, where later blocks know more of them."""
+    """Add counts of values; later blocks may have more values."""
     total = np.zeros(max(len(one), len(other)), dtype=np.int64)
     total[: len(one)] += one
     total[: len(other)] += other

@@ -25,19 +25,19 @@ from rejoint.records.frames import Frame
 from rejoint.records.infer import MANY, Declarations, infer_variable
 from rejoint.text import nearest, show
 
-#: Cells that are looked at together: few enough for the cache.
+#: Cells of a block that fits the cache.
 BLOCK = 1 << 17
 
-#: Rows that are taken for one where they are compared: loops over a few cells cost more than these.
+#: Rows that are compared as one: a loop over a few cells costs more than the extra comparisons.
 FOLD = 64
 
 
 def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
-    """Codes of an array of numbers, NaN being missing; None where it takes a closer look.
+    """Return the codes of an array of numbers; None where its columns must be read singly.
 
-    That is where levels are not integers one after another, a number is not among them, or there
-    are other columns than variables. A million rows come at several times the rate of columns that
-    are looked up one by one.
+    NaN is missing. Columns are read singly where levels are not consecutive integers, a number is
+    not a level, or a column has no variable. A million rows are read several times as fast as
+    columns that are looked up one by one.
 
     Examples
     --------
@@ -70,12 +70,12 @@ def codes_of_matrix(matrix: NDArray[Any], domain: Domain) -> Codes | None:
 
 
 def spread(part: Callable[[int], bool], places: range) -> Iterator[bool]:
-    """Whether each part went well, by all processors; after a failure few more are begun."""
+    """Return whether each part succeeded, on all processors; few parts start after a failure."""
     threads = min(kernels.available_threads(), len(places))
     if threads == 1:
         yield from map(part, places)
         return
-    from concurrent.futures import ThreadPoolExecutor  # brings logging along
+    from concurrent.futures import ThreadPoolExecutor  # imports logging
 
     with ThreadPoolExecutor(threads) as pool:
         for start in range(0, len(places), 4 * threads):
@@ -85,19 +85,19 @@ def spread(part: Callable[[int], bool], places: range) -> Iterator[bool]:
 def integer_block(
     block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
 ) -> bool:
-    """Write the codes of some rows; false if one is out of range."""
+    """Write the codes of some rows; return False if one is out of range."""
     if block.dtype != np.int64:
         block = block.astype(np.int64)
     cells = (block - lows if lows.any() else block).reshape(-1)
     out[:] = cells
-    # Negative ones are huge without a sign.
+    # Negative numbers become huge unsigned ones.
     return bool((cells.view(np.uint64) < sizes[: len(cells)].view(np.uint64)).all())
 
 
 def float_block(
     block: NDArray[Any], lows: NDArray[np.int64], sizes: NDArray[np.int64], out: Codes
 ) -> bool:
-    """Write the codes of some rows, -1 for NaN; false if one is out of range or no whole number."""
+    """Write the codes of some rows, -1 for NaN; return False if one is not an integer in range."""
     cells = (block - lows if lows.any() else block).reshape(-1)
     gone = np.isnan(cells)
     known = gone | ((cells >= 0) & (cells < sizes[: len(cells)]))
@@ -108,7 +108,7 @@ def float_block(
 
 
 def in_a_row(variable: Variable) -> bool:
-    """Whether levels are integers one after another, far from where they overflow.
+    """Return whether levels are consecutive integers, far from overflow.
 
     Examples
     --------
@@ -124,9 +124,9 @@ def in_a_row(variable: Variable) -> bool:
 
 
 def read_matrix(matrix: NDArray[Any], domain: Domain | None) -> tuple[Domain, Codes] | None:
-    """The codes of an array of numbers in a domain, or in that of few whole numbers in a row.
+    """Return the codes of an array of numbers in a domain, or in one of few consecutive integers.
 
-    None where it takes a closer look; see :func:`codes_of_matrix`.
+    None where columns must be read singly; see :func:`codes_of_matrix`.
 
     Examples
     --------
@@ -149,12 +149,12 @@ def read_matrix(matrix: NDArray[Any], domain: Domain | None) -> tuple[Domain, Co
         return None
     each = tuple((n,) for n in range(len(domain)))
     if seen and not kernels.count(codes, None, domain.shape, each).all():
-        return None  # a number in between does not occur: it is no level
+        return None  # a number in between does not occur and is not a level
     return domain, codes
 
 
 def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Least and largest of each column; NaN only where all are.
+    """Return minimum and maximum of each column; NaN only where all cells are NaN.
 
     Examples
     --------
@@ -174,12 +174,12 @@ def extremes(matrix: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 Floats = NDArray[np.float64]
 
-_MOST = 5  # variables that a remark names one by one
-_MOST_HINTS = 3  # columns left out for which it says what may be meant
+_MOST = 5  # variables that a remark lists
+_MOST_HINTS = 3  # columns left out for which a remark suggests a name
 
 
 class Encoded(NamedTuple):
-    """The codes of a table (rows, variables) and the domain that they belong to.
+    """The codes of a table (rows, variables) and their domain.
 
     Examples
     --------
@@ -198,11 +198,11 @@ class Unmatched:
     Parameters
     ----------
     rows : int
-        Rows that were looked at.
+        Rows read so far.
     columns : dict of str
-        For each column that is left out, a hint at what may be meant.
+        For each column that is left out, a suggestion of the intended name.
     labels : dict of Unknown
-        For each variable, the labels that are no level.
+        For each variable, the labels that are not levels.
 
     Examples
     --------
@@ -218,7 +218,7 @@ class Unmatched:
     labels: dict[str, Unknown] = field(default_factory=dict)
 
     def add(self, part: "Unmatched") -> None:
-        """Add the next part."""
+        """Add those of the next part."""
         for name, unknown in part.labels.items():
             mine = self.labels.get(name)
             self.labels[name] = (
@@ -254,9 +254,9 @@ def read_table(
     matrix: NDArray[Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> Encoded:
-    """Encode a table in a domain, or in the one that its columns and the declarations make.
+    """Encode a table in a domain, or in the one that its columns and the declarations define.
 
-    Where it is an array of two axes, `matrix` is that: most of them can be read all at once. What
+    `matrix` is the table where it is an array of two axes, most of which can be read at once. What
     the domain does not have is added to `unmatched`, or reported where there is none.
 
     Examples
@@ -306,7 +306,7 @@ def _absent(rows: int) -> Coded:
 
 
 def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]]:
-    """Pair every column with its name, once the names and the size make sense."""
+    """Pair every column with its name, after a check of names and size."""
     names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if not names:
         none = "columns" if frame.rows else "rows and no columns"
@@ -325,7 +325,7 @@ def _named(frame: Frame, declarations: Declarations) -> Iterator[tuple[str, Any]
 
 
 def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tuple[str, Any]]:
-    """Pair every variable with its column, None where there is none; other columns are left out."""
+    """Pair every variable with its column or None; leave other columns out."""
     if frame.names is None:
         if len(frame.columns) != len(domain):
             raise ValueError(
@@ -348,7 +348,7 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
 
 
 def report_inferred(variables: Mapping[str, Variable], declarations: Declarations) -> None:
-    """Remark once on numbers binned by rule, on fewer bins than asked for, on NaN as text."""
+    """Remark once on numbers binned by default, fewer bins than requested, and NaN as text."""
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
     if ruled:
         first = ruled[0].name
@@ -368,7 +368,7 @@ def report_inferred(variables: Mapping[str, Variable], declarations: Declaration
         if isinstance(declared.bins, int) and len(variables[name]) < declared.bins:
             remark(
                 f"Variable {name!r}: {declared.bins} quantile bins were asked for, "
-                f"{len(variables[name])} came out, because equal values cannot be parted."
+                f"{len(variables[name])} came out, because equal values cannot be split."
             )
     for v in variables.values():
         texts = [level for level in v.levels if level in ("nan", "NaN", "<NA>")]
@@ -382,7 +382,7 @@ def report_inferred(variables: Mapping[str, Variable], declarations: Declaration
 def report_unknown(
     domain: Domain, strange: Mapping[str, Unknown], handle_unknown: HandleUnknown
 ) -> None:
-    """Raise for, or remark once on, all cells that hold labels that are no level."""
+    """Raise for, or remark once on, all cells whose labels are not levels."""
     texts = []
     for name, unknown in strange.items():
         levels = domain[name].levels

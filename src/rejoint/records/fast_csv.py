@@ -1,8 +1,8 @@
-"""Parse delimited text by pyarrow or polars where they read what the standard library reads.
+"""Parse delimited text by pyarrow or polars where the result equals that of the standard library.
 
-The file is cut into pieces of whole rows, and each piece is checked before it is parsed: quotes
+The file is split into pieces of whole rows, and each piece is checked before it is parsed: quotes
 stand around whole cells, and there are as many delimiters as the rows need. Every cell stays text.
-The first piece that fails a check raises `UnusualText`, and the caller goes on with the standard
+The first piece that fails a check raises `UnusualText`, and the caller continues with the standard
 library, whose errors name the line.
 """
 
@@ -18,28 +18,28 @@ from numpy.typing import NDArray
 from rejoint.arrays import BoolArray, IntArray
 from rejoint.kernels import available_threads
 
-#: Bytes that are parsed at a time.
+#: Bytes parsed at a time.
 PIECE_BYTES = 2**22
 
-#: Bytes of a file below which the standard library has read it before another one is imported.
+#: Bytes of a file below which the standard library is faster than importing another parser.
 LEAST_BYTES = 2**18
 
 _QUOTE, _NEWLINE, _RETURN = b'"\n\r'
 
 
 class UnusualText(ValueError):
-    """The text, or what is left of it, has to be read by the standard library."""
+    """The rest of the text must be read by the standard library."""
 
 
 class CodedTexts(NamedTuple):
-    """The distinct cells of a column, in the order of their first rows, and codes into them."""
+    """The distinct cells of a column, in order of first occurrence, and codes into them."""
 
     texts: list[str]
     codes: NDArray[np.int32]
 
 
 class RowLayout(NamedTuple):
-    """How the rows of a file are written, and which of their cells are wanted."""
+    """How the rows of a file are formatted, and which of their cells to read."""
 
     delimiter: str
     cells: int
@@ -47,7 +47,7 @@ class RowLayout(NamedTuple):
 
 
 def find_engine() -> str | None:
-    """Return the library that parses text, None if there is none.
+    """Return the library that parses text, None if none is installed.
 
     Examples
     --------
@@ -60,7 +60,7 @@ def find_engine() -> str | None:
 def read_coded_texts(
     file: BinaryIO, encoding: str, layout: RowLayout, *, skip: int, size: int | None
 ) -> Iterator[list[CodedTexts]]:
-    r"""Read the wanted columns, some rows at a time, or raise `UnusualText`.
+    r"""Read the selected columns block by block, or raise `UnusualText`.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def read_coded_texts(
     skip : int
         Lines before the first row.
     size : int, optional
-        Rows of a block; no rows that come together are of two blocks.
+        Rows of a block; rows that are yielded together belong to one block.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def read_coded_texts(
 def _read_pieces(
     file: BinaryIO, encoding: str, layout: RowLayout, skip: int
 ) -> Iterator[tuple[bytes, IntArray, bool]]:
-    """Read rows in UTF-8 without blank lines, where each ends, and whether any is quoted."""
+    """Yield rows in UTF-8 without blank lines, where each ends, and whether any is quoted."""
     decoder = codecs.getincrementaldecoder(encoding)()
     is_utf8 = codecs.lookup(encoding).name == "utf-8"
     rest, is_first = b"", True
@@ -129,7 +129,7 @@ def _read_pieces(
         if len(piece[1]):
             yield piece
         if not raw:
-            if rest:  # a quote does not end
+            if rest:  # a quote is not closed
                 raise UnusualText
             return
         if len(rest) > PIECE_BYTES:
@@ -137,7 +137,7 @@ def _read_pieces(
 
 
 def _without_lines(data: bytes, lines: int) -> bytes:
-    """Return the text after some lines."""
+    """Return the text after the first lines."""
     at = 0
     for _ in range(lines):
         at = data.find(b"\n", at) + 1
@@ -151,7 +151,7 @@ def _without_lines(data: bytes, lines: int) -> bytes:
 
 
 def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], bytes]:
-    """Return the whole rows of a piece as `_read_pieces` does, checked, and what is left of it."""
+    """Return the whole rows of a piece as `_read_pieces` does, checked, and the remainder."""
     letters = np.frombuffer(data, dtype=np.uint8)
     newline, quotes, outside = letters == _NEWLINE, letters == _QUOTE, None
     if b'"' in data:
@@ -170,12 +170,12 @@ def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], 
         or sizes.max() > csv.field_size_limit()
         or b"\0" in data
         or (outside is not None and layout.cells == 1)  # "" alone is a blank line
-        # Lines that end as those of old Macs.
+        # Lines that end with a carriage return alone.
         or (b"\r" in data and data.count(b"\r") != data.count(b"\r\n"))
     ):
         raise UnusualText
     if outside is not None:
-        # Quotes stand around whole cells, and are doubled inside of them.
+        # Quotes enclose whole cells and are doubled inside them.
         edge = delimiter | newline | quotes
         opened = quotes[1:] > (outside[1:] | edge[:-1])
         edge |= letters == _RETURN
@@ -190,7 +190,7 @@ def _cut(data: bytes, layout: RowLayout) -> tuple[tuple[bytes, IntArray, bool], 
 
 
 def _odd_counts(marks: BoolArray) -> BoolArray:
-    """Return where the number of marks so far is odd, 64 of them at a time.
+    """Return where the cumulative number of marks is odd, 64 marks at a time.
 
     Examples
     --------
@@ -202,7 +202,7 @@ def _odd_counts(marks: BoolArray) -> BoolArray:
     words.view(np.uint8)[: len(packed)] = packed
     for shift in (1, 2, 4, 8, 16, 32):
         words ^= words << np.uint64(shift)
-    # The last bit of each word says whether those after it are turned over.
+    # The last bit of each word says whether the following words are inverted.
     turned = np.bitwise_xor.accumulate((words >> np.uint64(63)).astype(np.uint8))
     words[1:] ^= np.where(turned[:-1], ~np.uint64(0), np.uint64(0))
     bits = np.unpackbits(words.view(np.uint8), count=len(marks), bitorder="little")
@@ -256,7 +256,7 @@ def _parse_by_polars(data: bytes, layout: RowLayout, rows: int, quoted: bool) ->
             columns=list(layout.wanted),
             separator=layout.delimiter,
             quote_char='"' if quoted else None,
-            infer_schema_length=0,  # all is text
+            infer_schema_length=0,  # all columns are text
         )
     except pl.exceptions.PolarsError as error:
         raise UnusualText from error

@@ -19,9 +19,9 @@ class Source:
     Parameters
     ----------
     path : str or path
-        ``-`` is standard input, which is kept so that it too can be read twice.
+        ``-`` is standard input, which is kept in memory so that it can be read twice.
     groups : range, optional
-        Of a Parquet file the row groups that are meant; all by default.
+        Row groups of a Parquet file to read; all by default.
 
     Examples
     --------
@@ -37,14 +37,14 @@ class Source:
 
     @property
     def suffix(self) -> str:
-        """What the name ends in, without ``.gz``, in lower case."""
+        """Extension of the name, without ``.gz``, in lower case."""
         parts = [suffix.lower() for suffix in Path(self.name).suffixes]
         parts = parts[:-1] if parts and parts[-1] == ".gz" else parts
         return parts[-1] if parts else ""
 
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
-        """Open from the start; gzip is known by its first bytes, not by the name."""
+        """Open at the beginning; gzip is recognized by its first bytes, not by the name."""
         with self._raw() as raw:
             start = raw.read(2)
             raw.seek(0)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from rejoint.records.files import Source
 
-#: Cells below which a piece costs more to handle than to compute on, and pieces at the most.
+#: Cells below which a piece costs more overhead than computation, and the most pieces.
 LEAST, MOST = 8_000_000, 1000
 
 
@@ -22,12 +22,12 @@ class RowGroups(NamedTuple):
 
     @property
     def cells(self) -> int:
-        """Cells of all groups."""
+        """Number of cells of all groups."""
         return sum(self.rows) * self.columns
 
 
 def row_groups_of(source: Source, given: str | None) -> RowGroups:
-    """The groups of a file that can be read by themselves: none of what is not plain Parquet."""
+    """Return the row groups of a file that can be read separately: those of plain Parquet."""
     none = RowGroups((), 0)
     if not find_spec("pyarrow") or format_of(source, given) != "parquet":
         return none
@@ -35,20 +35,20 @@ def row_groups_of(source: Source, given: str | None) -> RowGroups:
     import pyarrow.parquet as pq
 
     with source.open() as file:
-        if not isinstance(file, io.BufferedReader):  # unpacked from the start each time
+        if not isinstance(file, io.BufferedReader):  # decompressed from the beginning each time
             return none
         try:
             found = pq.ParquetFile(file).metadata
         except pa.ArrowException:
-            return none  # reading it will say what is wrong
+            return none  # reading it raises the error
         rows = tuple(found.row_group(k).num_rows for k in range(found.num_row_groups))
         return RowGroups(rows, found.num_columns)
 
 
 def pieces_of(files: Sequence[RowGroups]) -> list[list[range]]:
-    """Neighbouring groups of each file, put together until a piece is worth its handling.
+    """Return neighboring groups of each file, joined until a piece is worth its overhead.
 
-    Which ones depends on the files only, so that sums over pieces are always the same.
+    The pieces depend on the files only, so sums over pieces are reproducible.
 
     Examples
     --------
@@ -70,15 +70,15 @@ def _joined(groups: RowGroups, enough: int) -> list[range]:
     return found
 
 
-#: Which columns are wanted, by their places among the names.
+#: Function from the names to the positions of the columns to read.
 Wanted = Callable[[Sequence[str]], list[int]]
 
-#: Blocks of a file: at most so many rows each, or all rows in one block.
+#: Function from a source and a block size (None: all rows in one) to blocks of rows.
 Reader = Callable[[Source, int | None], Iterator[Any]]
 
 DUCKDB = "duckdb:"
 
-#: What names end in, by format; all others are looked into.
+#: Format by extension; other files are recognized by their content.
 SUFFIXES = {
     **dict.fromkeys((".csv", ".tsv", ".tab", ".txt", ".dat", ".data"), "text"),
     **dict.fromkeys((".parquet", ".pq"), "parquet"),
@@ -89,12 +89,12 @@ SUFFIXES = {
 _WORD = {"csv": "text", "tsv": "text", "feather": "arrow", "jsonl": "json", "ndjson": "json"}
 _BUFFER = 2**20
 
-#: Types of a query's columns that Arrow has too, with the same meaning.
+#: Column types of a query that Arrow has with the same meaning.
 _PLAIN = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "VARCHAR"}
 
 
 def format_of(source: Source, given: str | None) -> str:
-    """The format: as given, by the name, or by the first bytes.
+    """Return the format: as given, by the name, or by the first bytes.
 
     Examples
     --------
@@ -123,9 +123,9 @@ def format_of(source: Source, given: str | None) -> str:
 def read_table_blocks(
     source: Source, kind: str, size: int | None, wanted: Wanted | None = None
 ) -> Iterator[Any]:
-    """Blocks of at most ``size`` rows, all rows in one without it, in any form that Records take.
+    """Yield blocks of at most ``size`` rows (None: all rows) in any form that Records accept.
 
-    Of Parquet only the columns are read that are ``wanted``, by their places.
+    Of a Parquet file only the ``wanted`` columns are read.
     """
     if kind == "parquet" and wanted is not None:
         return _parquet(source, size, wanted)
@@ -159,7 +159,7 @@ def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Itera
         import pyarrow.parquet as pq
 
         try:
-            # With a buffer, no column of a row group is held whole.
+            # With a buffer, no column of a row group is in memory as a whole.
             parts = pq.ParquetFile(seekable, buffer_size=_BUFFER if size else 0)
             names = parts.schema_arrow.names
             picked = [names[at] for at in wanted(names)]
@@ -175,7 +175,7 @@ def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Itera
 
 
 def rows_of_parquet(sources: Sequence[Source]) -> int | None:
-    """How many rows Parquet files say that they have; None where that is not known at once."""
+    """Return the number of rows in the metadata of Parquet files; None where there is none."""
     if not find_spec("pyarrow"):
         return None
     import pyarrow.parquet as pq
@@ -212,7 +212,7 @@ def _arrow(source: Source, size: int | None) -> Iterator[Any]:
 
 
 def _arrow_batches(source: Source, size: int) -> Iterator[Any]:
-    """Batches as the file has them, cut where they are longer."""
+    """Yield the batches of the file, split where they are longer than a block."""
     import pyarrow as pa
 
     with source.open() as file:
@@ -260,7 +260,7 @@ def _json_lines(source: Source, size: int | None) -> Iterator[list[dict[str, Any
 
 
 def _json_rows(source: Source, text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
-    """One object a line, or one list of objects."""
+    """Yield blocks of one object per line, or of one list of objects."""
     for number, line in enumerate(text, 1):
         if number == 1 and line.lstrip().startswith("["):
             yield from _json_list(source, line + text.read())
@@ -297,7 +297,7 @@ def _duckdb(source: Source, size: int | None) -> Iterator[Any]:
     text = str(source.path).removeprefix(DUCKDB).strip()
     file, found, query = text.partition("?")
     if not found or not file or any(c.isspace() for c in file):
-        file, query = "", text  # a query may hold a question mark of its own
+        file, query = "", text  # the query itself may contain a question mark
     if not query.strip():
         raise ValueError(
             "duckdb: needs a query, 'duckdb:SELECT ...' or 'duckdb:file.db?SELECT ...'."
@@ -306,7 +306,7 @@ def _duckdb(source: Source, size: int | None) -> Iterator[Any]:
         raise FileNotFoundError(f"No database '{file}': check the name and the folder.")
     try:
         with duckdb.connect(file or ":memory:", read_only=bool(file)) as connection:
-            rows = connection.sql(query)  # not run yet
+            rows = connection.sql(query)  # not executed yet
             if rows is None:
                 raise ValueError(f"The query gives no rows: {query[:200]}")
             names = [str(name) for name in rows.columns]
@@ -322,11 +322,11 @@ def _duckdb(source: Source, size: int | None) -> Iterator[Any]:
             if not seen:
                 yield {name: [] for name in names}
     except duckdb.Error as error:
-        raise ValueError(f"duckdb: {error}") from error  # which shows the query
+        raise ValueError(f"duckdb: {error}") from error  # the error shows the query
 
 
 def _arrow_rows(rows: Any, size: int) -> Iterator[Any]:
-    """Rows of a query through Arrow: 15 times as fast as lists."""
+    """Yield rows of a query through Arrow: 15 times as fast as lists."""
     import pyarrow as pa
 
     reader = getattr(rows, "to_arrow_reader", None) or rows.fetch_arrow_reader
@@ -339,7 +339,7 @@ def _listed_rows(cursor: Any, names: Sequence[str], size: int | None) -> Iterato
         yield dict(zip(names, map(list, zip(*block, strict=True)), strict=True))
 
 
-#: How files are read that are not delimited text, which has options of its own.
+#: Readers of formats other than delimited text, which has its own options.
 READERS: dict[str, Reader] = {
     "parquet": _parquet,
     "arrow": _arrow,
@@ -347,24 +347,24 @@ READERS: dict[str, Reader] = {
     "duckdb": _duckdb,
 }
 
-#: Names of formats that are not added.
+#: Names of the built-in formats.
 BUILT_IN = frozenset(("text", *READERS, *_WORD))
 
 
 def add_format(name: str, reader: Reader, suffixes: Sequence[str] = ()) -> None:
-    """Add a file format, which ``read``, ``read_chunks``, ``scan`` and the command line then take.
+    """Add a file format to ``read``, ``read_chunks``, ``scan`` and the command line.
 
     Parameters
     ----------
     name : str
-        What ``format=`` and ``--format`` call it; a format of this name that was added before is
+        Its name for ``format=`` and ``--format``; a format of this name that was added before is
         replaced.
     reader : callable
         Called as ``reader(source, size)``; yields blocks of at most ``size`` rows in any form that
         :meth:`Records.of` takes, or all rows in one block where ``size`` is None.
         ``source.open()`` opens the file, unpacked, and ``source.name`` is its name for errors.
     suffixes : sequence of str
-        What names of such files end in.
+        File extensions of the format.
 
     Examples
     --------
@@ -382,7 +382,7 @@ def add_format(name: str, reader: Reader, suffixes: Sequence[str] = ()) -> None:
     ('a', 'b', 'c')
     """
     if name in BUILT_IN:
-        raise ValueError(f"The format {name!r} is there already: choose another name.")
+        raise ValueError(f"The format {name!r} already exists: choose another name.")
     if isinstance(suffixes, str) or not all(suffix.startswith(".") for suffix in suffixes):
         raise ValueError(f"suffixes must be a list of texts such as '.xyz', got {suffixes!r}.")
     READERS[name] = reader

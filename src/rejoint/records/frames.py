@@ -1,4 +1,4 @@
-"""Take tables of any library apart into columns, and make frames and text of records."""
+"""Split tables of any library into columns, and make frames and text from records."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
@@ -20,7 +20,7 @@ _TAKEN = (
 
 
 class Frame(NamedTuple):
-    """Columns as they came, their names (None where the source has none), and the rows.
+    """Columns as given, their names (None where the source has none), and the number of rows.
 
     Examples
     --------
@@ -34,7 +34,7 @@ class Frame(NamedTuple):
 
 
 def take_apart(data: Any) -> Frame:
-    """Return the columns of anything that holds a table.
+    """Return the columns of any object that holds a table.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def take_apart(data: Any) -> Frame:
     if isinstance(data, np.ndarray):
         return _of_array(data)
     refuse_non_table(data)
-    if hasattr(data, "toarray"):  # before mappings: a dok_matrix is one of cells
+    if hasattr(data, "toarray"):  # before mappings: a dok_matrix is a mapping of cells
         raise TypeError(
             f"A {type(data).__name__} does not say whether a cell that it leaves out is zero or "
             "missing: pass data.toarray() if zero, rejoint.SparseRecords.of(data) if missing."
@@ -68,7 +68,7 @@ def take_apart(data: Any) -> Frame:
 
 
 def refuse_non_table(data: Any) -> None:
-    """Raise an error if data are records that are no table in memory: they say what to do."""
+    """Raise an error, which says what to do, if data are records that are not a table in memory."""
     say = getattr(type(data), "_why_no_table", None)
     if say is not None:
         raise TypeError(say(data))
@@ -144,7 +144,7 @@ def _of_rows(rows: list[Any]) -> Frame:
 
 
 def _of_frame(data: Any) -> Frame | None:
-    """Take apart a frame or series of any library, None if it is none."""
+    """Split a frame or series of any library; return None if it is neither."""
     match type(data).__module__.partition(".")[0]:
         case "pandas" if hasattr(data, "iloc"):
             if data.ndim == 1:
@@ -153,7 +153,7 @@ def _of_frame(data: Any) -> Frame | None:
             return Frame(tuple(str(name) for name in data.columns), columns, len(data))
         case "pyarrow":
             return _of_arrow(data)
-    import narwhals as nw  # only now: the common frames need no help
+    import narwhals as nw  # imported late: common frames do not need it
 
     table = nw.from_native(data, pass_through=True, allow_series=True)
     if isinstance(table, nw.LazyFrame):
@@ -167,7 +167,7 @@ def _of_frame(data: Any) -> Frame | None:
 
 
 def _of_arrow(data: Any) -> Frame | None:
-    """Take apart whatever Arrow can read, without a copy where it is Arrow's own."""
+    """Split any object that Arrow can read, without a copy where it is an Arrow table."""
     if not (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
         return None
     if find_spec("pyarrow"):
@@ -190,7 +190,7 @@ _ROWS, _COLUMNS = 5, 8
 
 
 def make_frame(domain: Domain, codes: Codes, backend: str | None, representatives: bool) -> Any:
-    """Return a frame of labels in the library asked for, or in the first that is installed.
+    """Return a frame of labels in the requested library, or in the first that is installed.
 
     Text and bins become categories of the library, with all levels; numbers and booleans
     its numbers and booleans. Labels of several types in one column become text where the
@@ -209,7 +209,7 @@ def make_frame(domain: Domain, codes: Codes, backend: str | None, representative
 
 
 def choose_backend(backend: str | None) -> Backend:
-    """Return the library asked for, or the first that is installed.
+    """Return the requested library, or the first that is installed.
 
     Examples
     --------
@@ -227,7 +227,7 @@ def choose_backend(backend: str | None) -> Backend:
 
 
 def _texts(variable: Variable, representatives: bool) -> list[str] | None:
-    """Return the levels as text if text or bins are what they are."""
+    """Return the levels as text if they are text or bins."""
     if variable.kind == "binned":
         return None if representatives else [str(level) for level in variable.levels]
     texts = [level for level in variable.levels if isinstance(level, str)]
@@ -235,7 +235,7 @@ def _texts(variable: Variable, representatives: bool) -> list[str] | None:
 
 
 def _values(variable: Variable, codes: Codes) -> NDArray[Any]:
-    """Return numbers, booleans or objects; where the code is -1 they mean nothing."""
+    """Return numbers, booleans or objects; those of code -1 are arbitrary."""
     labels = np.array(variable.representatives or variable.decode(range(len(variable))))
     values: NDArray[Any] = labels[codes]
     return values
@@ -302,7 +302,7 @@ def _pyarrow(domain: Domain, codes: Codes, representatives: bool) -> Any:
 
 
 def head(domain: Domain, codes: Codes, weight: NDArray[np.float64] | None) -> str:
-    """Write how large the records are and their first rows.
+    """Return the size of the records and their first rows as text.
 
     Examples
     --------

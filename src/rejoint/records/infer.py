@@ -1,4 +1,4 @@
-"""Infer the variable behind a column: from declarations, from all cells, or block by block."""
+"""Infer the variable of a column: from declarations, from all cells, or block by block."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
@@ -21,9 +21,9 @@ from rejoint.text import nearest, show
 
 
 class Declaration(NamedTuple):
-    """What the user said about a column; None where nothing was said.
+    """What the user declared about a column; None where nothing was declared.
 
-    `bins` is the number of quantile bins, their edges, or False for every value its level.
+    `bins` is the number of quantile bins, their edges, or False for one level per value.
 
     Examples
     --------
@@ -37,12 +37,12 @@ class Declaration(NamedTuple):
 
     @property
     def silent(self) -> bool:
-        """Whether nothing was said."""
+        """Whether nothing was declared."""
         return self.kind is None and self.levels is None and self.bins is None
 
 
 class Declarations(NamedTuple):
-    """What the user said about columns: of each by name, and of all others.
+    """What the user declared about columns: about some by name, and about all others.
 
     Examples
     --------
@@ -54,17 +54,17 @@ class Declarations(NamedTuple):
     others: Declaration
 
     def of(self, name: str) -> Declaration:
-        """Return what was said about a column."""
+        """Return what was declared about a column."""
         return self.by_name.get(name, self.others)
 
     def check(self, known: Sequence[str], what: str = "columns") -> None:
-        """Raise KeyError where something was said about a column that is not there."""
+        """Raise KeyError for a declaration about a column that does not exist."""
         for name in self.by_name:
             if name not in known:
                 terms = {term: PythonName(term) for term in ("kinds", "levels", "bins")}
                 raise KeyError(
                     Message(
-                        "{kinds}, {levels} or {bins} speak of {name!r}, but the {what} are {known}."
+                        "{kinds}, {levels} or {bins} name {name!r}, but the {what} are {known}."
                         "{nearest}",
                         name=name,
                         what=what,
@@ -80,7 +80,7 @@ def read_declarations(
     levels: Mapping[Any, Sequence[Level]] | None,
     bins: Mapping[Any, Any] | Literal[False] | None,
 ) -> Declarations:
-    """Gather by column what was declared by argument.
+    """Group declarations by column; the arguments group them by kind of declaration.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def read_declarations(
         for name, declared in declarations.items():
             by_name[name] = by_name.get(name, others)._replace(**{field: declared})
     for name, declared in edges.items():
-        # None in the mapping is said aloud: no bins; absence from it leaves the rule.
+        # None in the mapping declares no bins; a column that is not in it gets the default.
         by_name[name] = by_name.get(name, others)._replace(
             bins=False if declared is None else declared
         )
@@ -122,7 +122,7 @@ NEARLY_ALL = 0.9
 def infer_variable(
     name: str, column: Column, declared: Declaration, weight: Floats | None = None
 ) -> Variable:
-    """Return the variable of a column: as declared by the user, by the data, or seen in it.
+    """Return the variable of a column: as declared by the user, by the data, or by its cells.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def _of_numbers(
     if len(distinct) > MANY and declared.kind is None and declared.bins is None:
         return _binned(name, column, BINS, None, weight)
     if column.values.dtype.kind == "f" and column.values.dtype.itemsize < 8:
-        # The shortest text of a narrow float is the number that was meant: 0.1, not 0.1000000015.
+        # The shortest text of a narrow float is the intended number: 0.1, not 0.1000000015.
         levels = tuple(float(str(value)) for value in distinct)
     else:
         levels = tuple(distinct.tolist())
@@ -163,7 +163,7 @@ def _of_numbers(
 
 
 def _distinct(column: Numbers) -> NDArray[Any]:
-    """Return the distinct values in order; by counting where they are integers close together."""
+    """Return the distinct values in order, by counting where they are integers in a small range."""
     values = column.present()
     if values.dtype == np.int64 and len(values):
         low, high = int(values.min()), int(values.max())
@@ -242,7 +242,7 @@ def _labels(name: str, column: Coded, declared: Declaration) -> tuple[Level, ...
 
 
 def _instead(labels: tuple[Level, ...]) -> str:
-    """Say what to do with a column of many texts: numbers written as text are a case apart."""
+    """Say what to do with a column of many texts; numbers written as text have their own advice."""
     try:
         for label in labels:
             float(str(label))
@@ -274,13 +274,13 @@ def _empty(name: str) -> ValueError:
     )
 
 
-#: Distinct numbers beyond which a sample of as many stands for them: it places quantiles within
-#: 0.1 % of the records. So many different texts are no levels.
+#: Distinct numbers beyond which a sample of this size replaces them: it estimates quantiles to
+#: 0.1 % of the records. More distinct texts than this are not levels.
 MOST = 200_000
 
 
 class ColumnSummary:
-    """Distinct values of one column and how often they came, whatever the number of rows.
+    """Distinct values of one column and their counts, for any number of rows.
 
     Examples
     --------
@@ -294,16 +294,16 @@ class ColumnSummary:
     def __init__(self, name: str) -> None:
         self.name = name
         self.labels: dict[Level, int] = {}
-        self.cells: Floats = np.zeros(0)  # how often each label was seen
-        self.mass: Floats = np.zeros(0)  # the same weighted
-        self.declared, self.ordered = True, True  # so long as all blocks say so
+        self.cells: Floats = np.zeros(0)  # count of each label
+        self.mass: Floats = np.zeros(0)  # its weight
+        self.declared, self.ordered = True, True  # while all blocks declare it
         self.values: NDArray[Any] = np.zeros(0, dtype=np.int64)
         self.value_cells: Floats = np.zeros(0)
         self.value_mass: Floats = np.zeros(0)
         self.sampled: ReservoirSample | None = None
 
     def add(self, column: Column, weight: Floats | None, times: Floats | None = None) -> None:
-        """Take in one more block: each cell once, or so many times; and what it weighs."""
+        """Add one block: each cell once or with its count, and its weight."""
         if isinstance(column, Coded):
             self._add_labels(column, weight, times)
             return
@@ -336,7 +336,7 @@ class ColumnSummary:
             setattr(self, name, total)
 
     def _add_values(self, values: NDArray[Any], cells: Floats, mass: Floats) -> None:
-        """Take in distinct numbers, how often they came and what they weigh."""
+        """Add distinct numbers with their counts and weights."""
         if self.sampled is not None:
             self.sampled.add(values, mass)
             return
@@ -349,7 +349,7 @@ class ColumnSummary:
             self.sampled.add(self.values, self.value_mass)
 
     def join(self, other: "ColumnSummary") -> None:
-        """Take in what was seen elsewhere."""
+        """Add another summary of the same column."""
         if other.labels:
             codes = np.arange(len(other.labels), dtype=np.int32)
             column = Coded(tuple(other.labels), codes, other.declared, other.ordered)
@@ -363,11 +363,11 @@ class ColumnSummary:
             self._add_values(other.values, other.value_cells, other.value_mass)
 
     def variable(self, declared: Declaration) -> Variable:
-        """The variable behind the column, as its whole would have made it."""
+        """Return the variable of the column, as the whole column would give it."""
         if self.sampled is not None:
             return self._binned(declared)
         if not self.labels:
-            # Each value twice if it comes more than once: enough to tell labels from identifiers.
+            # Each value twice if it occurs more often: enough to distinguish labels from ids.
             times = np.minimum(self.value_cells, 2).astype(np.intp)
             share = np.repeat(self.value_mass / np.maximum(times, 1), times)
             return infer_variable(
@@ -382,7 +382,7 @@ class ColumnSummary:
         return infer_variable(self.name, column, declared, share)
 
     def _binned(self, declared: Declaration) -> Variable:
-        """Bins by a sample; nothing else can be made of so many numbers."""
+        """Bin by a sample of the numbers, which are too many to be levels."""
         assert self.sampled is not None
         if self.labels or declared.kind not in (None, "binned") or declared.bins is False:
             raise ValueError(
@@ -399,7 +399,7 @@ class ColumnSummary:
 
 
 class ReservoirSample:
-    """A sample of a stream of numbers, each as likely to be in it as its weight says."""
+    """A sample of a stream of numbers, drawn with probabilities in proportion to weights."""
 
     def __init__(self, size: int) -> None:
         self.size = size
@@ -408,12 +408,12 @@ class ReservoirSample:
         self.ranks = np.zeros(0)
 
     def add(self, values: NDArray[Any], weight: Floats) -> None:
-        """Take in more: those with the smallest exponential waiting times stay."""
+        """Add numbers; keep those with the smallest exponential waiting times."""
         ranks = self.rng.exponential(size=len(values)) / np.maximum(weight, 1e-300)
         self._take(values, ranks)
 
     def join(self, other: "ReservoirSample") -> None:
-        """Take in another sample."""
+        """Add another sample."""
         self._take(other.values, other.ranks)
 
     def _take(self, values: NDArray[Any], ranks: Floats) -> None:
@@ -431,10 +431,10 @@ class ReservoirSample:
 def _tallied(
     values: NDArray[Any], cells: Floats | None, mass: Floats | None
 ) -> tuple[NDArray[Any], Floats, Floats]:
-    """Each value once, in order, with its cells (one each by default) and its mass (as many)."""
+    """Return each value once, in order, with its count and weight, which default to occurrences."""
     low = int(values.min()) if values.dtype == np.int64 else 0
     if values.dtype == np.int64 and int(values.max()) - low <= len(values) + 1000:
-        where = values - low  # a table of them is cheaper than sorting
+        where = values - low  # counting in a table is cheaper than sorting
         count = np.bincount(where)
         distinct: NDArray[Any] = np.flatnonzero(count) + low
     else:
@@ -449,7 +449,7 @@ def _tallied(
 
 
 def _alike(one: NDArray[Any], other: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Both of one type: a narrow float stays one, so that its 0.1 is the level 0.1."""
+    """Return both arrays in one type; a narrow float stays narrow, so its 0.1 is the level 0.1."""
     if not len(one):
         return one.astype(other.dtype), other
     kinds = {array.dtype for array in (one, other) if array.dtype.kind == "f"}

@@ -1,4 +1,4 @@
-"""Identical rows merged into one with the weight of all of them, where that pays."""
+"""Merge identical rows into one with their total weight, where that saves time."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from rejoint.arrays import Codes, FloatArray, IntArray
 #: Possible keys per row up to which a table of them is cheaper than sorting.
 KEYS_PER_ROW = 4
 
-#: Rows up to which merging is always worth its time: it takes about 14 passes of EM.
+#: Rows up to which rows are always merged: merging takes as long as 14 passes of EM.
 ROWS_TO_PROBE = 100_000
 
 #: Identical rows per row, on average, below which merging saves less than a tenth of the rows.
@@ -19,7 +19,7 @@ FEWEST_TWINS = 0.2
 
 
 def has_twins(rows: int, sample_sizes: Callable[[IntArray], FloatArray]) -> bool:
-    """Return whether merging identical rows pays, by the groups in a random sample of rows.
+    """Return whether merging identical rows saves time, by the groups in a random sample of rows.
 
     If the groups of identical rows have sizes k_i, merging saves sum (k_i - 1) rows, which is at
     most half of sum k_i (k_i - 1), the number of rows times the mean number of twins of a row. A
@@ -41,7 +41,7 @@ def has_twins(rows: int, sample_sizes: Callable[[IntArray], FloatArray]) -> bool
     """
     if rows <= ROWS_TO_PROBE:
         return True
-    size = int(20 * math.sqrt(rows))  # 40 pairs where there are as few twins as still pay
+    size = int(20 * math.sqrt(rows))  # 40 pairs at the fewest twins that still save time
     sample = np.random.default_rng(0).choice(rows, size, replace=False, shuffle=False)
     sizes = sample_sizes(np.sort(sample))
     pairs = float(sizes @ (sizes - 1))
@@ -73,7 +73,7 @@ def merge_rows(
 def _merge_few(
     codes: Codes, shape: Sequence[int], weight: FloatArray | None
 ) -> tuple[Codes, FloatArray]:
-    """Merge where few different rows are possible: a cell for each, nothing is sorted."""
+    """Merge where few distinct rows are possible: one cell per possible row, no sorting."""
     keys, _ = _row_keys(codes, shape)
     count = np.bincount(keys)
     kept = np.flatnonzero(count)
@@ -87,11 +87,11 @@ def _merge_few(
 
 
 def _row_keys(codes: Codes, shape: Sequence[int]) -> tuple[NDArray[np.int64], int]:
-    """Return one integer a row, equal where the rows are and in their order, and a bound on it."""
+    """Return one integer per row, equal for equal rows and in their order, and an upper bound."""
     keys, bound = np.zeros(len(codes), dtype=np.int64), 1
     for n, levels in enumerate(shape):
         if bound * (levels + 1) > np.iinfo(np.int64).max:
-            # The product of levels no longer fits: ranks of the keys so far take their place.
+            # The product of levels would overflow: replace the keys so far by their ranks.
             first, keys = _number(keys, bound)
             bound = len(first)
         keys *= levels + 1

@@ -21,7 +21,7 @@ from rejoint.records.discover import (
 )
 from rejoint.records.files import Source
 from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
-from rejoint.records.frames import take_apart
+from rejoint.records.frames import Frame, take_apart
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
 
@@ -67,6 +67,29 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
     return records_of(frame, rest, sample_weight)
 
 
+def read_frame(
+    path: str | PathLike[str], *, sample_weight: str | None = None, **options: Any
+) -> Frame:
+    r"""Read the columns of a file, numbers as numbers, without making levels of them.
+
+    Parameters
+    ----------
+    path, sample_weight, **options
+        As for :func:`read`, the options of the file alone. The column of weights is in the frame.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "people.csv")
+    ...     _ = path.write_text("smoke,age\nyes,40\nno,50\n")
+    ...     read_frame(path).names
+    ('smoke', 'age')
+    """
+    how, _ = split_options(options)
+    return next(file_frames(Source(path), how, None, None, sample_weight))
+
+
 def read_chunks(
     path: str | PathLike[str],
     size: int = CHUNK,
@@ -74,10 +97,10 @@ def read_chunks(
     sample_weight: str | None = None,
     **options: Any,
 ) -> Iterator[Records]:
-    r"""Read records from a file, so many rows at a time, in memory that does not grow with it.
+    r"""Read records from a file in chunks of ``size`` rows, in bounded memory.
 
-    Without a ``domain`` the file is read twice, first for its levels. :func:`scan` is the same for
-    data that are gone through more than once.
+    Without a ``domain`` the file is read twice, first for its levels. For data that are read more
+    than once, use :func:`scan`.
 
     Parameters
     ----------
@@ -146,10 +169,10 @@ def scan(
     sample_weight: str | None = None,
     **options: Any,
 ) -> Scan:
-    r"""Go through records part by part, however many there are.
+    r"""Read records part by part, in any number of passes, without keeping them in memory.
 
-    Nothing is held: tables, likelihoods and EM need sums over records only, for which the source
-    is read again and again. Without a ``domain`` it is read once at the beginning, for its levels.
+    Tables, likelihoods and EM need only sums over records, for which the source is read again.
+    Without a ``domain`` it is read once at the beginning, for its levels.
 
     Parameters
     ----------
@@ -160,10 +183,10 @@ def scan(
         of dicts, ...), which is called for each pass. Anything with ``__arrow_c_stream__`` that
         can be asked for its stream more than once. A folder made by :meth:`Scan.pack`.
     size : int, optional
-        Rows of a part; by default so many that a part has at most four million cells.
+        Rows of a part; by default a part has at most four million cells.
     memory : int
-        Bytes of records that a fit may hold: where all fit, once identical ones are merged, it is
-        one of records in memory.
+        Bytes of records that a fit may keep. If all records fit after identical ones are merged,
+        the fit is that of records in memory.
     domain : Domain, optional
         Variables and levels.
     sample_weight : str, optional
@@ -212,7 +235,7 @@ def _scan(
 
 
 def files_of(path: str | PathLike[str]) -> list[str]:
-    """The file, or the files of a folder or a pattern, in the order of their names.
+    """Return the file, or the files of a folder or a pattern, in the order of their names.
 
     Examples
     --------
@@ -273,11 +296,11 @@ def _read_files(
 
 
 def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
-    """A function that begins a pass over chunks."""
+    """Return a function that starts a pass over chunks."""
     if isinstance(source, Iterator):
         raise TypeError(
-            f"A {type(source).__name__} can be gone through only once: give a function that makes "
-            "it anew, scan(lambda: ...). (Marginals.count takes it as it is, with domain=.)"
+            f"A {type(source).__name__} can be iterated only once: give a function that makes it "
+            "again, scan(lambda: ...). (Marginals.count accepts it as it is, with domain=.)"
         )
     if isinstance(source, Records):
         return lambda: source.chunks(size or rows_of_part(len(source.domain)))
@@ -290,7 +313,7 @@ def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
         return lambda: source
     raise TypeError(
         "scan takes a path, a list of paths, a function that gives an iterator of chunks, or an "
-        f"Arrow stream, not a {type(source).__name__}. What fits into memory is for Records.of."
+        f"Arrow stream, not a {type(source).__name__}. For data in memory use Records.of."
     )
 
 

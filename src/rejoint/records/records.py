@@ -1,7 +1,7 @@
 """Records: rows of codes over a domain, made from any table, with missing values and weights."""
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, Self, TypeVar
@@ -21,7 +21,7 @@ from rejoint.records.merge import has_twins, merge_rows
 
 
 def as_weight(sample_weight: Any, rows: int) -> FloatArray:
-    """Return weights as a read-only array of their own, or say what is wrong with them.
+    """Return a read-only copy of weights, or raise an error that says what is wrong with them.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def no_weight_error() -> ValueError:
 
 
 def as_part_weight(sample_weight: Any, rows: int, before: int = 0) -> FloatArray:
-    """Return the weights of a part, in which all may be zero, with so many rows before it.
+    """Return the weights of a part, which may all be zero; ``before`` rows precede it.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def as_part_weight(sample_weight: Any, rows: int, before: int = 0) -> FloatArray
 
 
 def as_codes(domain: Domain, codes: Any) -> Codes:
-    """Return codes read-only in their narrowest dtype, or say which one is out of range.
+    """Return codes read-only in their narrowest dtype, or raise for the first one out of range.
 
     Examples
     --------
@@ -104,17 +104,17 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
 
 
 def check_undeclared(kinds: object = None, levels: object = None, bins: object = None) -> None:
-    """Refuse declarations beside a domain.
+    """Raise an error for declarations that are given together with a domain.
 
     Examples
     --------
     >>> check_undeclared(bins={"age": 5})
     Traceback (most recent call last):
     ...
-    ValueError: A domain says it all: give no kinds, levels or bins beside it.
+    ValueError: A domain defines kinds, levels and bins: do not give them with it.
     """
     if not (kinds is None and levels is None and bins is None):
-        raise ValueError("A domain says it all: give no kinds, levels or bins beside it.")
+        raise ValueError("A domain defines kinds, levels and bins: do not give them with it.")
 
 
 def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -> FloatArray:
@@ -139,10 +139,10 @@ def count_table(codes: Codes, shape: Sequence[int], weight: FloatArray | None) -
 
 @dataclass(frozen=True, eq=False, repr=False)
 class BaseRecords:
-    """What records of every form share: a domain, codes and weights.
+    """Base class of records of every form: a domain, codes and weights.
 
-    The codes are a table in `Records`, and hold fewer cells in `SparseRecords`. Constructors check
-    what they are given; what the package makes itself goes through `_trusted`, which does not.
+    The codes are a table in `Records`, and only the observed cells in `SparseRecords`. Constructors
+    check their arguments; records that the package makes itself use `_trusted`, which does not.
     """
 
     domain: Domain
@@ -159,7 +159,7 @@ class BaseRecords:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what is remembered, which can be computed again."""
+        """Leave out cached values, which can be computed again."""
         return {key: value for key, value in self.__dict__.items() if key != "_merged"}
 
     def __len__(self) -> int:
@@ -178,7 +178,7 @@ class BaseRecords:
         return self.domain.names
 
     def take(self, rows: Any, sample_weight: Any = None) -> Self:
-        """Return some of the rows, with their own weights or with others.
+        """Return some of the rows, with their own or other weights.
 
         Parameters
         ----------
@@ -212,7 +212,7 @@ class BaseRecords:
             yield self.take(slice(start, start + size))
 
     def merged(self) -> Self:
-        """Return each distinct row once, in order, with the weight of all that are like it.
+        """Return each distinct row once, in order, with the total weight of its copies.
 
         Where there are more than 100,000 rows and a sample shows that nearly all of them differ,
         they stay as they are: merging them would cost more than it saves.
@@ -241,11 +241,11 @@ class BaseRecords:
         raise NotImplementedError
 
     def _twins(self, rows: IntArray) -> FloatArray:
-        """Return how many of these rows are alike, for each one that differs from the others."""
+        """Return the sizes of the groups of identical rows among these."""
         raise NotImplementedError
 
 
-#: Records of one form, whichever it is.
+#: A class of records.
 R = TypeVar("R", bound=BaseRecords)
 
 
@@ -253,7 +253,7 @@ R = TypeVar("R", bound=BaseRecords)
 class Records(BaseRecords):
     """Rows of codes over a domain; -1 is a missing cell.
 
-    `Records.of` makes them from data; the constructor takes codes that are there already.
+    `Records.of` makes them from data; the constructor takes existing codes.
 
     Parameters
     ----------
@@ -317,13 +317,13 @@ class Records(BaseRecords):
         bins : dict by name, or False, optional
             For columns of numbers: how many quantile bins, or their edges (the last bin
             holds its right edge), or None for no bins. Columns with more than 50 distinct
-            numbers of which nothing is said get 10 quantile bins and a `Remark`; False
-            leaves every number a level.
+            numbers and no declaration get 10 quantile bins and a `Remark`; False makes every
+            number a level.
         sample_weight : array of float, or name of a column, optional
             How many times each row counts.
         handle_unknown : {"missing", "error"}, default "missing"
-            Labels that are no level, and numbers outside all bins, count as missing with a
-            `Remark`, or are an error.
+            Labels that are not levels, and numbers outside all bins, become missing with a
+            `Remark`, or raise an error.
 
         Examples
         --------
@@ -437,8 +437,8 @@ class Records(BaseRecords):
         backend : {"pandas", "polars", "pyarrow"}, optional
             By default the first of them that is installed.
         representatives : bool, default False
-            Whether binned variables are the numbers that stand for their bins instead of
-            the bins as text.
+            Whether binned variables are given as the representative numbers of their bins
+            instead of the bins as text.
 
         Examples
         --------
@@ -457,3 +457,33 @@ def as_frame(records: Records) -> Frame:
         for n, v in enumerate(records.domain)
     ]
     return Frame(records.names, columns, len(records))
+
+
+def drop_columns(data: Any, names: Collection[str]) -> Any:
+    """Return a table without some columns; a frame stays a frame of its library.
+
+    Parameters
+    ----------
+    data : Records or anything that ``Records.of`` takes
+        Columns without names all stay.
+    names : collection of str
+        Columns that are left out, if there are any of these names.
+
+    Examples
+    --------
+    >>> drop_columns({"a": [1, 2], "b": [3, 4]}, ["b", "c"])
+    {'a': [1, 2]}
+    """
+    found = data.names if isinstance(data, BaseRecords) else take_apart(data).names or ()
+    kept = [name for name in found if name not in names]
+    if len(kept) == len(found):
+        return data
+    if isinstance(data, Records):
+        return data.project(kept)
+    if hasattr(data, "iloc"):  # pandas, where names may repeat and need not be text
+        return data.loc[:, [str(name) not in names for name in data.columns]]
+    if hasattr(data, "select") and hasattr(data, "columns"):  # polars and Arrow
+        return data.select(kept)
+    frame = take_apart(data)
+    pairs = zip(found, frame.columns, strict=True)
+    return {name: column for name, column in pairs if name not in names}

@@ -1,6 +1,6 @@
-"""Scan: records that are read part by part; packs of their codes, over which passes are quick.
+"""Scan: records that are read part by part; packed codes, which make passes fast.
 
-A pack is a folder of plain files. ``codes.bin`` has the rows one after another, a byte a cell (two
+A pack is a folder of plain files. ``codes.bin`` has the rows in order, one byte per cell (two
 or four where a variable has many levels), ``weight.bin`` their weights as float64, if there are
 any, and ``meta.json``, which is written last, the domain and the number of rows.
 """
@@ -27,7 +27,7 @@ from rejoint.text import duration, plural
 T = TypeVar("T")
 Report = Callable[[str], None]
 
-#: Bytes of records that a fit holds; finding those that are alike takes three times as much.
+#: Bytes of records that a fit keeps; finding identical ones takes three times as much.
 MEMORY = 2**26
 
 
@@ -35,25 +35,25 @@ MEMORY = 2**26
 class Scan:
     """Records of a source that may be larger than memory; make one by :func:`rejoint.scan`.
 
-    ``Marginals.count`` and ``estimate`` take it as they take Records: what they need are sums over
-    records, which are the same whether taken at once or part by part.
+    ``Marginals.count`` and ``estimate`` accept it in place of Records: they need only sums over
+    records, which are the same whether computed at once or part by part.
 
     Parameters
     ----------
     domain : Domain
         The variables.
     read : callable
-        Called for each pass; gives the parts, in the same order each time.
+        Called for each pass; returns the parts, in the same order each time.
     source : str
-        What it is called.
+        Its name in messages.
     stamp : str
-        What tells this source from others: names, sizes and dates of files.
+        Identifies the source: names, sizes and dates of files.
     rows : int, optional
         Number of rows, where it is known beforehand.
     memory : int
-        Bytes of records that a fit may hold; where all fit, it is one of records in memory.
+        Bytes of records that a fit may keep; if all fit, the fit is that of records in memory.
     quick : bool
-        Whether a pass costs little more than the computing: what is not is packed before many.
+        Whether reading adds little to the cost of a pass; otherwise a fit packs the records first.
 
     Examples
     --------
@@ -87,12 +87,12 @@ class Scan:
 
     @property
     def threads(self) -> int:
-        """Threads for the computing on one part."""
+        """Number of threads for the computation on one part."""
         return kernels.available_threads()
 
     @property
     def part_memory(self) -> int:
-        """Bytes of records that the look at one part may hold."""
+        """Bytes of records that one part may take."""
         return self.memory
 
     def __repr__(self) -> str:
@@ -119,8 +119,8 @@ class Scan:
     ) -> Iterator[T]:
         """Apply a function to every part but the first ``skip``, in order.
 
-        ``report`` is told how far it is, and how long it will take where ``rows`` are known. A
-        ``numbered`` function also takes the number of the part, as parts that are alike differ in.
+        ``report`` receives the progress, with the time left where ``rows`` is known. A
+        ``numbered`` function also receives the number of the part.
 
         Examples
         --------
@@ -140,9 +140,9 @@ class Scan:
                 report(how_far(before, done, self.rows, perf_counter() - begun))
 
     def pack(self, folder: str | PathLike[str]) -> "Scan":
-        """Write the codes to a folder, a byte or two a cell; passes over them are quick.
+        """Write the codes to a folder, one or two bytes per cell, over which passes are fast.
 
-        ``rj.scan(folder)`` opens it again, without any work.
+        ``rj.scan(folder)`` opens it again without reading the source.
 
         Examples
         --------
@@ -156,7 +156,7 @@ class Scan:
 
 
 def how_far(before: int, done: int, rows: int | None, seconds: float) -> str:
-    """How far a pass is: what was done before, what in so many seconds, of how many rows.
+    """Describe the progress of a pass: rows before it, rows in some seconds, and rows in all.
 
     Examples
     --------
@@ -177,7 +177,7 @@ _FORMAT = "rejoint pack"
 def pack(
     scan: Scan, folder: str | PathLike[str], report: Callable[[str], None] | None = None
 ) -> Scan:
-    """Write the parts of a scan to a folder, which must be new or empty; parts stay as long.
+    """Write the parts of a scan to a folder, which must be new or empty; parts keep their sizes.
 
     Examples
     --------
@@ -216,27 +216,27 @@ def pack(
 
 
 def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
-    """Open a folder that was packed.
+    """Open a folder written by :func:`pack`.
 
     Examples
     --------
     >>> open_pack("nowhere")
     Traceback (most recent call last):
     ...
-    FileNotFoundError: 'nowhere' is no pack of records: it has no meta.json.
+    FileNotFoundError: 'nowhere' is not a pack of records: it has no meta.json.
     """
     place = Path(folder)
     try:
         head = json.loads((place / META).read_text(encoding="utf-8"))
     except (FileNotFoundError, NotADirectoryError):
-        raise FileNotFoundError(f"'{folder}' is no pack of records: it has no {META}.") from None
+        raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
     if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
-        raise ValueError(f"'{folder}' is no pack of records that this version can read.")
+        raise ValueError(f"'{folder}' is not a pack of records that this version can read.")
     domain = Domain.from_json(head["domain"])
     rows, kind = int(head["rows"]), np.dtype(head["type"])
     found = (place / "codes.bin").stat()
     if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
-        raise ValueError(f"'{folder}' is spoilt: codes.bin does not have {rows:,} rows.")
+        raise ValueError(f"'{folder}' is damaged: codes.bin does not have {rows:,} rows.")
     size = size or rows_of_part(len(domain))
     read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
     stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
@@ -244,7 +244,7 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
 
 
 def rows_of_part(variables: int) -> int:
-    """Rows of a part, so that one takes some megabytes.
+    """Return the number of rows of a part that takes some megabytes.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""SparseRecords: records of thousands of variables, of which each holds a few."""
+"""SparseRecords: records of thousands of variables, each with a few observed cells."""
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -29,13 +29,13 @@ from rejoint.records.merge import merge_rows
 from rejoint.records.records import BaseRecords, Records, as_weight
 from rejoint.text import nearest, show
 
-#: A name, the rows in which the variable is observed, and what is observed there.
+#: A name, the rows in which the variable is observed, and the values observed there.
 ObservedColumn = tuple[str, IntArray, Any]
 
 
 @dataclass
 class ColumnCells:
-    """What is known of the variables beforehand, and what reading their columns has found."""
+    """What is declared about the variables, and what reading their columns finds."""
 
     domain: Domain | None
     declarations: Declarations
@@ -46,7 +46,7 @@ class ColumnCells:
     empty: list[str] = field(default_factory=list)
 
     def read(self, name: str, rows: IntArray, values: Any) -> NDArray[Any] | None:
-        """Codes of a column; None where there is nothing to tell its levels from."""
+        """Return the codes of a column; None where nothing determines its levels."""
         column = read_column(values, name)
         if self.domain is not None:
             variable = self.domain[name]
@@ -63,7 +63,7 @@ class ColumnCells:
         return codes
 
     def finish(self) -> Domain:
-        """The domain, once all that is to be said about the columns has been."""
+        """Return the domain, after remarks on the columns."""
         if self.domain is None and not self.variables:
             raise ValueError("No cell is observed: there is nothing to learn from.")
         self.declarations.check(list(self.variables), "variables")
@@ -79,7 +79,7 @@ class ColumnCells:
 def cells_of(
     made: ColumnCells, rows: int, columns: Iterable[ObservedColumn]
 ) -> tuple[Domain, SparseCodes]:
-    """Read all columns, and put what is observed together record by record.
+    """Read all columns, and collect the observed cells record by record.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def cells_of(
 def columns_of_matrix(
     data: Any, names: Sequence[Any] | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
-    """Number of rows of a sparse matrix, and its columns.
+    """Return the number of rows of a sparse matrix, and its columns.
 
     Examples
     --------
@@ -144,7 +144,7 @@ def columns_of_matrix(
 def split(
     names: Sequence[str], row: IntArray, column: IntArray, values: Any
 ) -> Iterator[ObservedColumn]:
-    """Columns of cells that are in the order of the columns."""
+    """Split cells that are sorted by column into columns."""
     ends = np.searchsorted(column, np.arange(len(names) + 1))
     for n, name in enumerate(names):
         part = slice(ends[n], ends[n + 1])
@@ -154,7 +154,7 @@ def split(
 def columns_of_rows(
     records: Iterable[Any], variables: Iterable[Any], values: Iterable[Any], domain: Domain | None
 ) -> tuple[int, Iterator[ObservedColumn]]:
-    """Number of records of a long table, and its columns; no two cells of a record in one.
+    """Return the number of records of a long table, and its columns; raise for duplicate cells.
 
     Examples
     --------
@@ -191,7 +191,7 @@ def columns_of_rows(
 
 
 def places(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
-    """Distinct ids in natural order, and the place of each value; -1 where it is missing."""
+    """Return distinct ids in natural order, and the position of each value; -1 where missing."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "iu":
         distinct, found = np.unique(values, return_inverse=True)
         return distinct.tolist(), found.astype(np.intp)
@@ -203,28 +203,28 @@ def places(values: Iterable[Any]) -> tuple[list[Any], IntArray]:
 
 
 def as_objects(values: Iterable[Any]) -> NDArray[Any]:
-    """Labels of any kind as an array of one dimension."""
+    """Return labels of any kind as a one-dimensional array."""
     listed = list(values)
     found = np.empty(len(listed), dtype=object)
     found[:] = listed
     return found
 
 
-#: Cells up to which sparse records are merged as a dense table is: all of them, in its order.
+#: Cells up to which sparse records are merged as a dense table.
 MERGED_AS_DENSE = 2_000_000
 
-FEW = 6  # cells of records that are merged where they are alike: longer ones hardly ever are
+FEW = 6  # cells of records that are merged if identical: longer records hardly ever are
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparseRecords(BaseRecords):
-    """Records by what is observed of them; what is not there is missing.
+    """Records stored by their observed cells; all other cells are missing.
 
-    Memory and time go with the number of observed cells, never with records x variables, so that
-    there may be thousands of variables: items that a user has rated, tests that a patient had.
+    Memory and time are proportional to the number of observed cells, not to records x variables,
+    so there may be thousands of variables: items that a user has rated, tests that a patient had.
     :func:`rejoint.estimate`, :func:`rejoint.rank.select`, :meth:`Marginals.count
     <rejoint.Marginals.count>`, :class:`rejoint.JointPMF`, ``pmf.log_prob`` and ``pmf.classes`` take
-    them as they are; for all else there is :meth:`to_records`.
+    them directly; for everything else use :meth:`to_records`.
 
     Parameters
     ----------
@@ -271,19 +271,19 @@ class SparseRecords(BaseRecords):
     ) -> "SparseRecords":
         """Make them from a sparse matrix of SciPy, records x variables.
 
-        What is stored is observed, zeros included; what is not stored, and NaN, is missing.
+        Stored entries are observed, zeros included; all others, and NaN, are missing.
 
         Parameters
         ----------
         data : sparse matrix or array, Records or SparseRecords
-            Numbers; labels of other kinds go by :meth:`of_rows`.
+            Numbers; for labels of other kinds use :meth:`of_rows`.
         domain : Domain, optional
             Encode in this domain instead of finding one; columns are its variables in order.
         names : sequence, optional
             Names of the columns; x0, x1, ... by default.
         kinds, levels, bins, sample_weight, handle_unknown
             As for :meth:`Records.of`. Columns in which nothing is observed are left out with a
-            `Remark`, unless levels or a domain say what could be.
+            `Remark`, unless levels or a domain declare their levels.
 
         Examples
         --------
@@ -317,10 +317,10 @@ class SparseRecords(BaseRecords):
         bins: Mapping[Any, Any] | Literal[False] | None = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "SparseRecords":
-        """Make them from a long table with a row a cell: whose it is, of which variable, its value.
+        """Make them from a long table with one row per cell: record, variable and value.
 
-        Records are in the order of their ids, numbers and text each by themselves; variables
-        likewise, unless a domain is given.
+        Records are sorted by their ids, numbers before text; variables likewise, unless a domain
+        is given.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class SparseRecords(BaseRecords):
         )
 
     def to_records(self) -> Records:
-        """As ordinary records, with a code for each cell, observed or not.
+        """Return ordinary records, with a code for each cell, observed or not.
 
         Examples
         --------
@@ -389,7 +389,7 @@ class SparseRecords(BaseRecords):
         return few.marginal(few.names)
 
     def _merge(self) -> tuple[SparseCodes, FloatArray]:
-        """Merge small tables as dense ones are; else records of few cells, which may be alike."""
+        """Merge small tables as dense ones; of large ones, only records of few cells."""
         if len(self) * len(self.domain) <= MERGED_AS_DENSE:
             shape = self.domain.shape
             table, merged = merge_rows(self.codes.to_codes(), shape, self.sample_weight)
@@ -417,7 +417,7 @@ class SparseRecords(BaseRecords):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DefaultCodedRecords(SparseRecords):
-    """Records that are at the first level of nearly every variable, for estimates alone.
+    """Records with the first level in nearly every variable; for estimates only.
 
     Examples
     --------
@@ -445,7 +445,7 @@ class DefaultCodedRecords(SparseRecords):
 def as_records(
     data: Any, *, domain: Domain | None = None, sample_weight: Any = None
 ) -> Records | SparseRecords:
-    """Return sparse records if data are sparse records, `Records` of all else.
+    """Return sparse records as they are, and `Records` of all other data.
 
     Examples
     --------
@@ -458,7 +458,7 @@ def as_records(
 
 
 def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
-    """Return the records in another domain; what it does not have becomes missing."""
+    """Return the records in another domain; levels that it lacks become missing."""
     codes = records.codes
     inside = codes.codes
     columns = []

@@ -48,6 +48,9 @@ class FitResult:
         The curve that the rank was chosen from, where it was.
     policy : Policy, optional
         The tuned numbers of a fit to records.
+    classes_are_groups : bool
+        Whether classes can be read as groups of records. They cannot where the model is an average
+        of several models or a grid over continuous traits: no report then lists them as findings.
 
     Examples
     --------
@@ -71,6 +74,7 @@ class FitResult:
     choice: str = ""
     selection: "Selection | None" = field(default=None, repr=False)
     policy: "Policy | None" = field(default=None, repr=False)
+    classes_are_groups: bool = field(default=True, repr=False)
 
     @classmethod
     def of(

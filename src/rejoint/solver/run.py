@@ -83,6 +83,9 @@ def run(
             if state is before:
                 stop = Stop.OPTIMAL
                 break
+            if np.isnan(state.objective):
+                state, stop = before, Stop.UNDEFINED
+                break
             note(len(records))
             certain = state, len(records)
             checkpoint.keep_state(key, solver, state, records)

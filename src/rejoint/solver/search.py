@@ -7,6 +7,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from math import inf, isnan
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -217,11 +218,19 @@ def best_run(runs: Sequence[Run]) -> int:
 
     Starts often end at the same optimum with its classes in another order. Which one is taken must
     not depend on the order of sums, which differs between kernels and forms of the same records.
+    An objective that is not a number counts as the highest.
+
+    Examples
+    --------
+    >>> from rejoint.model import Model
+    >>> one = Run(Model.of([1.0], [[[1.0]]]), float("nan"), 0.0, 0.0, Stop.UNDEFINED)
+    >>> best_run([one, replace(one, objective=3.0)])
+    1
     """
-    least = min(range(len(runs)), key=lambda number: runs[number].objective)
-    margin = SAME_OBJECTIVE * max(abs(runs[least].objective), 1.0)
-    equal = (k for k, run in enumerate(runs) if run.objective <= runs[least].objective + margin)
-    return next(equal, least)
+    found = [inf if isnan(run.objective) else run.objective for run in runs]
+    least = min(found)
+    margin = SAME_OBJECTIVE * max(abs(least), 1.0)
+    return next(k for k, objective in enumerate(found) if objective <= least + margin)
 
 
 def is_interrupted(runs: Sequence[Run]) -> bool:

@@ -50,7 +50,7 @@ class Stop(StrEnum):
     Examples
     --------
     >>> Stop.STEPS.text
-    'the limit of steps was reached while the fit was still improving: raise max_steps'
+    'the limit of steps was reached before the fit stopped improving: raise max_steps'
     """
 
     EXACT = "exact"
@@ -58,6 +58,7 @@ class Stop(StrEnum):
     PROGRESS = "progress"
     STALLED = "stalled"
     STEPS = "steps"
+    UNDEFINED = "undefined"
     EARLY = "early"
     INTERRUPTED = "interrupted"
 
@@ -71,9 +72,12 @@ _TEXTS = {
     Stop.EXACT: "the fit is exact",
     Stop.OPTIMAL: "no step improves it any more",
     Stop.PROGRESS: "it has stopped improving",
-    Stop.STALLED: "sweeps no longer improve it: raise inner, or try solver='newton'",
-    Stop.STEPS: (
-        "the limit of steps was reached while the fit was still improving: raise max_steps"
+    Stop.STALLED: (
+        "no step improves it any more, although it may not be optimal: try another solver or start"
+    ),
+    Stop.STEPS: "the limit of steps was reached before the fit stopped improving: raise max_steps",
+    Stop.UNDEFINED: (
+        "the next step has an objective that is not a number: try another solver or start"
     ),
     Stop.EARLY: "ended early, before noise is fitted",
     Stop.INTERRUPTED: "interrupted; this is the best model so far",

@@ -1,21 +1,21 @@
 """Read features and labels as users of scikit-learn pass them into codes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import assert_all_finite, check_consistent_length
+from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
-from rejoint.arrays import Codes, FloatArray
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import quantile_edges
+from rejoint.domain.labels import Bin, quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
-from rejoint.records.frames import refuse_non_table, take_apart
-from rejoint.records.records import Records, as_weight
+from rejoint.records.frames import Frame, refuse_non_table, take_apart
+from rejoint.records.records import Records, as_weight, drop_columns
 from rejoint.text import nearest, plural, show
 
 #: Distinct numbers above which a column is binned, and the fewest and most bins.
@@ -29,14 +29,48 @@ def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, 
     if isinstance(X, Records):
         weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
         return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
+    return make_records(X, sample_weight, estimator.bins)
+
+
+def make_records(
+    X: Any,
+    sample_weight: Any,
+    bins: Any = "auto",
+    kinds: Mapping[str, Any] | None = None,
+    levels: Mapping[str, Any] | None = None,
+    declared_bins: Mapping[str, Any] | None = None,
+) -> tuple[Records, FloatArray]:
+    """Return records of the rows that have weight, and the weight of all rows.
+
+    Parameters
+    ----------
+    X : table
+        Features.
+    sample_weight : array or None
+        Weight of each row.
+    bins : "auto", int, dict or None
+        As JointClassifier takes it.
+    kinds, levels, declared_bins : dict by name, optional
+        What is said about single columns, as :meth:`Records.of` takes it: ``bins`` does not bin
+        these.
+
+    Examples
+    --------
+    >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3}, None)
+    >>> records.domain.shape
+    (9, 3)
+    """
     weight = weight_of(sample_weight, take_apart(X).rows)
     X, used = drop_weightless(X, sample_weight)
-    names, columns, _ = take_apart(X)
-    table = dict(zip(names or (f"x{n}" for n in range(len(columns))), columns, strict=True))
-    bins = estimator.bins
+    frame = take_apart(X)
+    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     if bins == "auto" or isinstance(bins, int | np.integer):
-        bins = bin_edges(table, bins, weight[weight > 0])
-    return Records.of(table, bins=bins, sample_weight=used), weight
+        own = {*(kinds or ()), *(levels or ()), *(declared_bins or ())}
+        pairs = zip(names, frame.columns, strict=True)
+        others = {name: column for name, column in pairs if name not in own}
+        bins = bin_edges(others, bins, weight[weight > 0]) | dict(declared_bins or {})
+    frame = Frame(names, frame.columns, frame.rows)
+    return Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used), weight
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
@@ -115,7 +149,8 @@ def read_targets(y: Any, taken: Sequence[str], weight: FloatArray | None = None)
             name += "_"
         found.append(name)
     for column in columns:
-        check_consistent_length(weight, column)
+        if weight is not None:
+            check_length(column, len(weight))
     read = [read_target(n, column, weight) for n, column in zip(found, columns, strict=True)]
     variables, classes, codes = zip(*read, strict=True)
     return Targets(variables, classes, np.stack(codes, axis=1).astype(np.int32), len(read) > 1)
@@ -154,20 +189,7 @@ def read_target(
             )
         if column.dtype.kind == "f":
             assert_all_finite(column, allow_nan=True, input_name="y")
-    cells = read_column(column, name)
-    if isinstance(cells, Coded):
-        labels, codes = np.array(cells.labels), np.asarray(cells.codes)
-        if len(labels) and not all(
-            isinstance(label, type(cells.labels[0])) for label in cells.labels
-        ):
-            raise ValueError(
-                f"Target {name!r} has labels of several types, {show(cells.labels)}: "
-                "make them one type, text or number."
-            )
-    else:
-        check_classification_targets(cells.present())
-        labels, inverse = np.unique(cells.values, return_inverse=True)
-        codes = inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
+    labels, codes = find_labels(column, name)
     counts = np.bincount(
         codes[codes >= 0], None if weight is None else weight[codes >= 0], len(labels)
     )
@@ -177,6 +199,103 @@ def read_target(
     place[order] = np.arange(len(order))
     classes = labels[order]
     return Variable(name, tuple(classes.tolist())), classes, place[codes]
+
+
+def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the distinct labels of a target, and the place of each row's, -1 where missing.
+
+    Examples
+    --------
+    >>> find_labels(["no", None, "yes"], "y")
+    (array(['no', 'yes'], dtype='<U3'), array([ 0, -1,  1], dtype=int32))
+    """
+    cells = read_column(column, name)
+    if isinstance(cells, Coded):
+        if any(isinstance(label, Bin) for label in cells.labels):
+            raise ValueError(
+                f"Target {name!r} has bins as labels, {show(cells.labels)}: make them text, or "
+                "numbers that are few."
+            )
+        labels = np.array(cells.labels)
+        if len(labels) and not all(
+            isinstance(label, type(cells.labels[0])) for label in cells.labels
+        ):
+            raise ValueError(
+                f"Target {name!r} has labels of several types, {show(cells.labels)}: "
+                "make them one type, text or number."
+            )
+        return labels, np.asarray(cells.codes)
+    check_classification_targets(cells.present())
+    labels, inverse = np.unique(cells.values, return_inverse=True)
+    return labels, inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
+
+
+def check_length(column: Any, rows: int) -> None:
+    """Raise ValueError where labels are not as many as rows."""
+    if len(column) != rows:
+        raise ValueError(
+            f"y has {plural(len(column), 'label')} for {plural(rows, 'row')} of X, inconsistent "
+            "numbers of samples: give one for each row, None where it is not known."
+        )
+
+
+def read_labels(
+    y: Any, names: Sequence[str], classes: Sequence[NDArray[Any]], rows: int
+) -> tuple[NDArray[np.bool_], IntArray]:
+    """Read labels that predictions are compared with.
+
+    Parameters
+    ----------
+    y : labels
+        As :func:`read_targets` takes them. A table with columns of these names is read by name.
+    names : sequence of str
+        Targets of the fit.
+    classes : sequence of array
+        Labels of each.
+    rows : int
+        Number of predictions.
+
+    Returns
+    -------
+    known : array of bool (rows,)
+        Whether a row has all its labels.
+    codes : array of int (rows, targets)
+        Places in ``classes``; -1 for a label that is missing or that the fit has not seen.
+
+    Examples
+    --------
+    >>> read_labels(["b", None, "c"], ["y"], [np.array(["a", "b"])], 3)
+    (array([ True, False,  True]), array([[ 1], [-1], [-1]]))
+    """
+    found, columns = take_targets(y)
+    if len(columns) != len(names):
+        raise ValueError(
+            f"y has {plural(len(columns), 'column')}, but the model predicts "
+            f"{plural(len(names), 'target')}: {show(names)}."
+        )
+    if len(set(found)) == len(found) and set(found) == set(names):
+        columns = [columns[found.index(name)] for name in names]
+    known, codes = np.ones(rows, dtype=bool), np.empty((rows, len(names)), dtype=np.intp)
+    for t, (name, column) in enumerate(zip(names, columns, strict=True)):
+        check_length(column, rows)
+        labels, places = find_labels(column, name)
+        refuse_other_type(name, labels, classes[t])
+        of = {label: place for place, label in enumerate(classes[t].tolist())}
+        at = np.array([*(of.get(label, -1) for label in labels.tolist()), -1], dtype=np.intp)
+        known &= places >= 0
+        codes[:, t] = at[places]
+    return known, codes
+
+
+def refuse_other_type(name: str, labels: NDArray[Any], classes: NDArray[Any]) -> None:
+    """Raise ValueError where labels are text and those of the fit are numbers, or the reverse."""
+    texts = [found.dtype.kind in "US" for found in (labels, classes)]
+    if len(labels) and texts[0] != texts[1]:
+        kinds = ["text" if text else "numbers" for text in texts]
+        raise ValueError(
+            f"The labels of {name!r} are {kinds[0]}, {show(labels[:3].tolist())}, and those of the "
+            f"fit are {kinds[1]}, {show(classes[:3].tolist())}: none can be right. Make them alike."
+        )
 
 
 def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
@@ -193,8 +312,15 @@ def check_classes(name: str, classes: NDArray[Any], rows: int) -> None:
         )
 
 
-def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
+def split_targets(X: Any, y: Any, targets: Sequence[str] | None = None) -> tuple[Any, Any]:
     """Split X into features and labels, where y names one or several columns of X.
+
+    Parameters
+    ----------
+    X, y
+        As the classifier takes them. Where y does not name columns, both are returned as they are.
+    targets : sequence of str, optional
+        The only names that y may have: the targets of the fit.
 
     Examples
     --------
@@ -204,21 +330,31 @@ def split_targets(X: Any, y: Any) -> tuple[Any, Any]:
     one = isinstance(y, str)
     if not one and not (isinstance(y, list | tuple) and len(y) and isinstance(y[0], str)):
         return X, y
+    wanted = [y] if one else list(y)
     if isinstance(X, list | tuple | np.ndarray) and not (len(X) and isinstance(X[0], dict)):
-        return X, y  # a table without names
+        if one:
+            raise ValueError(
+                f"y is the text {y!r}, but the columns of X have no names: give a frame or a dict "
+                "of columns as X, or one label for each row as y."
+            )
+        return X, y  # labels of a table without names
     if isinstance(X, Records):
         table, rows = {name: X[name] for name in X.names}, len(X)
     else:
         names, columns, rows = take_apart(X)
         table = dict(zip(names or (), columns, strict=False))
-    wanted = [y] if one else list(y)
-    if not one and (len(wanted) == rows or not any(name in table for name in wanted)):
+    if not one and len(wanted) == rows:
         return X, y  # labels, not names
     for name in wanted:
         if name not in table:
+            others = "" if one else f", and it has {len(wanted)} texts for {plural(rows, 'row')}"
             raise ValueError(
-                f"y names a column {name!r}, which X does not have: its columns are "
+                f"y names a column {name!r}, which X does not have{others}: the columns of X are "
                 f"{show(tuple(table))}.{nearest(name, tuple(table))}"
             )
+    if targets is not None and sorted(wanted) != sorted(targets):
+        raise ValueError(
+            f"y names {show(wanted)}, but the model was fitted to predict {show(targets)}."
+        )
     labels = {name: table.pop(name) for name in wanted}
-    return X.project(list(table)) if isinstance(X, Records) else table, labels
+    return X.project(list(table)) if isinstance(X, Records) else drop_columns(X, wanted), labels

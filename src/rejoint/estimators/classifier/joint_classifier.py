@@ -1,132 +1,44 @@
 """JointClassifier: labels predicted from any of the features, by the joint model of both."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import reduce
-from typing import Any, Literal, Self, TypeVar
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint import kernels
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.estimators.classifier.features import (
     read_features,
+    read_labels,
     read_rows,
     read_targets,
     split_targets,
+    weight_of,
 )
 from rejoint.estimators.classifier.tune import fit_classifier
-from rejoint.estimators.sklearn_input import accept_mixed_columns, generator, weights_of
+from rejoint.estimators.sklearn_input import (
+    accept_mixed_columns,
+    generator,
+    has_own_names,
+    is_frame,
+    weights_of,
+)
+from rejoint.io.fit_notes import fit_notes
+from rejoint.language.query import Query
+from rejoint.pmf.answer import Answer
+from rejoint.pmf.ask import RandomState
+from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.queries.log_prob import posteriors
-from rejoint.records.records import Records
+from rejoint.pmf.target_model import TargetModel, side_by_side
+from rejoint.records.records import Records, drop_columns
 from rejoint.solver.result import FitResult
 
-Ask = Callable[[Sequence[FloatArray]], Sequence[FloatArray]]
-T = TypeVar("T")
-
-#: Rows of a block: few enough for the cache, many enough for the threads.
-BLOCK_ROWS = 16_384
-
-
-def average_shares(
-    models: Sequence[LowRankPMF],
-    weights: FloatArray,
-    codes: Codes,
-    kinds: Callable[[Codes], IntArray],
-    ask: Ask,
-    answer: Callable[[list[FloatArray]], T],
-) -> list[T]:
-    """Average ``posterior @ table.T`` over the models, block by block, in threads.
-
-    Parameters
-    ----------
-    models : sequence of LowRankPMF
-        Of the features, then the targets.
-    weights : array (kinds, models)
-        Weight of each model for each kind of row; they sum to one.
-    codes : array (rows, features)
-        The rows.
-    kinds : callable
-        Returns the kind of each row.
-    ask : callable
-        Makes the tables (combinations, F) that are asked for of the factors of the targets.
-    answer : callable
-        Takes the averages (rows, combinations) of a block, one for each table.
-
-    Returns
-    -------
-    list
-        The answers of the blocks, in order.
-
-    Examples
-    --------
-    >>> model = LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]], [[1.0, 0.0], [0.0, 1.0]]])
-    >>> codes, alike = np.array([[0]], dtype=np.int16), lambda rows: np.zeros(len(rows), int)
-    >>> [[shares]] = average_shares([model], np.ones((1, 1)), codes, alike, list, list)
-    >>> shares.round(3)
-    array([[0.818, 0.182]])
-    """
-
-    def answer_block(first: int) -> T:
-        rows = codes[first : first + BLOCK_ROWS]
-        if len(models) == 1:  # its weight is one for every kind
-            return answer(shares_of(models[0], rows, ask))
-        kind = kinds(rows)
-        found: list[FloatArray] = []
-        for model, weight in zip(models, weights.T, strict=True):
-            mine = weight[kind, None]
-            if not mine.any():
-                continue
-            shares = [mine * share for share in shares_of(model, rows, ask)]
-            found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
-        return answer(found)
-
-    starts = range(0, len(codes), BLOCK_ROWS)
-    if len(starts) < 2:
-        return [answer_block(first) for first in starts]
-    with ThreadPoolExecutor(kernels.available_threads()) as threads:
-        return list(threads.map(answer_block, starts))
-
-
-def shares_of(model: LowRankPMF, codes: Codes, ask: Ask) -> list[FloatArray]:
-    """Return probabilities of labels under one model; rows sum to one."""
-    features = codes.shape[1]
-    asked = ask(model.factors[features:])
-    found = [np.empty((len(codes), len(table))) for table in asked]
-    codes = np.ascontiguousarray(codes)
-    for rows, _, posterior in posteriors(model.weights, model.factors[:features], codes, 1):
-        for share, table in zip(found, asked, strict=True):
-            np.matmul(posterior, table.T, out=share[rows])
-    return found
-
-
-def products(factors: Sequence[FloatArray]) -> FloatArray:
-    """Return the probability of each combination of levels in each class, (combinations, F).
-
-    Examples
-    --------
-    >>> products([np.array([[0.9], [0.1]]), np.array([[0.5], [0.5]])])[:, 0]
-    array([0.45, 0.45, 0.05, 0.05])
-    """
-    return reduce(
-        lambda a, b: (a[:, None, :] * b[None, :, :]).reshape(-1, a.shape[1]),
-        map(np.asarray, factors),
-    )
-
-
-#: Combinations of labels up to which all are compared.
-MOST_COMBINATIONS = 4096
-
-#: Share of missing columns above which a row misses many.
-MANY_MISSING = 1 / 3
-
-#: Share of records below which a column counts as never missing.
+#: Share of records below which a feature counts as never missing.
 RARELY_MISSING = 0.01
 
 
@@ -159,13 +71,13 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     ----------
     classes_ : array, or list of arrays
         Labels; a list of arrays where there are several targets.
+    model_ : TargetModel
+        What predicts and answers: the average of all models, and ``pmf_``. It needs no
+        scikit-learn, and it is what :meth:`save` writes.
     pmf_ : LowRankPMF
-        One model of all features and targets, which answers any question.
-    models_ : tuple of LowRankPMF
-        The models whose conditional probabilities of the labels are averaged.
-    model_weights_ : array (3, models)
-        Their weights in that average: for rows that miss nothing unusual, for rows that miss up to
-        a third of the columns which were never missing at the fit, and for rows that miss more.
+        A plain joint model of all features and targets, one of those that are averaged or one of
+        its own. It answers any question; its ``P(target | ...)`` is the joint's and differs from
+        :meth:`predict_proba`, which is the average. :meth:`ask` uses either.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
@@ -183,8 +95,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     level that the fit has not seen is missing.
 
     Models trained for the labels alone may predict poorly where features are missing. Models are
-    therefore also scored on records with values removed, and have other weights for rows that miss
-    columns which were (nearly) never missing at the fit.
+    therefore also scored on records with values removed, and the average has other weights for rows
+    that miss up to a third, and for rows that miss more, of the columns which were (nearly) never
+    missing at the fit.
 
     Examples
     --------
@@ -199,7 +112,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
 
     classes_: Any
     pmf_: LowRankPMF
-    models_: tuple[LowRankPMF, ...]
+    model_: TargetModel
     result_: FitResult
     n_features_in_: int
 
@@ -224,8 +137,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         ----------
         X : table of shape (rows, columns)
             Features; values may be missing.
-        y : array of shape (rows,) or (rows, targets), frame, or name of columns of X
-            Labels; None or NaN where one is unknown. Several columns are several targets.
+        y : array of shape (rows,) or (rows, targets), series, frame, or names of columns of X
+            Labels; None or NaN where one is unknown. Several columns are several targets. A name,
+            or a list of names, takes these columns out of X.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
 
@@ -254,12 +168,12 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         )
         self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
         self.target_names_ = tuple(v.name for v in targets.variables)
-        self.models_ = fitted.models
-        self.model_weights_ = fitted.weights
         self.result_ = fitted.result
         self.pmf_ = fitted.result.pmf
         self.rank_ = self.pmf_.rank
-        self._always_there = always_there(records, len(features.names))
+        ensemble = LabelEnsemble(fitted.members, fitted.weights, find_always_there(features))
+        self.model_ = TargetModel(self.pmf_, ensemble, self.target_names_)
+        self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -268,7 +182,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         Parameters
         ----------
         X : table of shape (rows, columns)
-            Features; values may be missing.
+            Features; values may be missing. Columns of the targets are ignored.
 
         Returns
         -------
@@ -281,13 +195,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict([["b"], [None]])
         array(['yes', 'no'], dtype='<U3')
         """
-        check_is_fitted(self)
-
-        def labels_of(shares: list[FloatArray]) -> list[NDArray[Any]]:
-            return [labels[largest(s)] for labels, s in zip(self._classes, shares, strict=True)]
-
-        blocks = self._predict_blocks(X, list, labels_of)
-        labels = [np.concatenate(target) for target in zip(*blocks, strict=True)]
+        codes = self._codes(X)
+        labels = self._labels(self.model_.places(codes))
         return labels[0] if len(labels) == 1 else side_by_side(labels)
 
     def predict_proba(self, X: Any) -> Any:
@@ -300,9 +209,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict_proba([["b"]]).round(1)
         array([[0., 1.]])
         """
-        check_is_fitted(self)
-        blocks = self._predict_blocks(X, list, list)
-        shares = [np.concatenate(target) for target in zip(*blocks, strict=True)]
+        codes = self._codes(X)
+        shares = self.model_.shares(codes)
         return shares[0] if len(shares) == 1 else shares
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -332,22 +240,24 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.predict_joint([["b"]])
         array([['yes', 2]], dtype=object)
         """
-        check_is_fitted(self)
-        sizes = [len(classes) for classes in self._classes]
-        if float(np.prod(sizes, dtype=float)) > MOST_COMBINATIONS:
-            raise ValueError(
-                f"{np.prod(sizes, dtype=float):,.0f} combinations of labels are too many to be "
-                "compared for each row: ask pmf_.mode(target_names_, given=...) row by row."
-            )
-        blocks = self._predict_blocks(
-            X, lambda factors: [products(factors)], lambda shares: np.argmax(shares[0], axis=1)
-        )
-        places = np.unravel_index(np.concatenate(blocks), sizes)
-        labels = [classes[k] for classes, k in zip(self._classes, places, strict=True)]
-        return side_by_side(labels)
+        codes = self._codes(X)
+        return side_by_side(self._labels(self.model_.joint_places(codes)))
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose labels are all predicted correctly.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+            Features; values may be missing.
+        y : array of shape (rows,) or (rows, targets), series, frame, or names of columns of X
+            Labels, as for :meth:`fit`. Rows that lack a label are left out.
+        sample_weight : array of shape (rows,), optional
+            How many times each row counts.
+
+        Returns
+        -------
+        float
 
         Examples
         --------
@@ -356,25 +266,77 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).score([["a"], ["b"]], ["no", "no"])
         0.5
         """
-        right: NDArray[Any] = np.asarray(np.equal(self.predict(X), np.asarray(y)))
-        rows = right.reshape(len(right), -1).min(axis=1)
-        return float(np.average(rows, weights=sample_weight))
+        check_is_fitted(self)
+        rest, labels = split_targets(X, y, self.target_names_)
+        places = np.stack(self.model_.places(self._codes(rest)), axis=1)
+        known, codes = read_labels(labels, self.target_names_, self._classes, len(places))
+        given = getattr(X, "sample_weight", None) if sample_weight is None else sample_weight
+        weight = weight_of(given, len(places)) * known
+        if not weight.any():
+            raise ValueError("score: no row has both its labels and a weight above zero.")
+        return float(np.average((places == codes).all(axis=1), weights=weight))
 
-    def _predict_blocks(
-        self, X: Any, ask: Ask, answer: Callable[[list[FloatArray]], Any]
-    ) -> list[Any]:
-        """Pass the averaged probabilities of the labels to ``answer``, block by block."""
-        features = Domain(self.pmf_.domain.variables[: self.n_features_in_])
-        codes = read_rows(self, X, features)
-        return average_shares(self.models_, self.model_weights_, codes, self._kinds, ask, answer)
+    def ask(
+        self,
+        text: str | Query,
+        *,
+        bits: bool = False,
+        level: float | None = 0.9,
+        random_state: RandomState = None,
+    ) -> Answer:
+        """Answer a question in the query language.
 
-    def _kinds(self, codes: Codes) -> IntArray:
-        """Whether rows miss none (0), few (1) or many (2) of the columns never missing before."""
-        if codes.min(initial=0) >= 0:
-            return np.zeros(len(codes), dtype=np.intp)
-        missing = (codes[:, self._always_there] < 0).sum(axis=1)
-        many = missing > MANY_MISSING * len(self._always_there)
-        return np.asarray((missing > 0).astype(np.intp) + many)
+        ``P``, ``E`` and ``argmax`` of targets given levels of other columns equal
+        :meth:`predict_proba`; ``pmf_`` answers all other questions, and a note says so. See
+        :meth:`TargetModel.ask`.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+        >>> model = rj.JointClassifier(rank=2, random_state=0).fit(table, "b")
+        >>> round(float(model.ask("P(b = v | a = y)")), 1)
+        1.0
+        """
+        check_is_fitted(self)
+        return self.model_.ask(text, bits=bits, level=level, random_state=random_state)
+
+    def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write what predicts and answers to a file that :func:`rejoint.load` reads.
+
+        The file also serves ``rejoint predict``, ``rejoint ask`` and ``rejoint explore``. It has
+        notes about the fit.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced. A name that ends in ``.json`` gives text.
+        notes : dict, optional
+            Further notes, which JSON must be able to hold.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+        >>> model = rj.JointClassifier(rank=2, random_state=0).fit(table, "b")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "b.rejoint"))
+        ...     rj.load(pathlib.Path(folder, "b.rejoint")).predict([{"a": "y"}])
+        array(['v'], dtype='<U1')
+        """
+        check_is_fitted(self)
+        self.model_.save(path, notes=self._notes | dict(notes or {}))
+
+    def _codes(self, X: Any) -> Codes:
+        """Return the codes of rows to predict; columns of the targets are ignored."""
+        check_is_fitted(self)
+        if is_frame(X) or has_own_names(X):
+            known = getattr(self, "feature_names_in_", ())
+            X = drop_columns(X, [name for name in self.target_names_ if name not in known])
+        return read_rows(self, X, self.model_.features)
+
+    def _labels(self, places: Sequence[IntArray]) -> list[NDArray[Any]]:
+        return [labels[k] for labels, k in zip(self._classes, places, strict=True)]
 
     @property
     def _classes(self) -> list[NDArray[Any]]:
@@ -393,28 +355,14 @@ def join(features: Records, targets: Sequence[Variable], labels: Codes) -> Recor
     return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
 
 
-def always_there(records: Records, features: int) -> IntArray:
-    """Return the columns that are (nearly) never missing."""
-    weight = weights_of(records)
-    missing = weight @ (records.codes[:, :features] < 0)
-    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())
-
-
-def largest(shares: FloatArray) -> IntArray:
-    """Return the column of the largest share in each row; for two columns faster than argmax.
+def find_always_there(features: Records) -> IntArray:
+    """Return the positions of the features that are (nearly) never missing.
 
     Examples
     --------
-    >>> largest(np.array([[0.4, 0.6], [0.5, 0.5]]))
-    array([1, 0])
+    >>> find_always_there(Records.of({"a": ["x", "y"], "b": [None, "z"]}))
+    array([0])
     """
-    two = shares.shape[1] == 2
-    places = shares[:, 1] > shares[:, 0] if two else np.argmax(shares, axis=1)
-    return np.asarray(places, dtype=np.intp)
-
-
-def side_by_side(labels: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Stack columns of labels into one array, of objects if their kinds differ."""
-    if len({column.dtype.kind for column in labels}) == 1:
-        return np.stack(labels, axis=1)
-    return np.stack([column.astype(object) for column in labels], axis=1)
+    weight = weights_of(features)
+    missing = weight @ (features.codes < 0)
+    return np.flatnonzero(missing < RARELY_MISSING * weight.sum())

@@ -17,6 +17,7 @@ from rejoint.estimation.starts import follow_start, given_model
 from rejoint.estimators.classifier.conditional import Conditional, Labelled, label_start
 from rejoint.estimators.partial_fit import join
 from rejoint.estimators.sklearn_input import is_for_records
+from rejoint.pmf.label_ensemble import LowRankMember
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import make_folds
 from rejoint.records.records import Records
@@ -292,16 +293,16 @@ class Fitted:
 
     Parameters
     ----------
-    models : tuple of LowRankPMF
+    members : tuple of LowRankMember
         Whose conditional probabilities are averaged.
-    weights : array (3, models)
+    weights : array (3, members)
         Weight of each of them, for rows as they were at the fit, and for rows that miss few and
         many other values.
     result : FitResult
         The fit of the model for everything.
     """
 
-    models: tuple[LowRankPMF, ...]
+    members: tuple[LowRankMember, ...]
     weights: FloatArray
     result: FitResult
 
@@ -320,7 +321,7 @@ def fit_classifier(
         rank = whole("rank", rank)
     if solver != "auto" and is_for_records(solver):
         result = estimate(records, rank, solver, n_init=starts, random_state=rng, progress=False)
-        return Fitted((result.pmf.mixture,), np.ones((3, 1)), result)
+        return Fitted((LowRankMember(result.pmf.mixture, targets),), np.ones((3, 1)), result)
     if solver == "auto":
         solver = Conditional()
     if not isinstance(solver, Conditional):
@@ -354,7 +355,11 @@ def fit_conditional(
     ]
     every = [run for group in runs.values() for run in group]
     return Fitted(
-        tuple(sorted_pmf(problem, run) for s in kept for run in runs[s]),
+        tuple(
+            LowRankMember(sorted_pmf(problem, run), problem.targets)
+            for s in kept
+            for run in runs[s]
+        ),
         np.array(weights),
         made(every, runs[choice.joint][best_run(runs[choice.joint])]),
     )
@@ -446,9 +451,9 @@ def describe(held: HeldOutLabels, shares: Sequence[dict[Setting, float]], joint:
         for missing, parts in enumerate(shares)
     )
     return (
-        f"Least log-loss of held-out labels, of {plural(len(held.tried), 'setting')} tried, by an "
-        f"average of {none}. With few missing values: {few}. With many: {many}. "
-        f"For the joint: {joint.words}."
+        f"Chosen by the log-loss of held-out labels among {plural(len(held.tried), 'setting')}: an "
+        f"average of {none}. With few missing values: {few}. With many: {many}. In brackets: the "
+        f"log-loss of each setting alone, from one start. For the joint: {joint.words}."
     )
 
 

@@ -102,7 +102,7 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     )
     sweeps = Run(model, -value, nothing, nothing, Stop.STEPS, history)
     pmf = LowRankPMF(model.weights, model.parts, domain)
-    result = FitResult.of(pmf, [sweeps], "", log_likelihood=value)
+    result = FitResult.of(pmf, [sweeps], "", log_likelihood=value, classes_are_groups=False)
     return replace(result, stop=stop, starts=())
 
 

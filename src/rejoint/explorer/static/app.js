@@ -1,17 +1,16 @@
 // The state of the page and who is told when it changes. Views read from here and draw.
 
-import { fromParams, History, likelihoods, toParams } from "./evidence.js";
-import { infer, marginal } from "./inference.js";
+import { Beliefs } from "./beliefs.js";
+import { fromParams, History, toParams } from "./evidence.js";
 import { supportOf } from "./support.js";
 
 export class App {
   constructor(model) {
     this.model = model;
-    this.prior = infer(model, new Map());
+    this.prior = new Beliefs(model, new Map());
     this.history = new History(new Map());
     this.options = new URLSearchParams();
     this.listeners = new Set();
-    this.priorBars = new Map();
     this.#compute();
   }
 
@@ -19,23 +18,24 @@ export class App {
     return this.history.now;
   }
 
-  /** Distribution of a variable without any evidence; kept once made. */
-  before(n) {
-    if (!this.priorBars.has(n)) this.priorBars.set(n, marginal(this.model, this.prior, n));
-    return this.priorBars.get(n);
+  /** What follows from the evidence; where that is impossible, what was before. */
+  get beliefs() {
+    return this.now.possible ? this.now : this.prior;
   }
 
-  /** Distribution given the evidence; where that is impossible, as it was before. */
+  /** Distribution of a variable without any evidence. */
+  before(n) {
+    return this.prior.bars(n);
+  }
+
+  /** Distribution given the evidence. */
   after(n) {
-    if (!this.bars.has(n)) {
-      this.bars.set(n, this.state.possible ? marginal(this.model, this.state, n) : this.before(n));
-    }
-    return this.bars.get(n);
+    return this.beliefs.bars(n);
   }
 
   /** How many records show the evidence, counted when first asked. */
   get support() {
-    this.supported ??= supportOf(this.model, this.evidence, this.state);
+    this.supported ??= supportOf(this.model, this.evidence, this.now.state);
     return this.supported;
   }
 
@@ -84,8 +84,7 @@ export class App {
   }
 
   #compute() {
-    this.state = infer(this.model, likelihoods(this.model, this.evidence));
-    this.bars = new Map();
+    this.now = new Beliefs(this.model, this.evidence);
     this.supported = null;
   }
 

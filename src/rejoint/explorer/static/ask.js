@@ -1,6 +1,11 @@
 // Questions in the query language, answered by the model in the page.
 
+import { asItem } from "./evidence.js";
+import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
+import { drawsOf } from "./model.js";
+import { countCells, divideColumns, levelsAt } from "./tables.js";
+import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
 import { itemText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
 import { mostProbable } from "./modes.js";
@@ -8,34 +13,119 @@ import { nameText, quote } from "./words.js";
 import { QueryError } from "./tokens.js";
 
 const MAX_CELLS = 2_000_000; // a page keeps less at a time than Python does
+const MOST_BOUNDED = 4_000_000; // cells of all draws together
 const UNLIKELY = Math.log(1e-6);
+const SOLVERS = {
+  P: probability,
+  E: expectation,
+  argmax: mode,
+  sample: records,
+  H: information,
+  MI: information,
+};
 
-/** {query, kind, value, axes, evidence, notes, ...}; errors are QueryErrors with a place. */
-export function ask(model, text) {
-  const bound = bind(model, text);
-  const state = infer(model, bound.evidence);
-  if (!state.possible) throw new QueryError(impossible(model, bound), text, bound.query.at);
-  const notes = [...bound.notes, ...unlikely(bound, state)];
-  const answer = {
-    P: probability,
-    E: expectation,
-    argmax: mode,
-    sample: records,
-    H: information,
-    MI: information,
-  }[bound.query.verb](model, bound, state);
+/** {query, kind, value, axes, evidence, interval, notes, ...}; errors are QueryErrors with a place.
+ *
+ * `evidence` is added right of the bar, but for the variables that the question names itself: `own` has
+ * the likelihoods that the question gives, `unused` the positions of the evidence that it overrules. */
+export function ask(model, text, evidence = new Map()) {
+  const bound = bind(model, text, evidence);
+  const state = infer(model.mixture, bound.evidence);
+  const reason = model.ensemble ? reasonForJoint(model, bound) : "";
+  const { interval = null, ...answer } =
+    reason === null ? askEnsemble(model, bound) : askJoint(model, bound, state);
   return {
     query: queryText(bound.query),
     axes: [],
     evidence: bound.evidence.size ? Math.min(Math.exp(state.logProb), 1) : 1,
-    given: bound.evidence,
+    own: bound.own,
+    unused: bound.unused,
     ...answer,
-    notes: [...notes, ...(answer.notes ?? [])],
+    interval,
+    notes: [...bound.notes, ...unlikely(bound, state), ...answer.notes, ...jointNote(model, reason)],
   };
 }
 
-function bind(model, text) {
-  const query = parse(text);
+function askJoint(model, bound, state) {
+  if (!state.possible) throw new QueryError(impossible(model, bound), bound.text, bound.query.at);
+  const answer = { notes: [], ...SOLVERS[bound.query.verb](model.mixture, bound, state) };
+  const { interval, notes } = intervalOf(model, bound, answer);
+  return { ...answer, interval, notes: [...answer.notes, ...notes] };
+}
+
+/** Why the joint answers a question of a classifier; null if the ensemble does. */
+function reasonForJoint({ variables, ensemble }, bound) {
+  const { verb } = bound.query;
+  if (!["P", "E", "argmax"].includes(verb)) return `${verb} is a question about the joint`;
+  const asked = [...bound.asked, ...bound.events.keys()];
+  if (!asked.length) return "the question is about all variables";
+  const other = asked.find((n) => !ensemble.targets.includes(n));
+  if (other !== undefined) return `the question is about ${variables[other].name}`;
+  for (const [n, likelihood] of bound.evidence)
+    if (bound.by.includes(n) || !isLevelOrNothing(likelihood))
+      return `${bound.words.get(n)} is not a single level`;
+  return verb === "argmax" && bound.by.length ? "argmax is not tabulated" : null;
+}
+
+function jointNote({ variables, ensemble }, reason) {
+  if (!ensemble || reason === null) return [];
+  const names = ensemble.targets.map((n) => variables[n].name).join(", ");
+  return [
+    `The joint model answers, as ${reason}; the models that predict ${names} answer P, E and argmax of ${names} given single levels.`,
+  ];
+}
+
+function askEnsemble(model, bound) {
+  const { verb } = bound.query;
+  if (verb === "E") checkNumeric(model, bound);
+  const cells = countNumbers(model, bound);
+  if (cells > MAX_CELLS) refuseSize(cells, bound);
+  const found = labelTable(model, bound);
+  if (!found) {
+    const given = [...bound.words].filter(([n]) => model.ensemble.targets.includes(n));
+    const texts = given.map(([, words]) => words).join(", ");
+    throw new QueryError(
+      `${texts} has probability zero given the rest: leave it out.`,
+      bound.text,
+      bound.query.at,
+    );
+  }
+  if (verb === "argmax") return largest(model, bound, found);
+  return verb === "E" ? meansOf(model, bound, found) : sharesOf(found);
+}
+
+function largest({ variables }, bound, { values, notes }) {
+  const prob = values.reduce((a, b) => Math.max(a, b), 0);
+  const levels = levelsAt(variables, bound.asked, values.indexOf(prob));
+  return { kind: "mode", value: { positions: bound.asked, levels, prob, bound: prob, exact: true }, notes };
+}
+
+/** Credible bounds of an answer: the same question asked of every posterior draw. In a table by some
+ * variables a draw weighs in each column as if the levels of that column were given. */
+function intervalOf(model, bound, { kind, value }) {
+  const without = (...notes) => ({ interval: null, notes });
+  if (kind === "mode" || kind === "records" || !drawsOf(model).length) return without();
+  const cells = countCells(model.variables, [...bound.asked, ...bound.against, ...bound.by]);
+  if (cells * drawsOf(model).length > MOST_BOUNDED)
+    return without("Without credible intervals, as the table is large: ask for fewer variables.");
+  const draws = condition(model, bound.evidence);
+  if (!draws.length)
+    return without("Without a credible interval: every posterior draw excludes what is given.");
+  const numbers = (found) => (typeof found === "number" ? [found] : found);
+  const tables = draws.map(({ joint, state }) =>
+    numbers(SOLVERS[bound.query.verb](joint, bound, state).value),
+  );
+  const byColumn = kind !== "entropy" && kind !== "information";
+  const weights = draws.map(({ joint, state, weight }) =>
+    byColumn ? columnTotals(joint, bound, state).map((total) => weight * total) : [weight],
+  );
+  return { interval: bounds(numbers(value), tables, weights), notes: [] };
+}
+
+function bind(model, text, evidence) {
+  const parsed = parse(text);
+  const [added, unused] = addedItems(model, parsed, evidence);
+  const query = { ...parsed, given: [...parsed.given, ...added] };
   const levels = new Map();
   const split = (items) => {
     const names = [];
@@ -63,7 +153,7 @@ function bind(model, text) {
   };
   const [asked, events] = split(query.asked);
   const [against] = split(query.against);
-  const [by, evidence] = split(query.given);
+  const [by, likelihoods] = split(query.given);
   refuseTwice([...query.asked, ...query.against, ...query.given], text);
   const words = new Map();
   for (const item of query.given) {
@@ -72,7 +162,24 @@ function bind(model, text) {
     words.set(n, words.has(n) ? `${words.get(n)}, ${itemText(item)}` : itemText(item));
   }
   const notes = [...levels.values()].map((found) => found.note).filter(Boolean);
-  return { query, text, asked, against, by, events, evidence, words, notes };
+  const named = new Set(parsed.given.map(nameOf));
+  const own = new Map([...likelihoods].filter(([n]) => named.has(model.variables[n].name)));
+  return { query, text, asked, against, by, events, evidence: likelihoods, own, unused, words, notes };
+}
+
+/** The evidence of the page as conditions, and the positions of what the question names itself. */
+function addedItems(model, query, evidence) {
+  const named = new Set([...query.asked, ...query.against, ...query.given].map(nameOf));
+  const isNamed = ([n]) => named.has(model.variables[n].name);
+  const added = [...evidence].filter((entry) => !isNamed(entry));
+  return [
+    added.map(([n, piece]) => asItem(model.variables[n], piece, query.at)),
+    [...evidence].filter(isNamed).map(([n]) => n),
+  ];
+}
+
+function nameOf(item) {
+  return item.kind === "name" ? item.text : item.name.text;
 }
 
 function index(model, name, text) {
@@ -102,7 +209,7 @@ function refuseTwice(items, text) {
 }
 
 function impossible(model, bound) {
-  const culprits = contradiction(model, bound.evidence).map((n) => bound.words.get(n));
+  const culprits = contradiction(model.mixture, bound.evidence).map((n) => bound.words.get(n));
   const out = "or fit with a prior that keeps every level possible.";
   if (culprits.length === 1)
     return `${culprits[0]} has probability zero under this model, so nothing follows from it: leave it out, ${out}`;
@@ -118,28 +225,30 @@ function unlikely(bound, state) {
     state.logProb > -700
       ? Number(Math.exp(state.logProb).toPrecision(2))
       : `1e${Math.round(state.logProb / Math.LN10)}`;
+  const [share, held] = state.possible ? [shown, "nearly impossible"] : ["zero", "impossible"];
   return [
-    `${[...bound.words.values()].join(", ")} has probability ${shown}: the answer rests on what this model holds nearly impossible.`,
+    `${[...bound.words.values()].join(", ")} has probability ${share}: the answer rests on what this model holds ${held}.`,
   ];
 }
 
 /** P(asked, events | evidence, by): axes as asked and then by, undefined cells NaN. */
-function table(model, bound, state) {
+function table(joint, bound, state) {
   const axes = [...bound.asked, ...bound.by];
-  checkCells(model, axes, bound);
-  const factors = new Map(axes.map((n) => [n, conditionalFactor(model, state, n)]));
+  checkCells(joint, axes, bound);
+  const factors = new Map(axes.map((n) => [n, conditionalFactor(joint, state, n)]));
   let masses = state.classes;
   for (const [n, meets] of bound.events) {
-    const factor = factors.get(n) ?? conditionalFactor(model, state, n);
-    const kept = factor.map((x, at) => x * meets[(at / model.rank) | 0]);
+    const factor = factors.get(n) ?? conditionalFactor(joint, state, n);
+    const kept = factor.map((x, at) => x * meets[(at / joint.rank) | 0]);
     if (factors.has(n)) factors.set(n, kept);
-    else masses = masses.map((mass, f) => mass * columnSum(kept, f, model.rank));
+    else masses = masses.map((mass, f) => mass * columnSum(kept, f, joint.rank));
   }
   const values = productTable(
     masses,
     axes.map((n) => factors.get(n)),
   );
-  return { axes, ...(bound.by.length ? divided(model, bound, state, values) : { values, notes: [] }) };
+  if (!bound.by.length) return { axes, values, notes: [] };
+  return { axes, ...divideColumns(joint.variables, bound.by, values, columnTotals(joint, bound, state)) };
 }
 
 function columnSum(factor, f, rank) {
@@ -148,62 +257,53 @@ function columnSum(factor, f, rank) {
   return sum;
 }
 
-function divided(model, bound, state, values) {
-  const total = productTable(
+/** Probabilities of the columns of a table, P(by | evidence); one column of one without any. */
+function columnTotals(joint, bound, state) {
+  return productTable(
     state.classes,
-    bound.by.map((n) => conditionalFactor(model, state, n)),
+    bound.by.map((n) => conditionalFactor(joint, state, n)),
   );
-  const out = values.map((x, at) =>
-    total[at % total.length] === 0 ? NaN : Math.min(x / total[at % total.length], 1),
-  );
-  const empty = [...total.keys()].filter((at) => total[at] === 0);
-  if (!empty.length) return { values: out, notes: [] };
-  const first = placeOf(model, bound.by, empty[0]).map(
-    (i, k) => `${model.variables[bound.by[k]].name} = ${model.variables[bound.by[k]].labels[i]}`,
-  );
-  const more = empty.length > 1 ? ` (and ${(empty.length - 1).toLocaleString("en-US")} more)` : "";
-  return {
-    values: out,
-    notes: [`Undefined, shown as nan, as it is impossible here: ${first.join(", ")}${more}.`],
-  };
 }
 
-/** Levels of the cell at a place of a flat table. */
-export function placeOf(model, axes, at) {
-  const out = [];
-  for (const n of [...axes].reverse()) {
-    out.unshift(at % model.variables[n].size);
-    at = Math.floor(at / model.variables[n].size);
-  }
-  return out;
+function checkCells(joint, axes, bound) {
+  const cells = countCells(joint.variables, axes);
+  if (cells > MAX_CELLS) refuseSize(cells, bound);
 }
 
-function checkCells(model, axes, bound) {
-  const cells = axes.reduce((product, n) => product * model.variables[n].size, 1);
-  if (cells > MAX_CELLS)
-    throw new QueryError(
-      `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
-      bound.text,
-      bound.query.at,
-    );
+function refuseSize(cells, bound) {
+  throw new QueryError(
+    `The table would have ${cells.toPrecision(3)} cells, more than the ${MAX_CELLS.toLocaleString("en-US")} that a page holds: ask for fewer variables, or ask rejoint itself.`,
+    bound.text,
+    bound.query.at,
+  );
 }
 
-function probability(model, bound, state) {
-  const { axes, values, notes } = table(model, bound, state);
+function probability(joint, bound, state) {
+  return sharesOf(table(joint, bound, state));
+}
+
+function sharesOf({ axes, values, notes }) {
   if (axes.length) return { kind: "table", value: values, axes, notes };
   return { kind: "probability", value: Math.min(values[0], 1), notes };
 }
 
-function expectation(model, bound, state) {
-  const [n] = bound.asked;
-  const numbers = model.variables[n].values;
-  if (!numbers)
+function expectation(joint, bound, state) {
+  checkNumeric(joint, bound);
+  return meansOf(joint, bound, table(joint, bound, state));
+}
+
+function checkNumeric({ variables }, bound) {
+  const { name, values } = variables[bound.asked[0]];
+  if (!values)
     throw new QueryError(
-      `Variable ${quote(model.variables[n].name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
+      `Variable ${quote(name)} has levels that are no numbers: it has a mode, but no mean or other expectation.`,
       bound.text,
       bound.query.asked[0].at,
     );
-  const { values, notes } = table(model, bound, state);
+}
+
+function meansOf({ variables }, bound, { values, notes }) {
+  const numbers = variables[bound.asked[0]].values;
   const size = values.length / numbers.length;
   const means = Float64Array.from({ length: size }, (_, k) =>
     numbers.reduce((sum, x, i) => sum + x * values[i * size + k], 0),
@@ -211,19 +311,20 @@ function expectation(model, bound, state) {
   return { kind: "expectation", value: bound.by.length ? means : means[0], axes: bound.by, notes };
 }
 
-function mode(model, bound, state) {
+function mode(joint, bound, state) {
   refuseBy(bound);
   const asked = bound.asked.length
     ? bound.asked
-    : [...model.variables.keys()].filter((n) => !bound.evidence.has(n));
+    : [...joint.variables.keys()].filter((n) => !bound.evidence.has(n));
   if (!asked.length)
     throw new QueryError(
       "Every variable is given, so none is left to ask for: name some.",
       bound.text,
       bound.query.at,
     );
-  const found = mostProbable(model, state, asked, 100_000);
-  const notes = found.exact ? [] : ["The best found; it is not proved that no other is more probable."];
+  const found = mostProbable(joint, state, asked, 100_000);
+  const most = Number(Math.exp(found.logBound).toPrecision(3));
+  const notes = found.exact ? [] : [`The best found; no other has a probability above ${most}.`];
   return {
     kind: "mode",
     value: {
@@ -237,9 +338,9 @@ function mode(model, bound, state) {
   };
 }
 
-function records(model, bound, state) {
+function records(joint, bound, state) {
   refuseBy(bound);
-  const shown = bound.asked.length ? bound.asked : [...model.variables.keys()];
+  const shown = bound.asked.length ? bound.asked : [...joint.variables.keys()];
   const count = bound.query.count;
   if (count * shown.length > MAX_CELLS)
     throw new QueryError(
@@ -247,10 +348,10 @@ function records(model, bound, state) {
       bound.text,
       bound.query.at,
     );
-  const factors = shown.map((n) => conditionalFactor(model, state, n));
+  const factors = shown.map((n) => conditionalFactor(joint, state, n));
   const rows = Array.from({ length: count }, () => {
-    const f = draw((k) => state.classes[k], model.rank);
-    return factors.map((factor) => draw((i) => factor[i * model.rank + f], factor.length / model.rank));
+    const f = draw((k) => state.classes[k], joint.rank);
+    return factors.map((factor) => draw((i) => factor[i * joint.rank + f], factor.length / joint.rank));
   });
   return { kind: "records", value: { positions: shown, rows }, notes: [] };
 }
@@ -274,13 +375,13 @@ function refuseBy(bound) {
 }
 
 /** H(a | b) and MI(a; b | c) from entropies of joint tables, in nats. */
-function information(model, bound, state) {
+function information(joint, bound, state) {
   const together = (...groups) => {
     const axes = [...new Set(groups.flat())];
-    checkCells(model, axes, bound);
+    checkCells(joint, axes, bound);
     const p = productTable(
       state.classes,
-      axes.map((n) => conditionalFactor(model, state, n)),
+      axes.map((n) => conditionalFactor(joint, state, n)),
     );
     return axes.length ? p.reduce((sum, x) => (x > 0 ? sum - x * Math.log(x) : sum), 0) : 0;
   };

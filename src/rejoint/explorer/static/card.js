@@ -4,7 +4,7 @@
 import { clicked, withPiece } from "./evidence.js";
 import { percent, points } from "./format.js";
 import { h, quiet, setFlag, setText } from "./dom.js";
-import { intervals } from "./intervals.js";
+import { describeBounds } from "./intervals.js";
 
 const MANY = 12; // levels that a card shows without being asked
 const MORE = 100;
@@ -223,12 +223,15 @@ export class Card {
     }
     const before = this.app.before(this.n);
     const after = this.app.after(this.n);
-    const range = intervals(this.app, this.n);
+    const range = this.app.beliefs.bounds(this.n);
     const top = scaleOf(before, after);
     for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range, top);
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
-    setText(this.note, kind);
+    const source = this.app.beliefs.source(this.n);
+    const who = source && (this.app.beliefs.predicts(this.n) ? "predicted" : "by the joint");
+    setText(this.note, [kind, who].filter(Boolean).join(", "));
+    this.note.title = source;
     setText(this.scale, top < 1 ? `bars to ${100 * top} %` : "");
   }
 }
@@ -257,10 +260,11 @@ function updateRow(row, before, after, piece, range, top) {
   }
   if (row.slider && piece?.kind !== "soft" && row.slider !== document.activeElement) row.slider.value = 1;
   if (row.slider && piece?.kind === "soft") row.slider.value = piece.weights[level];
-  updateRange(row, range ? [range.low[level], range.high[level]] : [0, 0], top);
+  updateRange(row, range, top);
 }
 
-function updateRange(row, [low, high], top) {
+function updateRange(row, range, top) {
+  const [low, high] = range ? [range.low[row.level], range.high[row.level]] : [0, 0];
   const hidden = high - low < 1e-6;
   if (row.range.hidden !== hidden) row.range.hidden = hidden;
   const wide = Math.max((high - low) / top, 0.002);
@@ -268,5 +272,5 @@ function updateRange(row, [low, high], top) {
   if (row.span === span) return;
   row.span = span;
   row.range.style.transform = span;
-  row.button.title = hidden ? "" : `90 % of the posterior draws: ${percent(low)} to ${percent(high)}`;
+  row.button.title = hidden ? "" : `${percent(low)} to ${percent(high)}: ${describeBounds(range)}`;
 }

@@ -5,7 +5,7 @@ import { Card } from "./card.js";
 import { GAP, deal, exchange, reorder, section } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
-import { allPython, question } from "./code.js";
+import { allPython, askPython, question } from "./code.js";
 import { barChart } from "./chart.js";
 import { plural } from "./format.js";
 import { shareBar } from "./share.js";
@@ -222,7 +222,7 @@ export class CardsView {
   score(sort, n) {
     const { app } = this;
     if (sort === "change") return distance(app.before(n), app.after(n));
-    return classInformation(app.model, app.state.possible ? app.state : app.prior, n);
+    return classInformation(app.model.mixture, app.beliefs.state, n);
   }
 
   grouped(cards) {
@@ -276,7 +276,8 @@ export class CardsView {
   }
 
   python() {
-    return allPython(this.app.model, this.app.evidence);
+    const { model, evidence } = this.app;
+    return model.ensemble ? askPython(model, this.query()) : allPython(model, evidence);
   }
 
   seen(entries) {

@@ -5,8 +5,9 @@ import { barChart } from "./chart.js";
 import { className } from "./model.js";
 import { distance } from "./information.js";
 import { h, replace, setText } from "./dom.js";
+import { infer, marginal } from "./inference.js";
 import { inspection, python } from "./code.js";
-import { percent, points } from "./format.js";
+import { count, percent, points } from "./format.js";
 import { shareBar } from "./share.js";
 
 const CHUNK = 24;
@@ -20,21 +21,29 @@ export class ClassesView {
     this.app = app;
     this.limit = CHUNK;
     this.kept = h("p", { class: "note", role: "status" });
+    this.doubt = h("p", { class: "warning", hidden: true });
     this.grid = h("div", { class: "grid" });
     this.more = h("button", { class: "small more", type: "button", on: { click: () => this.showMore() } });
+    const { model } = app;
+    this.prior = infer(model.representative, new Map());
     const words =
-      "Each class is a kind of record; the model is their mixture. Bars: weight given the evidence, before it in grey.";
+      "Each class is a kind of record. Bars: weight given the evidence, before it in gray." +
+      (model.mixture === model.representative
+        ? ""
+        : ` These are the classes of the representative model; all other answers are the posterior mean's, a mixture of ${count(model.mixture.rank)} classes.`);
     this.element = h(
       "div",
       {},
       h("h2", { class: "quiet", text: "Classes" }),
       h("p", { class: "note", text: words }),
       this.kept,
+      this.doubt,
       this.grid,
       this.more,
       shareBar(app, this),
     );
-    this.order = [...app.model.weights.keys()].sort((a, b) => app.model.weights[b] - app.model.weights[a]);
+    const { weights } = model.representative;
+    this.order = [...weights.keys()].sort((a, b) => weights[b] - weights[a]);
     this.build();
   }
 
@@ -64,7 +73,7 @@ export class ClassesView {
       value: h("span", { class: "value" }),
       move: h("span", { class: "move" }),
     };
-    row.ghost.style.transform = `scaleX(${model.weights[f]})`;
+    row.ghost.style.transform = `scaleX(${model.representative.weights[f]})`;
     const name = h("input", {
       type: "text",
       class: "class-name",
@@ -100,14 +109,11 @@ export class ClassesView {
 
   /** The variables in which a class differs most from all, each by the level it has more of. */
   traits(f) {
-    const { app } = this;
-    const { model } = app;
-    const found = model.variables.map((variable, n) => {
-      const here = Float64Array.from(
-        { length: variable.size },
-        (_, i) => model.factors[n][i * model.rank + f],
-      );
-      const overall = app.before(n);
+    const { representative } = this.app.model;
+    const { factors, rank } = representative;
+    const found = representative.variables.map((variable, n) => {
+      const here = Float64Array.from({ length: variable.size }, (_, i) => factors[n][i * rank + f]);
+      const overall = marginal(representative, this.prior, n);
       let level = 0;
       for (let i = 1; i < here.length; i++)
         if (here[i] - overall[i] > here[level] - overall[level]) level = i;
@@ -127,21 +133,28 @@ export class ClassesView {
   }
 
   update() {
-    const { model, state } = this.app;
+    const { representative } = this.app.model;
+    const state = infer(representative, this.app.now.likelihoods);
+    this.now = state.possible ? state.classes : representative.weights;
+    this.doubt.hidden = state.possible || !this.app.now.possible;
+    if (!this.doubt.hidden)
+      setText(
+        this.doubt,
+        "The representative model holds this evidence impossible: weights are those before it.",
+      );
     for (const { f, bar, value, move } of this.rows) {
-      const now = state.possible ? state.classes[f] : model.weights[f];
-      bar.style.transform = `scaleX(${now})`;
-      setText(value, percent(now));
-      setText(move, points(now - model.weights[f]));
+      bar.style.transform = `scaleX(${this.now[f]})`;
+      setText(value, percent(this.now[f]));
+      setText(move, points(this.now[f] - representative.weights[f]));
     }
   }
 
   weights() {
-    const { model, state } = this.app;
+    const { model } = this.app;
     return this.order.map((f) => ({
       label: className(model, f),
-      before: model.weights[f],
-      after: state.possible ? state.classes[f] : model.weights[f],
+      before: model.representative.weights[f],
+      after: this.now[f],
     }));
   }
 
@@ -194,7 +207,8 @@ export function recallNames(model) {
   if (model.doc.can_save) return;
   try {
     const names = JSON.parse(localStorage.getItem(namesKey(model)) ?? "[]");
-    if (Array.isArray(names) && names.length === model.rank) model.classNames = names.map(String);
+    if (Array.isArray(names) && names.length === model.representative.rank)
+      model.classNames = names.map(String);
   } catch {
     // No storage: the names of the file are used.
   }
@@ -202,7 +216,7 @@ export function recallNames(model) {
 
 /** By what the model is, not where it lies. */
 function namesKey(model) {
-  const digits = [...model.weights].map((w) => w.toPrecision(8)).join(" ");
+  const digits = [...model.representative.weights].map((w) => w.toPrecision(8)).join(" ");
   let code = 0;
   for (const c of `${model.variables.map((variable) => variable.name)} ${digits}`)
     code = (Math.imul(code, 31) + c.codePointAt(0)) | 0;

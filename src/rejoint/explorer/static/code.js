@@ -1,26 +1,12 @@
 // The same question in Python and on the command line, for the clipboard.
 
-import { levelText, nameText } from "./words.js";
+import { asItem, numberText } from "./evidence.js";
+import { itemText } from "./grammar.js";
+import { nameText } from "./words.js";
 
 /** Evidence as the query language has it: "smoke = yes, age in {a, b}". */
 function givenText(model, evidence) {
-  return [...evidence].map(([n, piece]) => condition(model.variables[n], piece)).join(", ");
-}
-
-function condition(variable, piece) {
-  const name = nameText(variable.name);
-  if (piece.kind === "soft") {
-    const pairs = piece.weights.map((w, i) => `${levelText(variable, i)}: ${numberText(w)}`);
-    return `${name} ~ {${pairs.join(", ")}}`;
-  }
-  const labels = piece.levels.map((i) => levelText(variable, i));
-  const inside = piece.kind === "in";
-  if (labels.length === 1) return `${name} ${inside ? "=" : "!="} ${labels[0]}`;
-  return `${name} ${inside ? "in" : "not in"} {${labels.join(", ")}}`;
-}
-
-function numberText(number) {
-  return String(+number.toPrecision(12));
+  return [...evidence].map(([n, piece]) => itemText(asItem(model.variables[n], piece))).join(", ");
 }
 
 /** A question of some variables given the evidence; `verb` is P, E, H or argmax. */
@@ -47,6 +33,16 @@ function shell(text) {
   return /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
+/** Questions, as text, asked of the model. */
+export function askPython(model, questions) {
+  const calls = questions.map((query) => `print(p.ask(${text(query)}))\n`).join("");
+  return `import rejoint as rj\n\np = rj.load(${file(model)})\n${calls}`;
+}
+
+function file(model) {
+  return text(model.source ?? "model.rejoint");
+}
+
 /** Every variable given the evidence. */
 export function allPython(model, evidence) {
   const call = (given) => `table(name${given ? `, ${given}` : ""})`;
@@ -56,13 +52,13 @@ export function allPython(model, evidence) {
   );
 }
 
-/** Lines of Python; `call` is a method of the model with its arguments, `given` added to it. */
+/** Lines of Python; `call` is a method of the joint with its arguments, `given` added to it. */
 export function python(model, call, evidence) {
   const soft = [...evidence.values()].some((piece) => piece.kind === "soft");
   const given = evidence.size ? `given = ${pythonGiven(model, evidence)}\n` : "";
   return (
     (soft ? "import numpy as np\n" : "") +
-    `import rejoint as rj\n\np = rj.load(${text(model.source ?? "model.rejoint")})\n` +
+    `import rejoint as rj\n\np = rj.load(${file(model)})${model.ensemble ? ".pmf" : ""}\n` +
     given +
     `p.${call(evidence.size ? "given=given" : "")}\n`
   );

@@ -101,7 +101,7 @@ export class CrosstabView {
     const { model } = app;
     const [rows, columns, third] = axes.map((n) => model.variables[n]);
     const order = third ? [axes[2], axes[0], axes[1]] : axes;
-    const flat = jointTable(model, app.state.possible ? app.state : app.prior, order);
+    const flat = jointTable(model.mixture, app.beliefs.state, order);
     const size = rows.size * columns.size;
     return (third ? third.labels : [null]).map((label, k) => {
       const layer = flat.subarray(k * size, (k + 1) * size);

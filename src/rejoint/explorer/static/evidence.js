@@ -4,6 +4,8 @@
 // {kind: "soft", weights} (likelihood of each level). A whole state of evidence is a Map from a
 // variable's position to its piece, never changed in place: undo keeps the old Maps.
 
+import { readsAsNumber } from "./words.js";
+
 /** Likelihood of each level under a piece. */
 export function likelihood(piece, size) {
   if (piece.kind === "soft") return Float64Array.from(piece.weights);
@@ -54,6 +56,11 @@ function empty(piece, size) {
   return piece.levels.length === 0 || (piece.kind === "in" && piece.levels.length === size);
 }
 
+/** Whether a piece leaves one level alone. */
+export function isSettled(piece, size) {
+  return likelihood(piece, size).filter((x) => x > 0).length === 1;
+}
+
 /** A piece in words: "smoke = yes", "age in {a, b}", "not …", "weighed". */
 export function describe(variable, piece) {
   const labels = piece.kind === "soft" ? [] : piece.levels.map((i) => variable.labels[i]);
@@ -62,6 +69,26 @@ export function describe(variable, piece) {
   if (piece.kind === "in") return `${variable.name} in {${labels.join(", ")}}`;
   if (labels.length === 1) return `${variable.name} ≠ ${labels[0]}`;
   return `${variable.name} not in {${labels.join(", ")}}`;
+}
+
+/** A piece as a condition of the query language; `at` is where errors point to. */
+export function asItem(variable, piece, at = 0) {
+  const name = { kind: "name", text: variable.name, at };
+  const label = (i) => asLevelLabel(variable, i, at);
+  if (piece.kind === "soft") {
+    const number = (w) => ({ text: numberText(w), number: true, at });
+    return { kind: "soft", name, pairs: piece.weights.map((w, i) => [label(i), number(w)]) };
+  }
+  return { kind: "among", name, labels: piece.levels.map(label), negated: piece.kind === "out" };
+}
+
+function asLevelLabel(variable, i, at) {
+  const text = variable.labels[i];
+  return { text, number: typeof variable.levels[i] === "number" && readsAsNumber(text), at };
+}
+
+export function numberText(number) {
+  return String(+number.toPrecision(12));
 }
 
 /** Undo and redo over states that are never changed in place. */

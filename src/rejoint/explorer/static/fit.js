@@ -133,7 +133,7 @@ function verdict(found) {
 
 function sureness(draws) {
   const words = draws?.length
-    ? `The dark lines on the bars span 90 % of ${plural(draws.length, "posterior draw")}: how sure the data make each answer, given the model's form.`
+    ? `The dark lines on the bars are 90 % credible intervals of ${plural(draws.length, "posterior draw")}: how sure the data make each answer, given the model's form. Evidence weighs the draws; the line of a bar says what they are worth then.`
     : "This model has no posterior draws, so that bars carry no intervals. Fits by Bayes have them: rejoint fit DATA --solver bayes.";
   return panel("How sure the answers are", h("p", { class: "note", text: words }));
 }

@@ -4,11 +4,11 @@
 // Evidence is a Map from a variable's position to a Float64Array with the likelihood of each level.
 
 /** Posterior of the classes, log probability of the evidence, and what the bars need. */
-export function infer(model, likelihoods) {
-  const logs = Float64Array.from(model.logWeights);
+export function infer(joint, likelihoods) {
+  const logs = Float64Array.from(joint.logWeights);
   const shares = new Map();
   for (const [n, likelihood] of likelihoods) {
-    const share = classShares(model, n, likelihood);
+    const share = classShares(joint, n, likelihood);
     shares.set(n, share);
     for (let f = 0; f < logs.length; f++) logs[f] += share.logScale + Math.log(share.sums[f]);
   }
@@ -22,12 +22,12 @@ export function infer(model, likelihoods) {
 }
 
 /** Per class, the probability of the evidence on one variable, in units of its largest likelihood. */
-function classShares(model, n, likelihood) {
+function classShares(joint, n, likelihood) {
   const scale = likelihood.reduce((a, b) => Math.max(a, b), 0);
-  const factor = model.factors[n];
-  const sums = new Float64Array(model.rank);
+  const factor = joint.factors[n];
+  const sums = new Float64Array(joint.rank);
   const scaled = likelihood.map((value) => (scale > 0 ? value / scale : 0));
-  for (let i = 0, at = 0; i < scaled.length; i++, at += model.rank) {
+  for (let i = 0, at = 0; i < scaled.length; i++, at += joint.rank) {
     if (scaled[i] === 0) continue;
     for (let f = 0; f < sums.length; f++) sums[f] += scaled[i] * factor[at + f];
   }
@@ -35,12 +35,12 @@ function classShares(model, n, likelihood) {
 }
 
 /** Distribution of one variable given all evidence, its own included. */
-export function marginal(model, state, n) {
-  const { rank } = model;
-  const factor = model.factors[n];
+export function marginal(joint, state, n) {
+  const { rank } = joint;
+  const factor = joint.factors[n];
   const share = state.shares.get(n);
   const mix = share ? perShare(state.classes, share.sums) : state.classes;
-  const out = new Float64Array(model.variables[n].size);
+  const out = new Float64Array(joint.variables[n].size);
   for (let i = 0, at = 0; i < out.length; i++, at += rank) {
     if (share && share.scaled[i] === 0) continue;
     let sum = 0;
@@ -55,21 +55,21 @@ function perShare(classes, sums) {
 }
 
 /** Distributions of the levels in each class given the evidence on the variable itself. */
-export function conditionalFactor(model, state, n) {
+export function conditionalFactor(joint, state, n) {
   const share = state.shares.get(n);
-  if (!share) return model.factors[n];
-  const { rank } = model;
-  return model.factors[n].map((value, at) => {
+  if (!share) return joint.factors[n];
+  const { rank } = joint;
+  return joint.factors[n].map((value, at) => {
     const total = share.sums[at % rank];
     return total > 0 ? (value * share.scaled[(at / rank) | 0]) / total : 0;
   });
 }
 
 /** Joint table of some variables given the evidence: flat, the last variable changes fastest. */
-export function jointTable(model, state, positions) {
+export function jointTable(joint, state, positions) {
   return productTable(
     state.classes,
-    positions.map((n) => conditionalFactor(model, state, n)),
+    positions.map((n) => conditionalFactor(joint, state, n)),
   );
 }
 
@@ -104,12 +104,12 @@ export function productTable(masses, factors) {
 }
 
 /** A smallest set of variables (none can be left out) whose evidence cannot all be true. */
-export function contradiction(model, likelihoods) {
+export function contradiction(joint, likelihoods) {
   const names = [...likelihoods.keys()].sort((a, b) => a - b);
-  const alive = names.map((n) => classShares(model, n, likelihoods.get(n)).sums.map((x) => (x > 0 ? 1 : 0)));
-  const after = [new Float64Array(model.rank).fill(1)];
+  const alive = names.map((n) => classShares(joint, n, likelihoods.get(n)).sums.map((x) => (x > 0 ? 1 : 0)));
+  const after = [new Float64Array(joint.rank).fill(1)];
   for (const ok of [...alive].reverse()) after.push(after.at(-1).map((x, f) => x * ok[f]));
-  let possible = model.weights.map((w) => (w > 0 ? 1 : 0));
+  let possible = joint.weights.map((w) => (w > 0 ? 1 : 0));
   const kept = [];
   names.forEach((n, k) => {
     // Left out if what was kept before and all that comes after contradict without it.

@@ -16,19 +16,19 @@ export function distance(p, q) {
 }
 
 /** What variable n would tell about the hidden class, and through it about all the others. */
-export function classInformation(model, state, n) {
+export function classInformation(joint, state, n) {
   const within = state.shares.has(n)
-    ? classEntropies(conditionalFactor(model, state, n), model.rank)
-    : knownEntropies(model, n);
+    ? classEntropies(conditionalFactor(joint, state, n), joint.rank)
+    : knownEntropies(joint, n);
   let mean = 0;
-  for (let f = 0; f < model.rank; f++) mean += state.classes[f] * within[f];
-  return Math.max(entropy(marginal(model, state, n)) - mean, 0);
+  for (let f = 0; f < joint.rank; f++) mean += state.classes[f] * within[f];
+  return Math.max(entropy(marginal(joint, state, n)) - mean, 0);
 }
 
 /** Without evidence on the variable its entropy in each class never changes. */
-function knownEntropies(model, n) {
-  model.entropies ??= [];
-  return (model.entropies[n] ??= classEntropies(model.factors[n], model.rank));
+function knownEntropies(joint, n) {
+  joint.entropies ??= [];
+  return (joint.entropies[n] ??= classEntropies(joint.factors[n], joint.rank));
 }
 
 function classEntropies(factor, rank) {
@@ -41,30 +41,30 @@ function classEntropies(factor, rank) {
 }
 
 /** Mutual information of the target with every other variable, given the evidence. */
-export function targetInformation(model, state, target) {
-  const { rank } = model;
-  const top = conditionalFactor(model, state, target);
-  const size = model.variables[target].size;
+export function targetInformation(joint, state, target) {
+  const { rank } = joint;
+  const top = conditionalFactor(joint, state, target);
+  const size = joint.variables[target].size;
   // Class masses per level of the target, once for all variables.
   const masses = new Float64Array(top.length);
   for (let at = 0; at < top.length; at++) masses[at] = top[at] * state.classes[at % rank];
-  const p = marginal(model, state, target);
-  return model.variables.map((_, n) =>
-    n === target ? 0 : pairInformation(model, state, n, masses, size, p),
+  const p = marginal(joint, state, target);
+  return joint.variables.map((_, n) =>
+    n === target ? 0 : pairInformation(joint, state, n, masses, size, p),
   );
 }
 
-function pairInformation(model, state, n, masses, size, p) {
-  const { rank } = model;
-  const factor = conditionalFactor(model, state, n);
-  const q = marginal(model, state, n);
+function pairInformation(joint, state, n, masses, size, p) {
+  const { rank } = joint;
+  const factor = conditionalFactor(joint, state, n);
+  const q = marginal(joint, state, n);
   let sum = 0;
   for (let i = 0; i < q.length; i++) {
     if (q[i] === 0) continue;
     for (let t = 0; t < size; t++) {
-      let joint = 0;
-      for (let f = 0; f < rank; f++) joint += factor[i * rank + f] * masses[t * rank + f];
-      if (joint > 0) sum += joint * Math.log2(joint / (p[t] * q[i]));
+      let both = 0;
+      for (let f = 0; f < rank; f++) both += factor[i * rank + f] * masses[t * rank + f];
+      if (both > 0) sum += both * Math.log2(both / (p[t] * q[i]));
     }
   }
   return Math.max(sum, 0);

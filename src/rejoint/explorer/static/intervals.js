@@ -1,63 +1,85 @@
-// Credible intervals of the bars: the same evidence asked of every posterior draw.
+// Credible intervals: the same question asked of every posterior draw. A draw counts by its weight,
+// which evidence multiplies by the probability of the evidence under that draw.
 
-import { floats } from "./model.js";
-import { infer, marginal } from "./inference.js";
-import { likelihoods } from "./evidence.js";
+import { drawsOf } from "./model.js";
+import { infer } from "./inference.js";
 
 const LEVEL = 0.9;
 
-/** Bounds of a variable's distribution, or null where the model has no draws. */
-export function intervals(app, n) {
-  const draws = drawsOf(app.model);
-  if (!draws.length || !app.state.possible) return null;
-  if (app.drawn?.evidence !== app.evidence) {
-    const given = likelihoods(app.model, app.evidence);
-    const states = draws.map((draw) => [draw, infer(draw, given)]).filter(([, state]) => state.possible);
-    app.drawn = { evidence: app.evidence, states };
-  }
-  const { states } = app.drawn;
-  if (!states.length) return null;
-  return bounds(states.map(([draw, state]) => marginal(draw, state, n)));
+/** The draws given evidence, [{joint, state, weight}]; draws that exclude the evidence are left out. */
+export function condition(model, likelihoods) {
+  const draws = drawsOf(model).map((joint) => ({ joint, state: infer(joint, likelihoods) }));
+  const logs = draws.map(({ joint, state }) => Math.log(joint.share) + state.logProb);
+  const top = logs.reduce((a, b) => Math.max(a, b), -Infinity);
+  const shares = logs.map((log) => (log > -Infinity ? Math.exp(log - top) : 0));
+  const total = shares.reduce((a, b) => a + b, 0);
+  return draws.map((draw, k) => ({ ...draw, weight: shares[k] / total })).filter(({ weight }) => weight > 0);
 }
 
-/** The posterior draws as models, which answer what models answer. */
-export function drawsOf(model) {
-  model.draws ??= (model.doc.draws ?? []).map((plain) => {
-    const weights = floats(plain.weights, "draws");
-    const rows = floats(plain.factors, "draws");
-    let start = 0;
-    const factors = model.variables.map(({ size }) =>
-      rows.subarray(start * weights.length, (start += size) * weights.length),
-    );
-    return {
-      variables: model.variables,
-      index: model.index,
-      rank: weights.length,
-      weights,
-      logWeights: weights.map(Math.log),
-      factors,
-    };
+/** Bounds of each cell of an answer: {low, high, draws, effective}.
+ *
+ * `weights` has an array for each draw, with a weight for each column of the tables: for one column
+ * all that the draw weighs, for a table by some variables its weight given each of their levels.
+ * `effective` is the number of equal draws that the bounds are worth, the least over the cells. */
+export function bounds(answer, tables, weights) {
+  const columns = weights[0].length;
+  const low = new Float64Array(answer.length).fill(NaN);
+  const high = new Float64Array(answer.length).fill(NaN);
+  const used = new Set();
+  let effective = Infinity;
+  for (let at = 0; at < answer.length; at++) {
+    const found = counted(tables, weights, at, at % columns);
+    if (!found.draws.length) continue;
+    for (const { k } of found.draws) used.add(k);
+    effective = Math.min(effective, found.effective);
+    // Stretched to the answer where it lies outside.
+    low[at] = Math.min(quantile(found, (1 - LEVEL) / 2), answer[at]);
+    high[at] = Math.max(quantile(found, (1 + LEVEL) / 2), answer[at]);
+  }
+  return { low, high, draws: used.size, effective: used.size ? effective : 0 };
+}
+
+/** The draws that count for a cell, by value, their weights summing to one, and what they are worth. */
+function counted(tables, weights, at, column) {
+  const draws = [];
+  let total = 0;
+  tables.forEach((table, k) => {
+    const weight = weights[k][column];
+    if (!(weight > 0 && Number.isFinite(table[at]))) return;
+    draws.push({ k, value: table[at], weight });
+    total += weight;
   });
-  return model.draws;
+  let squares = 0;
+  for (const draw of draws) squares += (draw.weight /= total) ** 2;
+  return { draws: draws.sort((a, b) => a.value - b.value), effective: 1 / squares };
 }
 
-/** Lower and upper bound of each cell; draws in which it is undefined are left out. */
-export function bounds(tables) {
-  const size = tables[0].length;
-  const low = new Float64Array(size);
-  const high = new Float64Array(size);
-  for (let i = 0; i < size; i++) {
-    const sorted = Float64Array.from(tables, (table) => table[i]).filter(Number.isFinite).sort();
-    low[i] = sorted.length ? quantile(sorted, (1 - LEVEL) / 2) : NaN;
-    high[i] = sorted.length ? quantile(sorted, (1 + LEVEL) / 2) : NaN;
+/** At (n c + 1/2) / (n + 1) for c the mass below the middle of a draw, linear between, as Python has
+ * it. For n equal draws that is k / (n + 1): the next draw then falls inside as often as is said. */
+function quantile({ draws, effective }, q) {
+  let below = 0;
+  let last = null;
+  for (const { value, weight } of draws) {
+    const place = (effective * (below + weight / 2) + 0.5) / (effective + 1);
+    if (place >= q)
+      return last ? last.value + ((q - last.place) / (place - last.place)) * (value - last.value) : value;
+    below += weight;
+    last = { place, value };
   }
-  return { low, high };
+  return last.value;
 }
 
-/** At k / (n + 1), linear between, as Python has it: the next draw falls inside as often as is said. */
-function quantile(sorted, q) {
-  const at = Math.min(Math.max(q * (sorted.length + 1) - 1, 0), sorted.length - 1);
-  const below = Math.floor(at);
-  const above = Math.min(below + 1, sorted.length - 1);
-  return sorted[below] + (at - below) * (sorted[above] - sorted[below]);
+/** "90 % credible interval, worth about 23 of 40 draws". */
+export function describeBounds(found) {
+  return `${100 * LEVEL} % credible interval, ${describeWorth(found)}`;
+}
+
+/** "worth about 23 of 40 draws", or "of 40 draws" where all count alike. */
+export function describeWorth(found) {
+  return `${isReduced(found) ? `worth about ${Math.round(found.effective)} ` : ""}of ${found.draws} draws`;
+}
+
+/** Whether draws of unequal weights are worth less than their number. */
+export function isReduced({ draws, effective }) {
+  return effective < draws - 0.5;
 }

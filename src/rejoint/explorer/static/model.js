@@ -1,7 +1,11 @@
-// The model as the page holds it: weights, factors as typed arrays, labels as text.
+// The model as the page holds it: variables with their labels as text, and joints as typed arrays.
+//
+// A joint is {variables, index, rank, weights, logWeights, factors}: what inference takes. The mixture
+// answers every question; the representative model has the classes that are shown and named; both are
+// one where the model has no posterior. A classifier has an ensemble of joints that predict its targets.
 
 const FORMAT = "rejoint.explorer";
-const SCHEMA = 1;
+const SCHEMA = 2;
 
 /** An error whose words are meant for the person in front of the page. */
 export class PageError extends Error {}
@@ -17,23 +21,67 @@ export function readModel(doc) {
         "Update rejoint and open it again.",
     );
   }
-  const model = {
+  const variables = (doc.variables ?? []).map(readVariable);
+  if (!variables.length) throw new PageError("The model has no variables, so there is nothing to show.");
+  const index = new Map(variables.map((variable, n) => [variable.name, n]));
+  const representative = readJoint({ variables, index }, doc);
+  return {
     title: String(doc.title ?? "Model"),
     source: doc.source ?? null,
-    variables: (doc.variables ?? []).map(readVariable),
-    weights: floats(doc.weights, "weights"),
     note: doc.note ?? null,
     doc,
+    variables,
+    index,
+    representative,
+    mixture: doc.mixture ? readJoint({ variables, index }, doc.mixture, " of the mixture") : representative,
+    ensemble: doc.ensemble ? readEnsemble({ variables, index }, doc.ensemble) : null,
+    classNames: readClassNames(doc.class_names, representative.rank),
   };
-  model.rank = model.weights.length;
-  model.logWeights = model.weights.map(Math.log);
-  if (!model.variables.length)
-    throw new PageError("The model has no variables, so there is nothing to show.");
-  if (!model.rank) throw new PageError("The model has no classes, so there is nothing to show.");
-  model.factors = cutFactors(floats(doc.factors, "factors"), model.variables, model.rank);
-  model.index = new Map(model.variables.map((variable, n) => [variable.name, n]));
-  model.classNames = readClassNames(doc.class_names, model.rank);
-  return model;
+}
+
+/** A joint over the variables of a model; `of` says in errors which one. Sums of numbers in single
+ * precision are a little off one: weights and columns are divided by them, as Python does it. */
+function readJoint({ variables, index }, plain, of = "") {
+  const weights = floats(plain.weights, `weights${of}`);
+  const rank = weights.length;
+  if (!rank) throw new PageError("The model has no classes, so there is nothing to show.");
+  const factors = cutFactors(floats(plain.factors, `factors${of}`), variables, rank);
+  if (plain.weights.f4) {
+    normalize(weights, 1);
+    for (const factor of factors) normalize(factor, rank);
+  }
+  return { variables, index, rank, weights, logWeights: weights.map(Math.log), factors };
+}
+
+/** The models that predict the targets, with a row of weights for each kind of row of features. */
+function readEnsemble(model, plain) {
+  const members = plain.members.map((member) => readJoint(model, member, " of the ensemble"));
+  const weights = floats(plain.member_weights, "weights of the ensemble");
+  const targets = plain.targets.map((name) => model.index.get(name));
+  if (weights.length !== 3 * members.length || targets.includes(undefined))
+    throw new PageError("The model is damaged: its ensemble does not fit its variables.");
+  return { targets, members, weights, alwaysThere: plain.always_there, manyMissing: plain.many_missing };
+}
+
+/** The posterior draws as joints, each with its `share` of them; read when first asked for. */
+export function drawsOf(model) {
+  model.draws ??= readDraws(model);
+  return model.draws;
+}
+
+function readDraws(model) {
+  const plain = model.doc.draws ?? [];
+  const shares = model.doc.draw_weights
+    ? floats(model.doc.draw_weights, "weights of the draws")
+    : new Float64Array(plain.length).fill(1 / plain.length);
+  return plain.map((draw, k) => ({ ...readJoint(model, draw, " of the draws"), share: shares[k] }));
+}
+
+/** Divide each of `columns` interleaved columns by its sum. */
+function normalize(numbers, columns) {
+  const sums = new Float64Array(columns);
+  for (let at = 0; at < numbers.length; at++) sums[at % columns] += numbers[at];
+  for (let at = 0; at < numbers.length; at++) if (sums[at % columns] > 0) numbers[at] /= sums[at % columns];
 }
 
 function readVariable(plain) {

@@ -9,8 +9,8 @@ import { conditionalFactor } from "./inference.js";
 const TIE = 1e-12;
 
 /** {levels, logProb, exact, logBound} of the best combination of the variables at `positions`. */
-export function mostProbable(model, state, positions, maxNodes = 20_000) {
-  const search = new Search(model, state, positions, maxNodes);
+export function mostProbable(joint, state, positions, maxNodes = 20_000) {
+  const search = new Search(joint, state, positions, maxNodes);
   search.climbAll();
   search.run();
   const logProb = search.unit + Math.log(search.best);
@@ -19,12 +19,12 @@ export function mostProbable(model, state, positions, maxNodes = 20_000) {
 }
 
 class Search {
-  constructor(model, state, positions, maxNodes) {
+  constructor(joint, state, positions, maxNodes) {
     const alive = [...state.classes.keys()].filter((f) => state.classes[f] > 0);
     const logs = alive.map((f) => Math.log(state.classes[f]));
     this.rank = alive.length;
     this.ratios = positions.map((n) =>
-      this.scale(conditionalFactor(model, state, n), model.rank, alive, logs),
+      this.scale(conditionalFactor(joint, state, n), joint.rank, alive, logs),
     );
     this.unit = logs.reduce((a, b) => Math.max(a, b), -Infinity);
     this.masses = Float64Array.from(logs, (x) => Math.exp(x - this.unit));

@@ -1,17 +1,17 @@
 // The query box: a question as text, its answer as a table or a picture.
 
-import { ask, placeOf } from "./ask.js";
+import { ask } from "./ask.js";
 import { barChart, heatMap, room } from "./chart.js";
-import { bounds, drawsOf } from "./intervals.js";
 import { count, percent, probability } from "./format.js";
+import { describe } from "./evidence.js";
+import { describeBounds } from "./intervals.js";
 import { h, replace } from "./dom.js";
+import { levelsAt } from "./tables.js";
 import { QueryError } from "./tokens.js";
-import { question, text as pythonText } from "./code.js";
+import { askPython, question } from "./code.js";
 import { shareBar } from "./share.js";
 
 const MOST_ROWS = 300;
-const MOST_BOUNDED = 400_000; // cells of all draws together
-const BOUNDED = ["probability", "table", "expectation", "entropy", "information"];
 const EXAMPLES = [
   "P(a, b | c = x)",
   "P(a = x | b in {y, z})",
@@ -37,6 +37,11 @@ export class QueryView {
       autocapitalize: "off",
       "aria-describedby": "question-help",
     });
+    this.uses = h("input", {
+      type: "checkbox",
+      id: "use-evidence",
+      on: { change: () => app.set("evidence", this.uses.checked ? null : "off") },
+    });
     const form = h(
       "form",
       { class: "toolbar", on: { submit: (event) => this.submit(event) } },
@@ -53,6 +58,7 @@ export class QueryView {
         text: "From the evidence",
         on: { click: () => this.start() },
       }),
+      h("label", { class: "check" }, this.uses, "Use the evidence"),
     );
     this.help = h("p", {
       class: "note",
@@ -84,9 +90,15 @@ export class QueryView {
     this.app.set("ask", this.box.value);
   }
 
+  /** What is added to the question: the evidence of the page, or nothing. */
+  get evidence() {
+    return this.app.get("evidence") === "off" ? new Map() : this.app.evidence;
+  }
+
   update(what) {
     const asked = this.app.get("ask", "");
-    if (what === "evidence" && this.asked === asked && asked) return; // a question says all by itself
+    this.uses.checked = this.app.get("evidence") !== "off";
+    if (what === "evidence" && this.asked === asked && !this.uses.checked) return; // it says all by itself
     this.asked = asked;
     if (this.box.value !== asked) this.box.value = asked;
     this.answer = null;
@@ -96,8 +108,7 @@ export class QueryView {
       return;
     }
     try {
-      this.answer = ask(this.app.model, asked);
-      this.bounds = boundsOf(this.app.model, asked, this.answer);
+      this.answer = ask(this.app.model, asked, this.evidence);
       replace(this.body, this.drawn());
       replace(this.share, shareBar(this.app, this.takeaways()), h("p", {}, this.evidenceButton()));
     } catch (error) {
@@ -108,17 +119,18 @@ export class QueryView {
   }
 
   evidenceButton() {
-    if (!this.answer.given.size) return null;
+    if (!this.answer.own.size) return null;
     return h("button", {
-      class: "small",
+      class: "small apart",
       type: "button",
       text: "Give its evidence to the page",
       on: { click: () => this.give() },
     });
   }
 
+  /** To what was added to the question; where nothing was, in place of what is there. */
   give() {
-    const pieces = [...this.answer.given].map(([n, found]) => {
+    const pieces = [...this.answer.own].map(([n, found]) => {
       const hard = found.every((x) => x === 0 || x === 1);
       return [
         n,
@@ -127,7 +139,7 @@ export class QueryView {
           : { kind: "soft", weights: [...found] },
       ];
     });
-    this.app.give(new Map(pieces));
+    this.app.give(new Map([...this.evidence, ...pieces]));
   }
 
   drawn() {
@@ -139,13 +151,23 @@ export class QueryView {
             text: `What is given has probability ${probability(Math.log(answer.evidence))}.`,
           })
         : null,
-      this.bounds
-        ? h("p", { class: "note", text: "low and high: 90 % credible interval, of the posterior draws." })
+      answer.interval
+        ? h("p", { class: "note", text: `low and high: ${describeBounds(answer.interval)}.` })
         : null,
+      this.overruled(),
       answer.notes.map((note) => h("p", { class: "note", text: note })),
     ];
     const title = this.chart() ? null : h("p", { class: "panel-title", text: answer.query }); // a picture has it
     return [title, this.value(), tail];
+  }
+
+  /** The evidence that is not used, as the question says otherwise, or asks for it. */
+  overruled() {
+    const { app, answer } = this;
+    const pieces = answer.unused.map((n) => describe(app.model.variables[n], app.evidence.get(n)));
+    if (!pieces.length) return null;
+    const text = `Not used, as the question names ${pieces.length > 1 ? "them" : "it"}: ${pieces.join(", ")}.`;
+    return h("p", { class: "note", text });
   }
 
   value() {
@@ -154,7 +176,7 @@ export class QueryView {
       return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
     if (typeof value === "number") {
       const number = (x) => (kind === "probability" ? percent(x, 2) : String(+x.toPrecision(6)));
-      const { low, high } = this.bounds ?? {};
+      const { low, high } = this.answer.interval ?? {};
       const range = low ? `low ${number(low[0])}, high ${number(high[0])}` : "";
       return [
         h("p", { class: "single", text: `${number(value)}${unit ? ` ${unit}` : ""}` }),
@@ -188,12 +210,16 @@ export class QueryView {
         value.positions.map((n) => model.variables[n].name),
         ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i))),
       ];
-    const { low, high } = this.bounds ?? {};
+    const { low, high } = this.answer.interval ?? {};
     const more = low ? ["low", "high"] : [];
     const ends = (at) => (low ? [low[at], high[at]] : []);
-    if (typeof value === "number") return [[kind, ...more], [value, ...ends(0)]];
+    if (typeof value === "number")
+      return [
+        [kind, ...more],
+        [value, ...ends(0)],
+      ];
     const number = kind === "expectation" ? "mean" : "prob";
-    const labels = (at) => placeOf(model, axes, at).map((i, k) => label(axes[k], i));
+    const labels = (at) => levelsAt(model.variables, axes, at).map((i, k) => label(axes[k], i));
     return [
       [...axes.map((n) => model.variables[n].name), number, ...more],
       ...Array.from(value, (x, at) => [...labels(at), x, ...ends(at)]),
@@ -247,7 +273,7 @@ export class QueryView {
   }
 
   chart() {
-    const { kind, value, axes, query } = this.answer;
+    const { kind, value, axes, query, interval } = this.answer;
     if (typeof value === "number" || !axes.length || kind === "mode" || kind === "records") return null;
     const { model } = this.app;
     const number = (x) => (kind === "expectation" ? String(+x.toPrecision(4)) : percent(x));
@@ -257,8 +283,8 @@ export class QueryView {
         model.variables[axes[0]].labels.map((label, i) => ({
           label,
           after: value[i],
-          low: this.bounds?.low[i],
-          high: this.bounds?.high[i],
+          low: interval?.low[i],
+          high: interval?.high[i],
         })),
         { title: query, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );
@@ -281,33 +307,12 @@ export class QueryView {
 
   takeaways() {
     const { answer, app } = this;
-    const file = pythonText(app.model.source ?? "model.rejoint");
     return {
       query: () => answer.query,
-      python: () => `import rejoint as rj\n\np = rj.load(${file})\np.ask(${pythonText(answer.query)})\n`,
+      python: () => askPython(app.model, [answer.query]),
       table: () => this.rows(),
       chart: this.chart() ? () => this.chart() : null,
     };
-  }
-}
-
-/** Credible bounds of an answer: the same question asked of every posterior draw. */
-function boundsOf(model, text, { kind, value }) {
-  const draws = drawsOf(model);
-  const size = typeof value === "number" ? 1 : value.length;
-  if (!draws.length || !BOUNDED.includes(kind) || size * draws.length > MOST_BOUNDED) return null;
-  const tables = draws.map((draw) => answered(draw, text)).filter(Boolean);
-  return tables.length ? bounds(tables) : null;
-}
-
-/** The numbers of a draw's answer; none where it holds the evidence impossible. */
-function answered(draw, text) {
-  try {
-    const { value } = ask(draw, text);
-    return typeof value === "number" ? [value] : value;
-  } catch (error) {
-    if (!(error instanceof QueryError)) throw error;
-    return null;
   }
 }
 

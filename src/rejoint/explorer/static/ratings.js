@@ -71,13 +71,12 @@ export class RatingsView {
   /** Items to rate: those rated, then those searched for, or the ones that would tell most. */
   offered() {
     const { app } = this;
-    const state = app.state.possible ? app.state : app.prior;
     const open = [...app.model.variables.keys()].filter((n) => !app.evidence.has(n));
     if (this.sought)
       return open
         .filter((n) => app.model.variables[n].name.toLowerCase().includes(this.sought))
         .slice(0, LISTED);
-    const worth = new Map(open.map((n) => [n, classInformation(app.model, state, n)]));
+    const worth = new Map(open.map((n) => [n, classInformation(app.model.mixture, app.beliefs.state, n)]));
     return open.sort((a, b) => worth.get(b) - worth.get(a)).slice(0, LISTED - 4);
   }
 
@@ -195,9 +194,8 @@ export class RatingsView {
     );
     if (open.length < this.size)
       return panel("Liked together", choice, h("p", { class: "note", text: "Too few items are left." }));
-    const { classes } = app.state.possible ? app.state : app.prior;
     const found = bestSet(
-      classes,
+      app.beliefs.state.classes,
       open.map((n) => this.likes(n)),
       this.size,
     );
@@ -217,7 +215,7 @@ export class RatingsView {
 
   /** Probability that an item is liked, class by class. */
   likes(n) {
-    const { factors, rank } = this.app.model;
+    const { factors, rank } = this.app.model.mixture;
     const out = new Float64Array(rank);
     this.liked.forEach((liked, i) => {
       if (liked) for (let f = 0; f < rank; f++) out[f] += factors[n][i * rank + f];

@@ -50,7 +50,7 @@ export class RecordView {
     this.drawBar();
     const { cells, words } = this.number ? this.recorded() : this.completed();
     this.cells = cells;
-    this.words.textContent = words;
+    this.words.textContent = this.app.model.ensemble ? `${words} All of it is the joint model's.` : words;
     const shown = cells.slice(0, MOST_ROWS);
     const more =
       cells.length > shown.length
@@ -111,39 +111,40 @@ export class RecordView {
 
   completed() {
     const { app } = this;
-    if (!app.state.possible)
+    if (!app.now.possible)
       return { cells: [], words: "The evidence is impossible under this model: nothing completes it." };
     const open = app.model.variables
       .map((_, n) => n)
       .filter((n) => app.evidence.get(n)?.levels?.length !== 1 || app.evidence.get(n).kind !== "in");
-    const found = mostProbable(app.model, app.state, open);
+    const found = mostProbable(app.model.mixture, app.now.state, open);
     const at = new Map(open.map((n, k) => [n, found.levels[k]]));
     const cells = app.model.variables.map((variable, n) => {
       const level = at.get(n) ?? app.evidence.get(n).levels[0];
-      return { variable, n, level, prob: app.after(n)[level], status: at.has(n) ? "completed" : "given" };
+      const prob = marginal(app.model.mixture, app.now.state, n)[level];
+      return { variable, n, level, prob, status: at.has(n) ? "completed" : "given" };
     });
     return { cells, words: foundWords("Most probable completion", found) };
   }
 
   /** A record: holes by the most probable completion, cells by their probability given the others. */
   recorded() {
-    const { model } = this.app;
+    const joint = this.app.model.mixture;
     const codes = this.codes(this.number);
-    const parts = logParts(model, codes);
+    const parts = logParts(joint, codes);
     const holes = codes.flatMap((code, n) => (code < 0 ? [n] : []));
     const given = new Map(
       codes.flatMap((code, n) =>
-        code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, model.variables[n].size)]],
+        code < 0 ? [] : [[n, likelihood({ kind: "in", levels: [code] }, joint.variables[n].size)]],
       ),
     );
-    const state = infer(model, given);
-    const found = holes.length && state.possible ? mostProbable(model, state, holes) : null;
-    const cells = model.variables.map((variable, n) => {
+    const state = infer(joint, given);
+    const found = holes.length && state.possible ? mostProbable(joint, state, holes) : null;
+    const cells = joint.variables.map((variable, n) => {
       if (codes[n] >= 0)
-        return { variable, n, level: codes[n], status: "recorded", ...judged(model, parts, codes, n) };
+        return { variable, n, level: codes[n], status: "recorded", ...judged(joint, parts, codes, n) };
       if (!found) return { variable, n, level: null, prob: NaN, status: "missing" };
       const level = found.levels[holes.indexOf(n)];
-      return { variable, n, level, prob: marginal(model, state, n)[level], status: "imputed" };
+      return { variable, n, level, prob: marginal(joint, state, n)[level], status: "imputed" };
     });
     const odd = cells.filter((cell) => cell.surprising).length;
     const log = logSum(totals(parts));
@@ -158,18 +159,18 @@ export class RecordView {
   }
 
   findOddest() {
-    const { model } = this.app;
+    const joint = this.app.model.mixture;
     const most = Math.min(
       this.records.size,
-      Math.ceil(20_000_000 / (model.variables.length * model.rank * 3)),
+      Math.ceil(20_000_000 / (joint.variables.length * joint.rank * 3)),
     );
     let [best, least] = [1, Infinity];
     for (let number = 1; number <= most; number++) {
       const codes = this.codes(number);
-      const parts = logParts(model, codes);
+      const parts = logParts(joint, codes);
       codes.forEach((code, n) => {
         if (code < 0) return;
-        const prob = cellProbability(model, parts, codes, n);
+        const prob = cellProbability(joint, parts, codes, n);
         if (prob < least) [best, least] = [number, prob];
       });
     }
@@ -228,13 +229,13 @@ function foundWords(what, found) {
 }
 
 /** Per class, finite logarithms and the number of impossible cells, so that one can be left out. */
-function logParts(model, codes) {
-  const finite = Float64Array.from(model.logWeights, (x) => (x === -Infinity ? 0 : x));
-  const zeros = Int32Array.from(model.logWeights, (x) => (x === -Infinity ? 1e6 : 0));
+function logParts(joint, codes) {
+  const finite = Float64Array.from(joint.logWeights, (x) => (x === -Infinity ? 0 : x));
+  const zeros = Int32Array.from(joint.logWeights, (x) => (x === -Infinity ? 1e6 : 0));
   codes.forEach((code, n) => {
     if (code < 0) return;
-    for (let f = 0; f < model.rank; f++) {
-      const x = model.factors[n][code * model.rank + f];
+    for (let f = 0; f < joint.rank; f++) {
+      const x = joint.factors[n][code * joint.rank + f];
       if (x > 0) finite[f] += Math.log(x);
       else zeros[f]++;
     }
@@ -247,9 +248,9 @@ function totals({ finite, zeros }) {
 }
 
 /** Class posterior given all cells but one. */
-function withoutCell(model, parts, codes, n) {
+function withoutCell(joint, parts, codes, n) {
   const logs = parts.finite.map((x, f) => {
-    const own = model.factors[n][codes[n] * model.rank + f];
+    const own = joint.factors[n][codes[n] * joint.rank + f];
     const zeros = parts.zeros[f] - (own > 0 ? 0 : 1);
     return zeros ? -Infinity : x - (own > 0 ? Math.log(own) : 0);
   });
@@ -257,19 +258,19 @@ function withoutCell(model, parts, codes, n) {
   return all === -Infinity ? null : logs.map((x) => Math.exp(x - all));
 }
 
-function cellProbability(model, parts, codes, n) {
-  const classes = withoutCell(model, parts, codes, n);
+function cellProbability(joint, parts, codes, n) {
+  const classes = withoutCell(joint, parts, codes, n);
   if (!classes) return NaN;
   let sum = 0;
-  for (let f = 0; f < model.rank; f++) sum += classes[f] * model.factors[n][codes[n] * model.rank + f];
+  for (let f = 0; f < joint.rank; f++) sum += classes[f] * joint.factors[n][codes[n] * joint.rank + f];
   return sum;
 }
 
 /** How probable a cell is given the others, and what would have been expected. */
-function judged(model, parts, codes, n) {
-  const classes = withoutCell(model, parts, codes, n);
+function judged(joint, parts, codes, n) {
+  const classes = withoutCell(joint, parts, codes, n);
   if (!classes) return { prob: NaN, surprising: false };
-  const bars = marginal(model, { classes, shares: new Map() }, n);
+  const bars = marginal(joint, { classes, shares: new Map() }, n);
   const expected = bars.indexOf(bars.reduce((a, b) => Math.max(a, b), 0));
   const prob = bars[codes[n]];
   return {

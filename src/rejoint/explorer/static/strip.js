@@ -3,8 +3,8 @@
 import { describe, withPiece } from "./evidence.js";
 import { announce, h, replace, setText } from "./dom.js";
 import { contradiction } from "./inference.js";
-import { likelihoods } from "./evidence.js";
 import { count, probability } from "./format.js";
+import { describeWorth, isReduced } from "./intervals.js";
 import { FEW } from "./support.js";
 
 export class Strip {
@@ -97,20 +97,24 @@ export async function copyText(text) {
 }
 
 function size(model) {
+  const { rank } = model.representative;
   const total = model.doc.records?.total ?? model.doc.record_count;
   const records = total ? `, from ${count(total)} records` : "";
-  return `${count(model.variables.length)} variables, ${count(model.rank)} ${model.rank === 1 ? "class" : "classes"}${records}`;
+  return `${count(model.variables.length)} variables, ${count(rank)} ${rank === 1 ? "class" : "classes"}${records}`;
 }
 
 function facts(app) {
-  if (!app.state.possible) return "";
+  if (!app.now.possible) return "";
   const soft = [...app.evidence.values()].some((piece) => piece.kind === "soft");
   // A soft piece is a likelihood up to a factor: its probability has no scale of its own.
   const words = [
-    soft ? "Weighed evidence: only ratios matter" : `Probability of this ${probability(app.state.logProb)}`,
+    soft
+      ? "Weighed evidence: only ratios matter"
+      : `Probability of this ${probability(app.now.state.logProb)}`,
   ];
   const { support } = app;
   if (support) words.push(recordsInWords(support));
+  if (app.now.worth && isReduced(app.now.worth)) words.push(`intervals ${describeWorth(app.now.worth)}`);
   return words.join(" · ");
 }
 
@@ -121,8 +125,8 @@ function recordsInWords({ number, total, expected, sampled, soft }) {
 }
 
 function warn(app) {
-  if (!app.state.possible) {
-    const culprits = contradiction(app.model, likelihoods(app.model, app.evidence));
+  if (!app.now.possible) {
+    const culprits = contradiction(app.model.mixture, app.now.likelihoods);
     const named = culprits.map((n) => describe(app.model.variables[n], app.evidence.get(n))).join(" and ");
     return `${named}: probability zero under this model${culprits.length > 1 ? " together" : ""}, so nothing follows. Take one back.`;
   }

@@ -2,18 +2,19 @@
 
 import { barChart, room } from "./chart.js";
 import { bits, percent } from "./format.js";
-import { describe, likelihoods, withPiece } from "./evidence.js";
+import { Beliefs } from "./beliefs.js";
+import { describe, isSettled, likelihood, withPiece } from "./evidence.js";
+import { describeBounds } from "./intervals.js";
 import { distance, entropy, targetInformation } from "./information.js";
 import { h, replace } from "./dom.js";
-import { infer, marginal } from "./inference.js";
-import { intervals } from "./intervals.js";
-import { names, python, question } from "./code.js";
+import { askPython, names, python, question } from "./code.js";
 import { pick, picked } from "./pick.js";
 import { shareBar } from "./share.js";
 
 const SHOWN = 12;
 const LEVELS = 30;
 const BUTTONS = 4; // answers that are buttons; more are a list
+const TELLING = 1e-9; // bits; what tells less is rounding
 
 export class TargetView {
   static id = "target";
@@ -37,16 +38,32 @@ export class TargetView {
     return picked(this.app, "target") ?? index.get([doc.target].flat()[0]) ?? 0;
   }
 
+  /** Evidence that leaves the target one level says all of it: it is set aside here. */
+  get evidence() {
+    const { app, target } = this;
+    return this.settled === null ? app.evidence : withPiece(app.evidence, target, null, 0);
+  }
+
+  /** The level that is given of the target, or null. */
+  get settled() {
+    const { app, target } = this;
+    const { size } = app.model.variables[target];
+    const piece = app.evidence.get(target);
+    return piece && isSettled(piece, size) ? likelihood(piece, size).findIndex((x) => x > 0) : null;
+  }
+
   update() {
     const { app, target } = this;
+    const now = this.settled === null ? app.now : new Beliefs(app.model, this.evidence);
+    this.beliefs = now.possible ? now : app.prior;
+    this.bounds = this.beliefs.bounds(target);
     replace(
       this.bar,
       pick(app, "Target", target, (n) => app.set("target", app.model.variables[n ?? 0].name), { empty: "" }),
     );
-    const state = app.state.possible ? app.state : app.prior;
-    const ranked = targetInformation(app.model, state, target)
+    const ranked = targetInformation(app.model.mixture, this.beliefs.state, target)
       .map((value, n) => ({ n, value }))
-      .filter(({ n }) => n !== target && !app.evidence.has(n))
+      .filter(({ n, value }) => value > TELLING && !app.evidence.has(n))
       .sort((a, b) => b.value - a.value || a.n - b.n);
     replace(this.body, h("div", { class: "stack" }, this.standing(), this.movers()), this.next(ranked));
   }
@@ -54,22 +71,55 @@ export class TargetView {
   standing() {
     const { app, target } = this;
     const variable = app.model.variables[target];
-    const unsure = entropy(app.after(target));
-    const words = `${bits(unsure)} unsure, ${bits(entropy(app.before(target)))} before any evidence.`;
-    return panel(`${variable.name} now`, this.chart(room(560)), h("p", { class: "note", text: words }));
+    const { settled } = this;
+    const now = this.beliefs.bars(target);
+    const piece = app.evidence.get(target);
+    const note = (text) => (text ? h("p", { class: "note", text }) : null);
+    const partly = piece
+      ? note(`The evidence on the target itself is used: ${describe(variable, piece)}.`)
+      : null;
+    return panel(
+      settled === null ? `${variable.name} now` : `${variable.name} is given: ${variable.labels[settled]}`,
+      settled === null ? partly : this.setAside(now[settled]),
+      this.chart(room(560)),
+      note(`${bits(entropy(now))} unsure, ${bits(entropy(app.before(target)))} before any evidence.`),
+      note(this.beliefs.source(target)),
+      this.bounds ? note(`Lines on the bars: ${describeBounds(this.bounds)}.`) : null,
+    );
+  }
+
+  /** What the target would be if it were not given, and a way to take that back. */
+  setAside(share) {
+    const { app, target } = this;
+    const variable = app.model.variables[target];
+    const given = describe(variable, app.evidence.get(target));
+    const rest = this.evidence.size ? "The rest of the evidence alone" : "Without that the model";
+    return [
+      h("p", {
+        class: "note",
+        text: `${rest} gives ${variable.labels[this.settled]} ${percent(share)}, as the bars show.`,
+      }),
+      h("button", {
+        class: "small apart",
+        type: "button",
+        text: `Take back ${given}`,
+        on: { click: () => app.give(this.evidence) },
+      }),
+    ];
   }
 
   next(ranked) {
-    const rows = ranked.slice(0, SHOWN);
+    const rows = this.settled === null ? ranked.slice(0, SHOWN) : [];
     const list = h(
       "ol",
       { class: "ranking" },
       rows.map(({ n, value }) => this.offer(n, value, rows[0].value)),
     );
-    const words = rows.length
-      ? "What an answer would tell about the target, on average."
-      : "Nothing is left to ask.";
-    return panel("Ask next", h("p", { class: "note", text: words }), list);
+    const judge = this.app.model.ensemble ? " by the joint model" : "";
+    let words = `What an answer would tell about the target, on average${judge}.`;
+    if (this.settled !== null) words = "The target is given: no answer would tell more about it.";
+    else if (!rows.length) words = "Nothing that is left to ask would tell more about the target.";
+    return panel("Ask next", h("p", { class: "note", text: words }), rows.length ? list : null);
   }
 
   offer(n, value, most) {
@@ -100,20 +150,18 @@ export class TargetView {
 
   /** Each piece of evidence by what the target would be without it. */
   movers() {
-    const { app, target } = this;
-    const { model, evidence } = app;
-    if (!evidence.size || !app.state.possible)
+    const { beliefs, evidence, target } = this;
+    const { model } = this.app;
+    if (!evidence.size || beliefs === this.app.prior)
       return panel(
         "What moved it",
         h("p", { class: "note", text: "Give evidence to see which piece of it matters." }),
       );
-    const now = app.after(target);
+    const now = beliefs.bars(target);
     const rows = [...evidence]
       .filter(([n]) => n !== target)
       .map(([n, piece]) => {
-        const without = new Map(evidence);
-        without.delete(n);
-        const bars = marginal(model, infer(model, likelihoods(model, without)), target);
+        const bars = new Beliefs(model, withPiece(evidence, n, null, 0)).bars(target);
         return { text: describe(model.variables[n], piece), bars, shift: distance(now, bars) };
       });
     rows.sort((a, b) => b.shift - a.shift);
@@ -142,7 +190,7 @@ export class TargetView {
 
   rows() {
     const { app, target } = this;
-    const [before, after, range] = [app.before(target), app.after(target), intervals(app, target)];
+    const [before, after, range] = [app.before(target), this.beliefs.bars(target), this.bounds];
     return app.model.variables[target].labels.map((label, i) => ({
       label,
       before: before[i],
@@ -166,15 +214,16 @@ export class TargetView {
   }
 
   query() {
-    return question(this.app.model, "P", [this.app.model.variables[this.target].name], this.app.evidence);
+    return question(this.app.model, "P", [this.app.model.variables[this.target].name], this.evidence);
   }
 
   python() {
     const { name } = this.app.model.variables[this.target];
+    if (this.beliefs.predicts(this.target)) return askPython(this.app.model, [this.query()]);
     return python(
       this.app.model,
       (given) => `table(${[names([name]), given].filter(Boolean).join(", ")})`,
-      this.app.evidence,
+      this.evidence,
     );
   }
 }

@@ -23,10 +23,3 @@ export function quote(text) {
 export function nameText(name) {
   return isWord(name) && !readsAsNumber(name) && !RESERVED.includes(name) ? name : quote(name);
 }
-
-/** A level as a question names it. */
-export function levelText(variable, i) {
-  const label = variable.labels[i];
-  const isNumber = typeof variable.levels[i] === "number";
-  return isNumber && readsAsNumber(label) ? label : nameText(label);
-}

@@ -1,0 +1,137 @@
+"""``rejoint fit-target``: from records to a model file that predicts some of their columns."""
+
+from typing import Any
+
+import click
+
+from rejoint.cli.group import keep_best
+from rejoint.cli.options import (
+    DataReader,
+    as_json,
+    data_options,
+    draws_option,
+    model_option,
+    rank_option,
+    seed_option,
+    solver_option,
+    source_name,
+    split_names,
+)
+from rejoint.cli.output import check_output, end_fit, show_columns
+from rejoint.explorer.document import pair_fit
+from rejoint.io.fit_notes import fit_notes
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.target_model import TargetModel
+from rejoint.records.frames import Frame
+from rejoint.records.records import Records
+from rejoint.solver.result import FitResult
+from rejoint.text import nearest, show
+
+EXAMPLES = """\b
+Examples:
+  rejoint fit-target patients.csv --target lung -o lung.rejoint
+  rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 4 --starts 1
+  rejoint predict lung.rejoint patients.csv --all
+  rejoint ask lung.rejoint "P(lung | smoke = yes, xray)" """
+
+
+@click.command("fit-target", epilog=EXAMPLES)
+@click.argument("data", metavar="DATA")
+@click.option(
+    "--target", metavar="NAME,...", required=True, help="The column to predict, or several."
+)
+@model_option
+@rank_option
+@solver_option
+@click.option(
+    "--starts",
+    type=click.IntRange(min=1),
+    help="Starts of each setting; their models are averaged.",
+)
+@draws_option
+@seed_option
+@as_json
+@data_options
+def command(
+    data: str,
+    target: str,
+    output: str,
+    rank: int | None,
+    solver: str,
+    starts: int | None,
+    draws: bool,
+    seed: int,
+    as_json: bool,
+    reader: DataReader,
+) -> None:
+    """Learn to predict a column from the others, which may miss values.
+
+    Models are trained to predict the column, with settings chosen by held-out labels, and averaged.
+    The file has all of them, and a joint model of all columns. `predict` and `ask` use the average
+    for the probability of the column given single levels of others, and the joint for all other
+    questions. Columns with more than 15 distinct numbers are cut into 4 to 20 quantile bins, unless
+    --bins says otherwise. Ctrl-C ends the fit and keeps the best joint model so far (exit code 3).
+    """
+    check_output(output, as_json)
+    names = split_names([target])
+    records = _read(data, reader, names)
+    show_columns(records, data)
+    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
+    if starts is not None:
+        asked["n_init"] = starts
+    model, result = _fit(records, names, asked)
+    notes = fit_notes(
+        result,
+        records=records,
+        source=source_name(data),
+        seed=seed,
+        target=names,
+        fit=pair_fit(result.pmf, records),
+    )
+    end_fit(output, model, result, notes, draws=draws, as_json=as_json)
+
+
+def _read(data: str, reader: DataReader, names: list[str]) -> Records:
+    """Return features and labels as JointClassifier reads them from a frame."""
+    # scikit-learn takes a second to import, which other commands need not wait for.
+    from rejoint.estimators.classifier.features import make_records, read_targets
+    from rejoint.estimators.classifier.joint_classifier import join
+
+    frame, weight = reader.frame(data)
+    known = frame.names or ()
+    declared = reader.wishes()
+    for name in names:
+        if name not in known:
+            raise ValueError(
+                f"--target: there is no column {name!r}; the columns are {show(known)}."
+                f"{nearest(name, known)}"
+            )
+        if any(name in part for part in declared.values()):
+            raise click.UsageError(
+                f"--ordinal, --levels and --bins are for other columns than the target {name!r}, "
+                "whose labels are taken as they are."
+            )
+    rest = [name for name in known if name not in names]
+    if not rest:
+        raise ValueError("--target: no column is left to predict from.")
+    table, labels = (
+        Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
+        for part in (rest, names)
+    )
+    features, used = make_records(
+        table, weight, "auto", declared["kinds"], declared["levels"], declared["bins"]
+    )
+    targets = read_targets(labels, features.names, used)
+    return join(features, targets.variables, targets.codes[used > 0])
+
+
+def _fit(
+    records: Records, names: list[str], asked: dict[str, Any]
+) -> tuple[LowRankPMF | TargetModel, FitResult]:
+    """Return the model and the fit; after Ctrl-C the model is the best joint so far."""
+    # As above.
+    from rejoint.estimators.classifier.joint_classifier import JointClassifier
+
+    classifier = JointClassifier(**asked)
+    result = keep_best(lambda: classifier.fit(records, names).result_)
+    return getattr(classifier, "model_", result.pmf), result

@@ -1,0 +1,72 @@
+// What follows from evidence: the classes of the mixture, the bars of every variable, their bounds.
+
+import { bounds, condition } from "./intervals.js";
+import { infer, marginal } from "./inference.js";
+import { describeSource, labelTable, predicts } from "./ensemble.js";
+import { likelihoods } from "./evidence.js";
+
+/** The answers to one set of evidence; each is computed when it is first asked for. */
+export class Beliefs {
+  #bars = new Map();
+  #draws = null;
+
+  constructor(model, evidence) {
+    this.model = model;
+    this.evidence = evidence;
+    this.likelihoods = likelihoods(model, evidence);
+    this.state = infer(model.mixture, this.likelihoods);
+  }
+
+  get possible() {
+    return this.state.possible;
+  }
+
+  /** Distribution of a variable: the ensemble's where it predicts the variable, else the joint's. */
+  bars(n) {
+    if (!this.#bars.has(n)) {
+      const found = this.predicts(n) ? labelTable(this.model, this.#question(n)) : null;
+      this.#bars.set(n, found?.values ?? marginal(this.model.mixture, this.state, n));
+    }
+    return this.#bars.get(n);
+  }
+
+  #question(n) {
+    return { asked: [n], by: [], events: new Map(), evidence: this.likelihoods };
+  }
+
+  /** Whether the ensemble of a classifier answers for a variable. */
+  predicts(n) {
+    return predicts(this.model, n, this.likelihoods);
+  }
+
+  /** In words, who answers for a target of a classifier. */
+  source(n) {
+    return describeSource(this.model, n, this.likelihoods);
+  }
+
+  /** The draws given the evidence; none without draws, and where all of them exclude the evidence. */
+  get draws() {
+    this.#draws ??= this.possible ? condition(this.model, this.likelihoods) : [];
+    return this.#draws;
+  }
+
+  /** {draws, effective}: how many draws there are, and what they are worth; null without any. */
+  get worth() {
+    if (!this.draws.length) return null;
+    return {
+      draws: this.draws.length,
+      effective: 1 / this.draws.reduce((sum, { weight }) => sum + weight ** 2, 0),
+    };
+  }
+
+  /** Bounds of a variable's distribution, or null. */
+  bounds(n) {
+    if (!this.draws.length || this.predicts(n)) return null;
+    const tables = this.draws.map(({ joint, state }) => marginal(joint, state, n));
+    return bounds(
+      this.bars(n),
+      tables,
+      this.draws.map(({ weight }) => [weight]),
+    );
+  }
+}

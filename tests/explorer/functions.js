@@ -1,0 +1,29 @@
+// What the tests ask of the page's scripts in Node: plain data in, plain data out.
+
+import { ask } from "./ask.js";
+import { Beliefs } from "./beliefs.js";
+import { QueryError } from "./tokens.js";
+import { readModel } from "./model.js";
+
+/** Bars of every variable, their bounds, and the probability of the evidence. */
+export function bars([doc, pieces]) {
+  const model = readModel(doc);
+  const beliefs = new Beliefs(model, new Map(pieces));
+  const { possible, worth, state } = beliefs;
+  const all = model.variables.map((_, n) => ({ bars: beliefs.bars(n), ...beliefs.bounds(n) }));
+  return { possible, worth, logProb: state.logProb, all };
+}
+
+/** Answers to questions, each with the evidence of the page; errors as their reason and place. */
+export function answers([doc, questions]) {
+  const model = readModel(doc);
+  return questions.map(([text, pieces]) => {
+    try {
+      const { own, ...answer } = ask(model, text, new Map(pieces));
+      return answer;
+    } catch (error) {
+      if (!(error instanceof QueryError)) throw error;
+      return { reason: error.reason, position: error.position };
+    }
+  });
+}
