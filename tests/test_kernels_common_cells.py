@@ -114,11 +114,13 @@ def test_records_that_no_class_allows():
     factors = np.full((160, 2), 0.5)
     factors[2 * 3 + 1] = 0.0
     factors[2 * 5 + 1] = [0.0, 0.5]
-    total, classes, counts = kernels.class_pass(codes, None, np.array([0.5, 0.5]), factors, [2] * 80)
+    total, classes, counts = kernels.class_pass(
+        codes, None, np.array([0.5, 0.5]), factors, [2] * 80
+    )
     assert total == -np.inf
     np.testing.assert_allclose(classes, [49.0, 50.0])
     np.testing.assert_allclose(counts[2 * 5 : 2 * 5 + 2], [[49.0, 49.0], [0.0, 1.0]])
-    log_prob = kernels.class_log_prob(codes, np.array([0.5, 0.5]), factors, [2] * 80)
+    log_prob = kernels.class_log_prob(codes, weights, factors, [2] * 80)
     np.testing.assert_array_equal(np.flatnonzero(log_prob == -np.inf), [7])
     assert log_prob[9] == pytest.approx(np.log(0.5) + 80 * np.log(0.5))
 
@@ -182,7 +184,7 @@ def quickest(run, times=7):
 @compiled
 @pytest.mark.parametrize("common", [0, 1])
 def test_a_pass_costs_what_departs(common):
-    """A table of which 2 % departs takes a tenth or less of the time of one without common levels."""
+    """Where 2 % departs, a tenth or less of the time of a table without common levels."""
     rng = np.random.default_rng(0)
     levels = [2] * 400
     weights, factors = random_model(rng, levels, 50, 3.0)

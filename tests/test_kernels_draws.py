@@ -118,9 +118,9 @@ def test_numbers_of_the_classes_are_multinomial(class_draws, number):
         chance = law.pmf(values[common])
         seen = np.append(times[common], rows - times[common].sum())
         right = rows * np.append(chance, max(1 - chance.sum(), 1e-12))
-        assert (((seen - right) ** 2) / np.maximum(right, 1.0)).sum() < stats.chi2(common.sum()).ppf(
-            0.9999
-        )
+        assert (((seen - right) ** 2) / np.maximum(right, 1.0)).sum() < stats.chi2(
+            common.sum()
+        ).ppf(0.9999)
 
 
 @compiled

@@ -27,7 +27,6 @@ from rejoint.records.scan import Scan
 from rejoint.solver.checkpoint import Checkpoint, digest
 from rejoint.solver.session import Report, report_nothing
 
-
 #: Share of the cells up to which a pass over codes costs what departs from the most frequent ones.
 MOST_DEPARTING = 0.2
 
