@@ -114,9 +114,8 @@ def test_records_that_no_class_allows():
     factors = np.full((160, 2), 0.5)
     factors[2 * 3 + 1] = 0.0
     factors[2 * 5 + 1] = [0.0, 0.5]
-    total, classes, counts = kernels.class_pass(
-        codes, None, np.array([0.5, 0.5]), factors, [2] * 80
-    )
+    weights = np.array([0.5, 0.5])
+    total, classes, counts = kernels.class_pass(codes, None, weights, factors, [2] * 80)
     assert total == -np.inf
     np.testing.assert_allclose(classes, [49.0, 50.0])
     np.testing.assert_allclose(counts[2 * 5 : 2 * 5 + 2], [[49.0, 49.0], [0.0, 1.0]])
