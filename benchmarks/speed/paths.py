@@ -21,6 +21,7 @@ from rejoint.model import Model
 ROWS, VARIABLES, LEVELS, RANK = 1_000_000, 20, 5, 20
 PART = 100_000  # rows that slow peers are measured on; their cost is linear in them
 MANY, ITEMS, SEEN = 100_000, 1_000, 0.02  # users, items, and the share that is observed
+BINARY, MANY_CLASSES = (9_000, 100), 100  # a table of zeros and ones
 TRIPLES = list(itertools.combinations(range(VARIABLES), 3))
 
 Timed = tuple[Callable[[], object], float]
@@ -241,6 +242,67 @@ def predict_bayes() -> Timed:
     return lambda: fitted.predict_proba(codes[:, :-1]), 5.0
 
 
+# Tables of zeros and ones, and merged records
+
+
+def binary_table(share: float) -> NDArray[np.int8]:
+    """Zeros, and so many ones."""
+    return (np.random.default_rng(0).random(BINARY) < share).astype(np.int8)
+
+
+def binary_model(rank: int) -> tuple[NDArray[np.float64], NDArray[np.float64], list[int]]:
+    rng = np.random.default_rng(1)
+    ones = rng.beta(2.0, 4.0, size=(BINARY[1], rank))
+    factors = np.stack([1.0 - ones, ones], axis=1).reshape(-1, rank)
+    return np.full(rank, 1.0 / rank), factors, [2] * BINARY[1]
+
+
+def binary_ours(share: float) -> Timed:
+    codes, parts = binary_table(share), binary_model(MANY_CLASSES)
+    return lambda: kernels.class_pass(codes, None, *parts, 1), 1.0
+
+
+def binary_departures() -> Timed:
+    """The ones alone, listed beforehand."""
+    codes, parts = binary_table(SEEN), binary_model(MANY_CLASSES)
+    ones = np.where(codes > 0, codes, -1).astype(np.int8)
+    cells = kernels.DefaultCodes(kernels.SparseCodes.of_codes(ones, parts[2]))
+    return lambda: kernels.class_pass(cells, None, *parts, 1), 1.0
+
+
+def binary_blas() -> Timed:
+    """Two products with the table in float32, and the exponentials between them."""
+    table, (weights, factors, _) = binary_table(0.5).astype(np.float32), binary_model(MANY_CLASSES)
+    logs = np.log(factors).reshape(BINARY[1], 2, -1)
+    step = (logs[:, 1] - logs[:, 0]).astype(np.float32)
+    start = (np.log(weights) + logs[:, 0].sum(axis=0)).astype(np.float32)
+
+    def run() -> None:
+        for first in range(0, len(table), 2048):
+            part = table[first : first + 2048]
+            joint = part @ step
+            joint += start
+            joint -= joint.max(axis=1, keepdims=True)
+            np.exp(joint, out=joint)
+            joint /= joint.sum(axis=1, keepdims=True)
+            part.T @ joint
+
+    return run, 1.0
+
+
+def merged(draws: bool) -> Timed:
+    """Distinct records of which each stands for 32."""
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, 2, size=(9_000, 17)).astype(np.int8)
+    mass = rng.geometric(1 / 32, size=len(codes)).astype(np.float64)
+    ones = rng.beta(0.5, 0.5, size=(17, MANY_CLASSES))
+    factors = np.stack([1.0 - ones, ones], axis=1).reshape(-1, MANY_CLASSES)
+    parts = np.full(MANY_CLASSES, 1.0 / MANY_CLASSES), factors, [2] * 17
+    if draws:
+        return lambda: kernels.class_draws(codes, mass, *parts, 1, 1), 1.0
+    return lambda: kernels.class_pass(codes, mass, *parts, 1), 1.0
+
+
 CELLS = ROWS * VARIABLES / 2
 PATHS: dict[str, Path] = {
     "count": Path(
@@ -269,6 +331,31 @@ PATHS: dict[str, Path] = {
         {"rejoint": sparse_ours},
         lambda rates: 4 * MANY * ITEMS * SEEN * RANK / rates.gemm,
         "GEMM of a product and a sum for each cell and class",
+    ),
+    "sparse table": Path(
+        "EM pass over 9,000 x 100 zeros and 2 % ones, 100 classes",
+        {
+            "rejoint": lambda: binary_ours(SEEN),
+            "ones listed beforehand": binary_departures,
+            "a table of half ones": lambda: binary_ours(0.5),
+        },
+        lambda rates: 4 * SEEN * BINARY[0] * BINARY[1] * MANY_CLASSES / rates.gemm,
+        "GEMM of a product and a sum for each one and class",
+        (("ones listed beforehand", 0.5), ("a table of half ones", 3.0)),
+    ),
+    "binary table": Path(
+        "EM pass over 9,000 x 100 zeros and ones, 100 classes",
+        {"rejoint": lambda: binary_ours(0.5), "BLAS, float32": binary_blas},
+        lambda rates: 4 * BINARY[0] * BINARY[1] * MANY_CLASSES / rates.gemm,
+        "GEMM of a product and a sum for each cell and class",
+        (("BLAS, float32", 1.0),),
+    ),
+    "merged draws": Path(
+        "Gibbs step of 9,000 distinct of 288,000 records x 17, 100 classes",
+        {"rejoint": lambda: merged(draws=True), "EM pass": lambda: merged(draws=False)},
+        lambda rates: 2 * 9_000 * 17 * MANY_CLASSES / rates.gemm,
+        "GEMM of a product for each cell and class",
+        (("EM pass", 0.2),),
     ),
     "posterior": Path(
         "classes of 1e6 x 20 records, half missing, 20 classes",

@@ -470,8 +470,8 @@ def class_draws(
     """Draw the hidden class of each record from its posterior and count: one Gibbs step.
 
     As :func:`class_pass`, but records are counted in the class drawn for them, so all counts are
-    whole numbers. A record of weight ``k`` stands for ``k`` equal ones, each with its own draw; its
-    cost depends on the number of classes that they fall into, hardly on ``k``.
+    whole numbers. A record of weight ``k`` stands for ``k`` equal ones, each with its own draw; the
+    number of a class that is expected often among them is drawn at once.
 
     Parameters
     ----------
