@@ -104,10 +104,15 @@ CASES = {
     "faithful_blend": (0.6, "ml"),
     "cautious_blend": (0.6, "ml"),
     "growth_steps": (1, "ml"),
-    "most_table_cells": (0, "ml"),
-    "table_records_per_class": (1e9, "ml"),
-    "thorough_records_per_parameter": (1.0, "ml"),
-    "table_lift": (0.01, "ml"),
+
+
+
+    "vote_doubt": (1.0, "ml"),
+    "glimpse": (Limits(max_steps=5, exact=-1.0), "ml"),
+    "kept_starts": ((0.0, 0.0), "ml, default starts"),
+    "same_nats": (1e9, "ml, default starts"),
+    "near_nats": (1e9, "disagreeing"),
+    "other_classes": (1.1, "disagreeing"),
     "explore": (Limits(max_steps=5, exact=-1.0), "ml"),
     "lifts": (0, "ml"),
     "largest_lifted_pass": (0, "ml"),

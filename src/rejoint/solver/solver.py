@@ -59,6 +59,7 @@ class Stop(StrEnum):
     STALLED = "stalled"
     STEPS = "steps"
     EARLY = "early"
+    BEHIND = "behind"
     INTERRUPTED = "interrupted"
 
     @property
@@ -76,6 +77,7 @@ _TEXTS = {
         "the limit of steps was reached while the fit was still improving: raise max_steps"
     ),
     Stop.EARLY: "ended early, before noise is fitted",
+    Stop.BEHIND: "left for starts that were better by then",
     Stop.INTERRUPTED: "interrupted; this is the best model so far",
 }
 
