@@ -74,6 +74,8 @@ def scan():
 FITS = {
     "ml": lambda **o: estimate(RECORDS, 3, "ml", n_init=5, **o),
     "ml, default starts": lambda **o: estimate(RECORDS, 3, "ml", **o),
+    "shared labels": lambda **o: estimate(RECORDS, 3, "ml", n_init=1, **o),
+    "disagreeing": lambda **o: estimate(RECORDS, 4, "ml", **o),
     "map": lambda **o: estimate(RECORDS, 3, "map", n_init=3, **o),
     "auto": lambda **o: estimate(RECORDS, 2, **o),
     "bayes": lambda **o: estimate(RECORDS, 3, replace(SHORT, policy=o["policy"]), **o),
@@ -104,15 +106,12 @@ CASES = {
     "faithful_blend": (0.6, "ml"),
     "cautious_blend": (0.6, "ml"),
     "growth_steps": (1, "ml"),
-
-
-
-    "vote_doubt": (1.0, "ml"),
+    "vote_doubt": (1.0, "shared labels"),
     "glimpse": (Limits(max_steps=5, exact=-1.0), "ml"),
     "kept_starts": ((0.0, 0.0), "ml, default starts"),
     "same_nats": (1e9, "ml, default starts"),
     "near_nats": (1e9, "disagreeing"),
-    "other_classes": (1.1, "disagreeing"),
+    "other_classes": (1.1, "disagreeing", {"near_nats": 1e9}),
     "explore": (Limits(max_steps=5, exact=-1.0), "ml"),
     "lifts": (0, "ml"),
     "largest_lifted_pass": (0, "ml"),

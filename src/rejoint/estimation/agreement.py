@@ -8,7 +8,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.messages import Argument, Message
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.model import Model
 from rejoint.solver.search import best_run
 from rejoint.solver.solver import Run, Stop
@@ -42,10 +42,12 @@ class Agreement:
 
     Examples
     --------
-    >>> print(Agreement(20, 4, 1, 3.25, 0.3, near=False, differs=True).text)
+    >>> found = Agreement(20, 4, 1, 3.25, 0.3, near=False, differs=True)
+    >>> print(found.text)
     Of 20 starts, 4 were followed to the end; 1 of them reached this optimum. The next best one is \
-3.2 nats lower and has 30% of the records in other classes. More starts may find a better one: \
-n_init=40.
+3.2 nats lower and has 30% of the records in other classes.
+    >>> print(found.advice())
+    More starts may find a better one: n_init=40.
     """
 
     starts: int
@@ -58,12 +60,12 @@ n_init=40.
 
     @property
     def serious(self) -> bool:
-        """Whether another optimum counts: nearly as good, or missed by all starts but one."""
-        return self.differs and (self.near or self.reached == 1)
+        """Whether one start alone, of several, found the best of clearly different optima."""
+        return self.differs and not self.near and self.reached == 1 and self.ended > 3
 
     @property
     def text(self) -> str:
-        """What a user should know; nothing where there was one start."""
+        """What was found; nothing where one start was followed to the end."""
         if self.ended < 2:
             return ""
         said = (
@@ -76,12 +78,31 @@ n_init=40.
             f" The next best one is {self.gap:.2g} nats lower and has {self.moved:.0%} of the "
             "records in other classes."
         )
+        if self.near and self.differs:
+            said += " The records hardly tell the two apart."
+        return said
+
+    def advice(self, chains: bool = False) -> str:
+        """What to do where it is serious; ``chains`` if n_init is their number."""
         if not self.serious:
-            return said
-        if self.near:
-            return f"{said} The records hardly tell the two apart: read the classes with care."
+            return ""
         more = Argument("n_init", 2 * self.starts)
-        return Message("{said} More starts may find a better one: {more}.", said=said, more=more)
+        if not chains:
+            return Message("More starts may find a better one: {more}.", more=more)
+        return Message(
+            "More starts may find a better one: fit with {solver} and {more}, and give its model "
+            "as {start}.",
+            solver=Argument("solver", "map"),
+            more=more,
+            start=Argument("start"),
+        )
+
+    def tell(self, chains: bool = False) -> str:
+        """All of it, said at once as a remark where it is serious."""
+        said = join_messages([self.text, self.advice(chains)])
+        if self.serious:
+            remark(said)
+        return said
 
 
 def compare_ends(data: Data, runs: Sequence[Run], policy: Policy = DEFAULT) -> Agreement:

@@ -108,7 +108,7 @@ def estimate(
         Number of starts: records as profiles of classes, models grown from records that smaller
         ones lack, random models; one where each class holds the records that vote for a label, if
         all variables share their labels; the fit that chose the rank. All are followed for a
-        while, the better ones further, the best ones to the end; more starts never end worse. 20
+        while, the better ones further, the best ones to the end; more starts never end worse. 30
         by default where a pass is quick, down to 3 where it is not. For Bayes the number of
         chains, 3 by default, or 2 over records that are read again for each sweep.
     sample_weight : array or name of a column, optional
@@ -541,7 +541,7 @@ class Fit:
 
     def mode(self, solver: Any) -> FitResult:
         """Maximize the likelihood, the posterior, or what the solver maximizes."""
-        count = self.n_init or self.starts_affordable()
+        count = self.n_init or (1 if self.given else self.starts_affordable())
         if self.streamed:
             return self.streamed_mode(solver, count)[0]
         if solver == "map":
@@ -549,14 +549,7 @@ class Fit:
         else:
             solver = Em(policy=self.policy) if solver == "ml" else solver
             runs, best, found = self.search_mode(solver, count)
-        return self.result_of_small(runs, best=runs[best], more=self.told(found))
-
-    @staticmethod
-    def told(found: Agreement) -> str:
-        """What is to be said of the starts; also at once, where it is serious."""
-        if found.serious:
-            remark(found.text)
-        return found.text
+        return self.result_of_small(runs, best=runs[best], more=found.tell())
 
     def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray]:
         """Find a model of the sample, then take steps over all records from there."""
@@ -632,7 +625,7 @@ class Fit:
         concentrations = evident_concentrations(small, runs[best].model, policy)
         em = self.em(small, concentrations)
         self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
-        more = self.told(found)
+        more = found.tell(chains=True)
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 
     def explore_wide(self, runs: list[Run], spare: int, bayes: Bayes) -> list[Run]:
@@ -734,7 +727,7 @@ class Fit:
             runs,
             f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,
-            more=join_messages([dropped, words, more]),
+            more=join_messages([dropped, more, words]),
             log_likelihood=value,
         )
 

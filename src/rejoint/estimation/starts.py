@@ -280,7 +280,7 @@ def follow_to_end(
 
     Probabilities that fell to nearly zero on the way return slowly, if at all.
     """
-    last = follow_start(data, start, number, session, key, solver=solver)
+    last = run(solver, data, start(data), session, start=number)
     records = last.records
     quick = data.cells * last.model.rank <= policy.largest_lifted_pass
     for _ in range(policy.lifts if quick else 0):
@@ -291,4 +291,6 @@ def follow_to_end(
         last = again if better else replace(last, stop=again.stop)
         if not better:
             break
-    return replace(last, records=records)
+    done = replace(last, records=records)
+    session.checkpoint.keep_run(key, done)
+    return done
