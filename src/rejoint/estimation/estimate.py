@@ -551,13 +551,14 @@ class Fit:
             runs, best, found = self.search_mode(solver, count)
         return self.result_of_small(runs, best=runs[best], more=found.tell())
 
-    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray]:
+    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray, str]:
         """Find a model of the sample, then take steps over all records from there."""
         em = solver if is_solver(solver) else Em(limits=self.streamed_limits(), policy=self.policy)
         uses_prior = solver == "map" or isinstance(solver, Bayes)
-        models, concentrations, ended = list(self.given), np.empty(0), []
+        models, concentrations, ended, told = list(self.given), np.empty(0), [], ""
         if not models or uses_prior:
-            runs, best, _ = self.search_map(count)
+            runs, best, found = self.search_map(count)
+            told = found.tell(chains=isinstance(solver, Bayes))
             ended = [replace(found, stop=Stop.INTERRUPTED) for found in runs]
             models = models or [drop_empty(runs[best].model, self.policy)[0]]
         if uses_prior:
@@ -574,7 +575,7 @@ class Fit:
         session.offer(so_far)
         data, session = report_passes(self.data, session, "first pass")
         done = run(em, data, models[0], session)
-        return self.result([done], done, em), done, concentrations
+        return self.result([done], done, em, more=told), done, concentrations, told
 
     def streamed_limits(self) -> Limits:
         """When to stop, in proportion to the log-likelihood without classes."""
@@ -637,7 +638,7 @@ class Fit:
     def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
         session = self.session
-        _, done, concentrations = self.streamed_mode(bayes, self.mode_starts(bayes))
+        _, done, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
@@ -653,7 +654,7 @@ class Fit:
         models = [begun[k % len(begun)].model for k in range(bayes.chains)]
         data, session = report_passes(self.data, session, "first draw")
         draws = bayes.sample(data, models, session, concentrations, offer=ended)
-        return self.result([done], done, em, draws, bayes.chains)
+        return self.result([done], done, em, draws, bayes.chains, told)
 
     def widened(self, bayes: Bayes, spare: int, concentrations: FloatArray) -> Run:
         """Where a chain with spare classes starts: the best of the sample, then steps over all."""

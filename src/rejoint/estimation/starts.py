@@ -182,7 +182,7 @@ known), not 2.
         weight = source.sample_weight
         mass = np.ones(len(source)) if weight is None else np.asarray(weight)
         known = ~unknown & has_value(source.codes) & (mass > 0)
-        kinds, classes = np.unique(values[known], return_inverse=True)
+        kinds, first, classes = np.unique(values[known], return_index=True, return_inverse=True)
         if len(kinds) < 2:
             raise ValueError(
                 "start_labels must have two labels or more on records that have values; None, NaN "
@@ -194,7 +194,7 @@ known), not 2.
                 f"rank={len(kinds)} or more, not rank={rank!r}."
             )
         codes = np.full(len(source), -1)
-        codes[known] = classes.ravel()
+        codes[known] = first.argsort().argsort()[classes.ravel()]  # in the order of the records
         threads = available_threads()
         return cls(InMemory(source.domain, source.codes, mass, threads), codes)
 
