@@ -8,7 +8,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.messages import Argument, Message, join_messages, remark
+from rejoint.messages import Argument, Message, PythonOnly, join_messages, remark
 from rejoint.model import Model
 from rejoint.solver.search import best_run
 from rejoint.solver.solver import Run, Stop
@@ -90,11 +90,10 @@ class Agreement:
         if not chains:
             return Message("More starts may find a better one: {more}.", more=more)
         return Message(
-            "More starts may find a better one: fit with {solver} and {more}, and give its model "
-            "as {start}.",
+            "More starts may find a better one: take {solver} with {more}{then}.",
             solver=Argument("solver", "map"),
             more=more,
-            start=Argument("start"),
+            then=PythonOnly(", and give its pmf as start"),
         )
 
     def tell(self, chains: bool = False) -> str:
