@@ -1,7 +1,5 @@
 """Records most of whose cells hold one level: passes as over a table of all cells, but cheaper."""
 
-from time import process_time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -169,50 +167,6 @@ def test_codes_out_of_range_are_refused(dtype):
         ):
             with pytest.raises(ValueError, match="Codes must lie between -1"):
                 run()
-
-
-def quickest(run, times=7):
-    seconds = []
-    for _ in range(times):
-        begun = process_time()
-        run()
-        seconds.append(process_time() - begun)
-    return min(seconds)
-
-
-@compiled
-@pytest.mark.parametrize("common", [0, 1])
-def test_a_pass_costs_what_departs(common):
-    """Where 2 % departs, a tenth or less of the time of a table without common levels."""
-    rng = np.random.default_rng(0)
-    levels = [2] * 400
-    weights, factors = random_model(rng, levels, 50, 3.0)
-    sparse = (rng.random((3000, 400)) < 0.02).astype(np.int8)
-    sparse = sparse if common == 0 else 1 - sparse
-    dense = rng.integers(0, 2, size=sparse.shape).astype(np.int8)
-    few, many = (
-        quickest(lambda codes=codes: kernels.class_pass(codes, None, weights, factors, levels))
-        for codes in (sparse, dense)
-    )
-    assert 3 * few < many
-
-
-@compiled
-def test_draws_of_merged_records_hardly_cost_more_than_a_pass():
-    """24 times as many draws take at most 6 times as long: 3 or 4 times, mostly."""
-    rng = np.random.default_rng(0)
-    levels = [2] * 12
-    codes = random_codes(rng, 3000, levels, [1.0] * 12)
-    weights, factors = random_model(rng, levels, 40)
-    few, many = (
-        quickest(
-            lambda times=times: kernels.class_draws(
-                codes, np.full(3000, times), weights, factors, levels, 1
-            )
-        )
-        for times in (10.0, 240.0)
-    )
-    assert many < 6 * few
 
 
 def test_the_cost_of_data_is_in_what_departs():

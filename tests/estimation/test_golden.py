@@ -98,7 +98,7 @@ def test_local_maxima_are_where_they_were_published():
 @pytest.mark.parametrize(("name", "rank"), CASES)
 def test_estimate_reaches_the_published_maximum(name, rank):
     example = EXAMPLES[name]
-    result = rj.estimate(example.records, rank=rank, solver="ml", n_init=20, random_state=0)
+    result = rj.estimate(example.records, rank=rank, solver="ml", random_state=0)
     pmf = result.pmf.sorted()
     # It stops once ten steps raise the log-likelihood by less than 1e-4.
     reached = (result.log_likelihood, pmf.weights, pmf.factors)

@@ -37,7 +37,7 @@ def press(press_at):
 
 
 @pytest.mark.parametrize("solver", ["ml", "map", Variational()], ids=["ml", "map", "variational"])
-@pytest.mark.parametrize("k", [5, 30])
+@pytest.mark.parametrize("k", [9, 30])
 def test_while_starts_are_explored(press, solver, k):
     press(k)
     result = interrupted(estimate, RECORDS, 3, solver, n_init=3, random_state=0)
@@ -56,7 +56,7 @@ def test_in_the_first_step_the_result_is_the_start(press):
 
 
 @pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
-@pytest.mark.parametrize("k", [6, 40, 80])
+@pytest.mark.parametrize("k", [9, 40, 80])
 def test_nothing_is_computed_afterwards(press, solver, k):
     calls = press(k)
     result = interrupted(estimate, RECORDS, 3, solver, n_init=4, random_state=0)
@@ -80,7 +80,7 @@ def test_while_the_best_start_is_followed_to_the_end(press):
     start = random_pmf(1, SHAPE, 3)
     limits = Limits(max_steps=500, progress=0.0, exact=-1.0, residual=0.0)
     solver = Em(memory=0, limits=limits)
-    calls = press(200)  # exploring takes 60 steps at the most
+    calls = press(200)  # exploring takes 20 and 60 steps at the most
     result = interrupted(estimate, RECORDS, 3, solver, start=start)
     assert TEXT in result.stop
     # One more pass, for the likelihood of the result.
@@ -90,11 +90,11 @@ def test_while_the_best_start_is_followed_to_the_end(press):
 
 
 def test_a_start_that_never_began_leaves_those_before_it(press_at):
-    press_at(starts, "random_model", 1)  # the second of three
-    pairs = random_records(0, (3, 3), 100)  # of two variables there are no triples to start from
-    result = interrupted(estimate, pairs, 2, "ml", n_init=3, random_state=0)
+    press_at(starts, "random_model", 1)  # the third of four
+    pairs = random_records(0, (3, 3), 100)
+    result = interrupted(estimate, pairs, 2, "ml", n_init=4, random_state=0)
     assert TEXT in result.stop
-    assert len(result.starts) == 1
+    assert len(result.starts) == 2
 
 
 @pytest.mark.parametrize(("k", "kept"), [(5, 0), (25, 14), (40, 20)])

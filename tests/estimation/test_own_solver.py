@@ -105,11 +105,13 @@ def test_in_memory_it_does_what_em_does(kind):
 
 
 def test_starts_are_explored_with_the_limits_of_the_policy():
-    policy = Policy(explore=Limits(max_steps=7, progress=0.0, exact=-1.0), lifts=0)
-    result = estimate(RECORDS, 3, PlainEm(), n_init=3, random_state=0, policy=policy)
+    """All for a while, half of them further, the best to the end."""
+    glimpse, explore = (Limits(max_steps=n, progress=0.0, exact=-1.0) for n in (5, 7))
+    policy = Policy(glimpse=glimpse, explore=explore, lifts=0)
+    result = estimate(RECORDS, 3, PlainEm(), n_init=12, random_state=0, policy=policy)
     lengths = sorted(len(run.records) for run in result.starts)
-    assert lengths[:2] == [8, 8]  # the starts themselves and seven steps
-    assert lengths[2] > 8  # the best one is followed further
+    assert {6, 14} < set(lengths)  # the starts themselves and five steps; then seven more
+    assert lengths[-1] > 14
 
 
 def test_the_solver_given_is_not_changed():

@@ -72,7 +72,7 @@ def test_every_kind_of_start_is_made_and_no_more_than_asked_for():
     assert len(starts) == 5
     assert starts[0](data) is known
     kinds = [start.func.__name__ for start in starts[1:]]
-    assert kinds == ["model_from_tables", "grown_model", "random_model", "grown_model"]
+    assert kinds == ["model_from_votes", "profile_model", "grown_model", "random_model"]
     assert len(make_starts(data, 3, 1, Em(), rng, [known])) == 1
     assert len(make_starts(data, 1, 5, Em(), rng)) == 1
 
@@ -148,16 +148,17 @@ def test_one_start_after_another_where_threads_gain_nothing(
 def test_threads_where_they_gain(monkeypatch, thread_pools):
     monkeypatch.setattr(kernels, "available_threads", lambda: 2)
     explore_briefly(50_000, 5)
-    assert thread_pools == [2]
+    found = list(thread_pools)
+    assert set(found) == {2}
     explore_briefly(50_000, 5, largest_threaded_pass=100_000)
     explore_briefly(50_000, 5, smallest_threaded_pass=10_000_000)
-    assert thread_pools == [2]
+    assert thread_pools == found
 
 
 def explore_briefly(rows, count, **numbers):
     """A fit of some starts, of one step each."""
     one_step = Limits(max_steps=1, exact=-1.0)
-    policy = Policy(explore=one_step, growth_steps=1, lifts=0, most_table_cells=0, **numbers)
+    policy = Policy(explore=one_step, growth_steps=1, lifts=0, **numbers)
     records = random_records(0, (9,) * 6, rows)
     solver = Em(limits=one_step)
     estimate(records, 2, solver, n_init=count, random_state=0, policy=policy)

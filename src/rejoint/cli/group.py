@@ -23,6 +23,7 @@ _IN_PLACE_OF = {
     "levels": "--levels",
     "LowRankPMF.save": "rejoint fit",
     "m.disagreements()": "rejoint fit-tables --json",
+    "n_init": "--starts",
     "subsets": "--subset",
 }
 
@@ -37,6 +38,8 @@ def in_options(text: str) -> str:
     "Say --bins 'age=5'."
     >>> in_options(Message("or say {delimiter}.", delimiter=Argument("delimiter")))
     'or say --delimiter.'
+    >>> in_options(Message("Try {more}.", more=Argument("n_init", 40)))
+    'Try --starts 40.'
     """
     return text.render(_option) if isinstance(text, Message) else str(text)
 
@@ -47,7 +50,7 @@ def _option(term: Term) -> str:
     if isinstance(term, PythonName):
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
-    if isinstance(term.value, str):
+    if isinstance(term.value, str) or type(term.value) is int:
         return f"{option} {term.value}"
     if isinstance(term.value, dict):
         ((name, value),) = term.value.items()

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
+from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
@@ -22,8 +23,10 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
+    LabelledStart,
     Start,
     follow_start,
+    follow_to_end,
     given_model,
     make_starts,
     random_model,
@@ -41,7 +44,15 @@ from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
-from rejoint.solver.search import OnInterrupt, best_run, interruptible, is_interrupted, search
+from rejoint.solver.search import (
+    Follow,
+    OnInterrupt,
+    best_run,
+    interruptible,
+    is_interrupted,
+    promising,
+    search,
+)
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
 from rejoint.text import plural
@@ -57,6 +68,7 @@ def estimate(
     *,
     smooth: bool | Sequence[str] = False,
     start: LowRankPMF | None = None,
+    start_labels: Any = None,
     n_init: int | None = None,
     budget: float | None = None,
     sample_weight: Any = None,
@@ -91,11 +103,17 @@ def estimate(
         choose not at all.
     start : LowRankPMF, optional
         Where to start; the only start then.
+    start_labels : array or list, optional
+        A label for each record, such as a diagnosis or the majority of several raters; None, NaN
+        or -1 where it is not known. The only starts then have a class for the records of each
+        label, and random ones up to the rank. The fit may move records to other classes.
     n_init : int, optional
-        Number of starts: one from the records' own tables, one from the fit that chose the rank,
-        others grown from records that smaller models lack, or random. 20 by default where a pass is
-        quick, down to 3 where it is not. For Bayes the number of chains, 3 by default, or 2
-        over records that are read again for each sweep.
+        Number of starts: records as profiles of classes, models grown from records that smaller
+        ones lack, random models; one where each class holds the records that vote for a label, if
+        all variables share their labels; the fit that chose the rank. All are followed for a
+        while, the better ones further, the best ones to the end; more starts never end worse. 30
+        by default where a pass is quick, down to 3 where it is not. For Bayes the number of
+        chains, 3 by default, or 2 over records that are read again for each sweep.
     budget : float, optional
         About how many seconds of computing the search for a rank may take; see
         :func:`rejoint.rank.select`.
@@ -140,7 +158,6 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
-    request = Request(rank, solver, smooth, start, n_init, policy, budget)
     source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
@@ -148,8 +165,12 @@ def estimate(
         source = data
     else:
         source = as_records(data, domain=domain, sample_weight=sample_weight)
+    labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
+    request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     asked["budget"] = budget
+    if labelled is not None:
+        asked["start_labels"] = labelled.labels
     kept, rng = open_checkpoint(
         checkpoint, random_state, partial(fingerprint, source), policy=policy, **asked
     )
@@ -168,7 +189,22 @@ class Request:
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
+    labelled: LabelledStart | None = None
     budget: float | None = None
+
+
+def read_labels(
+    source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
+) -> LabelledStart:
+    """The labels that a fit starts from, or the reason why it cannot."""
+    if isinstance(source, Scan):
+        raise ValueError(
+            "start_labels needs records in memory, and a Scan is read part by part: fit a part of "
+            "the records with start_labels, and give its pmf as start to the fit of the Scan."
+        )
+    if start is not None:
+        raise ValueError("start and start_labels are two places to start at: give one of them.")
+    return LabelledStart.of(source, labels, rank)
 
 
 def fingerprint(source: Scan | BaseRecords) -> str:
@@ -246,6 +282,9 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     known = [] if selection is None else start_at(selection.pmf, small, rank)
     fit = Fit(data, data.sample(), rank, session, policy, n_init, known)
     fit = replace(fit, given=start_at(request.start, fit.small, rank))
+    if (labelled := request.labelled) is not None:
+        count = n_init or fit.starts_affordable()
+        fit = replace(fit, given=labelled.models(fit.small, rank, count, session.rng))
 
     def finished(result: FitResult) -> FitResult:
         return replace(result, choice=join_messages(said), selection=selection, policy=policy)
@@ -400,20 +439,66 @@ class Fit:
     def explore(
         self, solver: Any, count: int, rank: int | None = None, known: Sequence[Model] = ()
     ) -> list[Run]:
-        """Follow each start for a while."""
+        """Follow all starts for a while, the better ones further, the best ones to the end.
+
+        Starts that others left behind say so. The starts of a smaller number, and those of them
+        that are followed to the end, are among the ones of a larger number.
+        """
         rank = rank or self.rank
         small, policy, rng = self.small, self.policy, self.session.rng
         starts: list[Start] = [partial(given_model, model=model) for model in self.given]
         if not starts:
             em = solver if isinstance(solver, Em) else Em(policy=policy)
             starts = make_starts(small, rank, count, em, rng, known or self.known, policy)
-        follow = partial(follow_start, solver=with_limits(solver, policy.explore))
+        offer = self.result_of_small if rank == self.rank else None
+        follow = partial(follow_start, solver=with_limits(solver, policy.glimpse))
+        problem, workers = self.place(len(starts), rank)
+        runs = search(problem, starts, follow, self.session, offer=offer, workers=workers)
+        numbers: Sequence[int] = range(len(runs))
+        steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
+        for share, further in zip(policy.kept_starts, steps, strict=True):
+            good = promising(runs, numbers, share, most=1)
+            for number in set(numbers).difference(good):
+                runs[number] = replace(runs[number], stop=Stop.BEHIND)
+            self.follow_further(runs, good, partial(follow_start, solver=further), offer)
+            numbers = good
+        return runs
+
+    def place(self, count: int, rank: int) -> tuple[Data, int]:
+        """The records as so many starts are followed on them, and in how many threads."""
+        small, policy = self.small, self.policy
         size = small.cells * rank
         threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
-        workers = min(small.threads, len(starts)) if threaded else 1
-        problem = small.alone() if workers > 1 else small  # type: ignore[attr-defined]
-        offer = self.result_of_small if rank == self.rank else None
-        return search(problem, starts, follow, self.session, offer=offer, workers=workers)
+        workers = min(small.threads, count) if threaded else 1
+        return (small.alone() if workers > 1 else small), workers  # type: ignore[attr-defined]
+
+    def follow_further(
+        self,
+        runs: list[Run],
+        numbers: Sequence[int],
+        follow: Follow,
+        offer: Callable[[list[Run]], FitResult] | None,
+    ) -> None:
+        """Follow some runs further, in place; their histories go on."""
+        starts = [partial(given_model, model=runs[number].model) for number in numbers]
+        problem, workers = self.place(len(starts), runs[numbers[0]].model.rank)
+        # One alone stays here, where Ctrl-C and checkpoints reach it.
+        session = self.session if len(numbers) > 1 else self.session.here()
+
+        def extended(found: Sequence[Run]) -> list[Run]:
+            after = list(runs)
+            for last in found:
+                number = last.records[-1].start
+                best = min(last, runs[number], key=lambda each: each.objective)
+                records = (*runs[number].records, *last.records)
+                after[number] = replace(best, stop=last.stop, records=records)
+            return after
+
+        make = None if offer is None else lambda found: offer(extended(found))
+        found = search(
+            problem, starts, follow, session, offer=make, workers=workers, numbers=numbers
+        )
+        runs[:] = extended(found)
 
     def finish(
         self,
@@ -422,55 +507,28 @@ class Fit:
         number: int,
         offer: Callable[[list[Run]], FitResult] | None = None,
     ) -> None:
-        """Follow one run on records in memory to the end, in place."""
-        session, policy, small = self.session, self.policy, self.small
-        limited = getattr(solver, "limited_by", None)
-        solver = solver if limited is None else limited(runs[number].objective)
-        self.offer(runs, number, offer or self.result_of_small)
-        last = self.extend(
-            runs, number, run(solver, small, runs[number].model, session, start=number)
-        )
-        quick = small.cells * last.model.rank <= policy.largest_lifted_pass
-        for _ in range(policy.lifts if quick else 0):
-            # Probabilities that fell to nearly zero on the way return slowly, if at all.
-            factors = (1 - policy.lift) * last.factors + policy.lift * small.center[:, None]
-            lifted = replace(last.model, factors=factors)
-            again = run(solver, small, lifted, session, start=number)
-            better = again.objective <= last.objective - policy.lift_nats
-            last = self.extend(
-                runs, number, again if better else replace(last, stop=again.stop), again
-            )
-            if not better:
-                break
+        """Follow one run on records in memory to the end of a solver, in place."""
+        solver = limited(solver, runs[number].objective)
+        follow = partial(follow_to_end, solver=solver, policy=self.policy)
+        self.follow_further(runs, [number], follow, offer or self.result_of_small)
 
-    @staticmethod
-    def extend(runs: list[Run], number: int, last: Run, step: Run | None = None) -> Run:
-        """Put a run in the place of the one that it continues, with the history of both."""
-        records = (*runs[number].records, *(step or last).records)
-        runs[number] = replace(last, records=records)
-        return last
-
-    def offer(self, runs: list[Run], number: int, make: Callable[[list[Run]], FitResult]) -> None:
-        """While a run is followed further, an interrupted fit has it as it is by then."""
-        session = self.session
-        session.unfinished.clear()
-
-        def so_far() -> FitResult:
-            now = session.unfinished.get(number, runs[number])
-            best = min(now, runs[number], key=lambda found: found.objective)
-            ended = [best if k == number else found for k, found in enumerate(runs)]
-            ended[-1] = replace(ended[-1], stop=Stop.INTERRUPTED)
-            return make(ended)
-
-        session.offer(so_far)
-
-    def search_map(self, count: int) -> tuple[list[Run], int]:
+    def search_map(self, count: int) -> tuple[list[Run], int, Agreement]:
         """Find the most probable model of the records in memory."""
         runs = self.explore(self.em(self.small), count)
+        found = compare_ends(self.small, runs, self.policy)
         best = best_run(runs)
         concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
         self.finish(self.em(self.small, concentrations), runs, best)
-        return runs, best
+        return runs, best, found
+
+    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, Agreement]:
+        """Find the model of the records in memory that a solver's objective is lowest at."""
+        runs = self.explore(solver, count)
+        found = compare_ends(self.small, runs, self.policy)
+        ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
+        for number in promising(runs, ended):
+            self.finish(solver, runs, number)
+        return runs, best_run(runs), found
 
     def em(self, data: Data, concentrations: FloatArray | None = None) -> Em:
         """EM with a prior; of the hyperprior's median concentrations by default."""
@@ -484,42 +542,45 @@ class Fit:
         return [widen(self.small, model, rank, blend, rng) for model in self.known]
 
     def mode_starts(self, bayes: Bayes) -> int:
-        """How many starts to follow to the modes that chains start at.
-
-        It depends on how many records there are, not on how they are stored.
-        """
-        policy, size = self.policy, self.small.total * len(self.small.domain) * self.rank
-        number = int(np.clip(policy.start_budget // size, policy.modes, policy.most_modes))
-        return max(bayes.chains, number)
+        """How many starts to follow to the modes that chains start at."""
+        policy = self.policy
+        return max(bayes.chains, self.affordable(policy.modes, policy.most_modes))
 
     def starts_affordable(self) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
-        policy, size = self.policy, max(self.small.cells * self.rank, 1)
-        return int(np.clip(policy.start_budget // size, policy.fewest_starts, policy.most_starts))
+        return self.affordable(self.policy.fewest_starts, self.policy.most_starts)
+
+    def affordable(self, fewest: int, most: int) -> int:
+        """How many starts a budget allows for, by the values in distinct records.
+
+        It does not depend on how the records are stored, so that neither does the fit.
+        """
+        small = self.small
+        values = small.level_totals.sum() * len(small.records.weight) / small.total
+        return int(np.clip(self.policy.start_budget // max(values * self.rank, 1), fewest, most))
 
     # -- One model ---------------------------------------------------------------------------
 
     def mode(self, solver: Any) -> FitResult:
         """Maximize the likelihood, the posterior, or what the solver maximizes."""
-        count = self.n_init or self.starts_affordable()
+        count = self.n_init or (1 if self.given else self.starts_affordable())
         if self.streamed:
             return self.streamed_mode(solver, count)[0]
         if solver == "map":
-            runs, best = self.search_map(count)
+            runs, best, found = self.search_map(count)
         else:
             solver = Em(policy=self.policy) if solver == "ml" else solver
-            runs = self.explore(solver, count)
-            best = best_run(runs)
-            self.finish(solver, runs, best)
-        return self.result_of_small(runs, best=runs[best])
+            runs, best, found = self.search_mode(solver, count)
+        return self.result_of_small(runs, best=runs[best], more=found.tell())
 
-    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray]:
+    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray, str]:
         """Find a model of the sample, then take steps over all records from there."""
         em = solver if is_solver(solver) else Em(limits=self.streamed_limits(), policy=self.policy)
         uses_prior = solver == "map" or isinstance(solver, Bayes)
-        models, concentrations, ended = list(self.given), np.empty(0), []
+        models, concentrations, ended, told = list(self.given), np.empty(0), [], ""
         if not models or uses_prior:
-            runs, best = self.search_map(count)
+            runs, best, found = self.search_map(count)
+            told = found.tell(chains=isinstance(solver, Bayes))
             ended = [replace(found, stop=Stop.INTERRUPTED) for found in runs]
             models = models or [drop_empty(runs[best].model, self.policy)[0]]
         if uses_prior:
@@ -536,7 +597,7 @@ class Fit:
         session.offer(so_far)
         data, session = report_passes(self.data, session, "first pass")
         done = run(em, data, models[0], session)
-        return self.result([done], done, em), done, concentrations
+        return self.result([done], done, em, more=told), done, concentrations, told
 
     def streamed_limits(self) -> Limits:
         """When to stop, in proportion to the log-likelihood without classes."""
@@ -564,7 +625,7 @@ class Fit:
         if self.streamed:
             return self.streamed_bayes(bayes, spare)
         small, runs = self.small, self.explore(self.em(self.small), self.mode_starts(bayes))
-        best = best_run(runs)
+        best, found = best_run(runs), compare_ends(small, runs, policy)
         wide = self.explore_wide(runs, spare, bayes) if spare else runs
         top = best_run(wide)
         many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
@@ -587,7 +648,8 @@ class Fit:
         concentrations = evident_concentrations(small, runs[best].model, policy)
         em = self.em(small, concentrations)
         self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
-        return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains)
+        more = found.tell(chains=True)
+        return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 
     def ensemble(self, plan: ChainPlan, start: Model | None) -> FitResult:
         """Chains that were chosen to answer, and a representative model of the rank chosen."""
@@ -643,7 +705,7 @@ class Fit:
     def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
         session = self.session
-        _, done, concentrations = self.streamed_mode(bayes, self.mode_starts(bayes))
+        _, done, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
@@ -659,7 +721,7 @@ class Fit:
         models = [begun[k % len(begun)].model for k in range(bayes.chains)]
         data, session = report_passes(self.data, session, "first draw")
         draws = bayes.sample(data, models, session, concentrations, offer=ended)
-        return self.result([done], done, em, draws, bayes.chains)
+        return self.result([done], done, em, draws, bayes.chains, told)
 
     def widened(self, bayes: Bayes, spare: int, concentrations: FloatArray) -> Run:
         """Where a chain with spare classes starts: the best of the sample, then steps over all."""
@@ -684,11 +746,12 @@ class Fit:
         best: Run | None = None,
         draws: Sequence[Draw] = (),
         chains: int = 0,
+        more: str = "",
     ) -> FitResult:
         """The result of runs on records in memory; of a sample only if the fit ended early."""
         best = best or runs[best_run(runs)]
         if not self.streamed:
-            return self.result(runs, best, None, draws, chains)
+            return self.result(runs, best, None, draws, chains, more)
         found = replace(self, data=self.small).result(runs, best, None)
         survey = self.survey
         assert survey is not None
@@ -732,7 +795,7 @@ class Fit:
             runs,
             f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,
-            more=" ".join(filter(None, (dropped, words, more))),
+            more=join_messages([dropped, more, words]),
             log_likelihood=value,
         )
 
@@ -757,6 +820,12 @@ class Fit:
                 kept, dropped = drop_empty(model, policy)
                 value = data.expect(kept).log_likelihood if dropped else before
         return kept, value, dropped
+
+
+def limited(solver: Any, objective: float) -> Any:
+    """The solver with its limit in proportion to an objective, where it has such a limit."""
+    by = getattr(solver, "limited_by", None)
+    return solver if by is None else by(objective)
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:

@@ -1,28 +1,32 @@
-"""Where estimation starts: the joint of the records' tables, grown models, random ones.
+"""Where estimation starts: random models, records as profiles, grown models, votes, given labels.
 
 No kind is best everywhere. Grown classes find rare combinations, which random ones take for
-noise; on models without such classes random ones are as good or better.
+noise; on models without such classes random ones are as good or better. All are cheap: a start is
+worth no more than the passes that follow it.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
-from math import comb
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from rejoint.estimation.data import Data
+from rejoint.arrays import IntArray
+from rejoint.domain.columns import Coded, read_column
+from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.factorization.admm import Admm
-from rejoint.factorization.fit_tables import Auto, fit_tables
 from rejoint.factorization.problem import draw_model
-from rejoint.marginals.marginals import Marginals
-from rejoint.model import Model
-from rejoint.records.records import Records
+from rejoint.kernels import available_threads, has_value
+from rejoint.model import FloatArray, Model
+from rejoint.records.records import BaseRecords
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Limits, Run
+from rejoint.solver.solver import Run
+from rejoint.text import plural
 
 #: Makes a model to start from.
 Start = Callable[[Data], Model]
@@ -37,22 +41,24 @@ def make_starts(
     known: Sequence[Model] = (),
     policy: Policy = DEFAULT,
 ) -> list[Start]:
-    """Known models, one from tables where that pays, then grown and random ones in turn.
+    """Known models, one from votes where variables share their labels, then four kinds in turn.
 
-    Each has its own generator of random numbers, so that their order does not matter.
+    Each has its own generator of random numbers, so that their order does not matter. The first
+    ones are the same however many there are.
     """
     if rank == 1:
         return [independence]
     starts: list[Start] = [partial(given_model, model=model) for model in known]
-    if tables_pay(data, rank, policy):
-        starts.append(partial(model_from_tables, rank=rank, rng=child(rng), policy=policy))
+    if len(shared_labels(data.domain, rank)) > 1:
+        starts.append(partial(model_from_votes, rank=rank, rng=child(rng), policy=policy))
+    kinds: list[Callable[..., Model]] = [
+        partial(profile_model, blend=policy.cautious_blend),
+        partial(grown_model, blend=policy.faithful_blend, em=em),
+        random_model,
+        partial(grown_model, blend=policy.cautious_blend, em=em),
+    ]
     for k in range(count - len(starts)):
-        mine = child(rng)
-        if k % 3 == 1:
-            starts.append(partial(random_model, rank=rank, rng=mine))
-        else:
-            blend = policy.cautious_blend if k % 3 == 0 else policy.faithful_blend
-            starts.append(partial(grown_model, rank=rank, blend=blend, em=em, rng=mine))
+        starts.append(partial(kinds[k % len(kinds)], rank=rank, rng=child(rng)))
     return starts[:count]
 
 
@@ -76,34 +82,152 @@ def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
     return draw_model(data.layout.split(data.center), rank, rng)
 
 
-def tables_pay(data: Data, rank: int, policy: Policy = DEFAULT) -> bool:
-    """Whether a start from tables of three variables is possible and cheap enough."""
-    levels = data.layout.levels
-    cells = comb(len(levels), 3) * np.mean(levels) ** 3
-    enough = data.total > policy.table_records_per_class * rank
-    return bool(rank > 1 and len(levels) >= 3 and cells <= policy.most_table_cells and enough)
+def profile_model(data: Data, rank: int, blend: float, rng: np.random.Generator) -> Model:
+    """Even weights, and columns around records drawn at random."""
+    weight = data.records.weight
+    seeds = rng.choice(len(weight), size=rank, p=weight / weight.sum())
+    return Model(data.layout, np.full(rank, 1.0 / rank), columns_around(data, seeds, blend))
 
 
-def model_from_tables(
+def columns_around(data: Data, seeds: IntArray, blend: float) -> FloatArray:
+    """The levels of some records, blended with the variables' own distributions, (L, seeds)."""
+    layout, codes = data.layout, data.records.table(seeds)
+    seen = codes >= 0
+    columns = np.tile(data.center[:, None], len(codes))
+    columns *= 1.0 - blend * layout.expand(seen.T)
+    which, n = np.nonzero(seen)
+    columns[layout.offsets[n] + codes[which, n], which] += blend
+    return columns
+
+
+def shared_labels(domain: Domain, rank: int) -> tuple[Level, ...]:
+    """The labels that all variables have or are among, if there are no more of them than classes.
+
+    Examples
+    --------
+    >>> votes = {"ann": ["no", "yes"], "bob": ["no", "yes", "maybe"]}
+    >>> shared_labels(Domain.of(votes), 3)
+    ('no', 'yes', 'maybe')
+    >>> shared_labels(Domain.of(votes), 2)
+    ()
+    """
+    most = max((variable.levels for variable in domain), key=len)
+    labels = set(most)
+    shared = len(most) <= rank and all(labels.issuperset(variable.levels) for variable in domain)
+    return tuple(most) if shared else ()
+
+
+def model_from_votes(
     data: Data, rank: int, rng: np.random.Generator, policy: Policy = DEFAULT
 ) -> Model:
-    """The least-squares joint of the records' triples, moved off the bounds.
+    """A class for each label that the variables share, which holds the records that vote for it.
 
-    A random model where a triple was never observed together.
+    The share of a record in a class is its share of votes for the label, and a little more. Where
+    the variables are raters and the class is what they rate, this is near the best optimum.
     """
-    inner, parameters = data.records, data.layout.parameters(rank)
-    records = Records._trusted(data.domain, inner.table(), inner.weight)
-    tables = Marginals.count(records, order=3, threads=data.threads)
-    if float(tables.totals.min()) <= 0:
-        return random_model(data, rank, rng)
-    thorough = data.total > policy.thorough_records_per_parameter * parameters
-    solver: Any = Auto() if thorough else Admm(limits=Limits(max_steps=60, progress=1e-3))
-    start = None if thorough else "algebraic"
-    found = fit_tables(tables, rank, solver, Session(rng), start=start, n_init=1).pmf
-    # Zeros stay zeros under EM: mix with independence, the less the more records.
-    share = min(policy.table_lift, float(np.sqrt(parameters / data.total)))
-    factors = (1 - share) * np.vstack(found.factors) + share * data.center[:, None]
-    return Model(data.layout, (1 - share) * np.asarray(found.weights) + share / rank, factors)
+    labels, domain, layout = shared_labels(data.domain, rank), data.domain, data.layout
+    names = [level for variable in domain for level in variable.levels]
+    votes = np.empty((len(data.records.weight), len(labels)))
+    for k, label in enumerate(labels):
+        # The log-probability counts cells where a level has the probability 1 / e, others 1.
+        given = np.exp(-np.array([[float(name == label)] for name in names]))
+        votes[:, k] = -data.records.log_prob(Model(layout, np.ones(1), given))
+    shares = votes / votes.sum(axis=1, keepdims=True) + policy.vote_doubt
+    model = model_of_shares(data, data.records, shares / shares.sum(axis=1, keepdims=True))
+    return add_random_classes(data, model, rank, rng)
+
+
+@dataclass(frozen=True)
+class LabelledStart:
+    """Records with given labels, in the order of the data, to start from.
+
+    Parameters
+    ----------
+    records : InMemory
+        The records, not merged.
+    labels : (M,) array
+        The class of each record, -1 where it is not known.
+    """
+
+    records: InMemory
+    labels: IntArray
+
+    @classmethod
+    def of(cls, source: BaseRecords, labels: Any, rank: int | str) -> "LabelledStart":
+        """Read the labels of records, or say what is wrong with them.
+
+        Examples
+        --------
+        >>> from rejoint.records.records import Records
+        >>> data = Records.of({"a": [0, 1, 1], "b": [0, 1, 0]})
+        >>> LabelledStart.of(data, ["ill", "well", None], 2).labels
+        array([ 0,  1, -1])
+        >>> LabelledStart.of(data, ["ill", "well"], 2)
+        Traceback (most recent call last):
+        ...
+        ValueError: start_labels must be one label for each of the 3 records (None where it is not \
+known), not 2.
+        """
+        found = read_column(labels, "start_labels")
+        if len(found) != len(source):
+            raise ValueError(
+                f"start_labels must be one label for each of the {len(source):,} records (None "
+                f"where it is not known), not {len(found):,}."
+            )
+        if isinstance(found, Coded):
+            values, unknown = found.codes, found.codes < 0
+        else:
+            values, unknown = found.values, np.isin(found.values, -1)
+            unknown |= False if found.missing is None else found.missing
+        weight = source.sample_weight
+        mass = np.ones(len(source)) if weight is None else np.asarray(weight)
+        known = ~unknown & has_value(source.codes) & (mass > 0)
+        kinds, first, classes = np.unique(values[known], return_index=True, return_inverse=True)
+        if len(kinds) < 2:
+            raise ValueError(
+                "start_labels must have two labels or more on records that have values; None, NaN "
+                f"and -1 mean that a label is not known. Got {plural(len(kinds), 'label')}."
+            )
+        if isinstance(rank, str) or rank < len(kinds):
+            raise ValueError(
+                f"start_labels has {len(kinds)} labels, each the start of a class: give "
+                f"rank={len(kinds)} or more, not rank={rank!r}."
+            )
+        codes = np.full(len(source), -1)
+        codes[known] = first.argsort().argsort()[classes.ravel()]  # in the order of the records
+        threads = available_threads()
+        return cls(InMemory(source.domain, source.codes, mass, threads), codes)
+
+    @cached_property
+    def model(self) -> Model:
+        """A class for each label, which holds the records of that label."""
+        known = np.flatnonzero(self.labels >= 0)
+        shares = np.eye(int(self.labels.max()) + 1)[self.labels[known]]
+        labelled = self.records.take(known, self.records.weight[known])
+        return model_of_shares(self.records, labelled, shares)
+
+    def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
+        """That model with random classes up to a rank, so many times; once if there are none."""
+        count = count if rank > self.model.rank else 1
+        return [add_random_classes(data, self.model, rank, child(rng)) for _ in range(count)]
+
+
+def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
+    """The model of records that are divided among classes, (M, F), one more like all in each."""
+    layout, parts = data.layout, (records.weight[:, None] * shares).T
+    counts = np.stack([records.reweight(part).level_totals for part in parts], axis=1)
+    factors = layout.normalize(counts + data.center[:, None])
+    weights = parts.sum(axis=1) + 1.0
+    return Model(layout, weights / weights.sum(), factors)
+
+
+def add_random_classes(data: Data, model: Model, rank: int, rng: np.random.Generator) -> Model:
+    """The model with random classes up to a rank, each of the weight of an average class."""
+    if model.rank == rank:
+        return model
+    more = random_model(data, rank - model.rank, rng)
+    weights = np.concatenate([model.rank * model.weights, more.rank * more.weights]) / rank
+    return Model(data.layout, weights, np.hstack([model.factors, more.factors]))
 
 
 def grown_model(data: Data, rank: int, blend: float, em: Em, rng: np.random.Generator) -> Model:
@@ -126,18 +250,13 @@ def widen(data: Data, model: Model, rank: int, blend: float, rng: np.random.Gene
     the seed of a class: its levels, blended with the variables' own distributions. Split or random
     classes start near a saddle point, from where EM finds rare combinations late or never.
     """
-    layout, weight, more = data.layout, data.records.weight, rank - model.rank
+    weight, more = data.records.weight, rank - model.rank
     expected = data.log_prob(model)
     lack = weight * np.maximum(np.log(weight / data.total) - expected, 0.0)
     chance = lack / lack.sum() if lack.sum() > 0 else None
-    seeds = data.records.table(rng.choice(len(lack), size=more, p=chance))
-    seen = seeds >= 0
-    columns = np.tile(data.center[:, None], more)
-    columns *= 1.0 - blend * layout.expand(seen.T)
-    which, n = np.nonzero(seen)
-    columns[layout.offsets[n] + seeds[which, n], which] += blend
+    columns = columns_around(data, rng.choice(len(lack), size=more, p=chance), blend)
     weights = np.concatenate([model.weights * (rank - more), np.ones(more)]) / rank
-    return Model(layout, weights, np.hstack([model.factors, columns]))
+    return Model(data.layout, weights, np.hstack([model.factors, columns]))
 
 
 def follow_start(
@@ -145,3 +264,33 @@ def follow_start(
 ) -> Run:
     """Make a start and run a solver from there."""
     return run(solver, data, start(data), session, start=number, key=key)
+
+
+def follow_to_end(
+    data: Data,
+    start: Start,
+    number: int,
+    session: Session,
+    key: str,
+    *,
+    solver: Any,
+    policy: Policy,
+) -> Run:
+    """Run a solver to its end, then again with lifted probabilities as long as that gains.
+
+    Probabilities that fell to nearly zero on the way return slowly, if at all.
+    """
+    last = run(solver, data, start(data), session, start=number)
+    records = last.records
+    quick = data.cells * last.model.rank <= policy.largest_lifted_pass
+    for _ in range(policy.lifts if quick else 0):
+        factors = (1 - policy.lift) * last.factors + policy.lift * data.center[:, None]
+        again = run(solver, data, replace(last.model, factors=factors), session, start=number)
+        records += again.records
+        better = again.objective <= last.objective - policy.lift_nats
+        last = again if better else replace(last, stop=again.stop)
+        if not better:
+            break
+    done = replace(last, records=records)
+    session.checkpoint.keep_run(key, done)
+    return done

@@ -7,6 +7,7 @@ improving, and :func:`interruptible` makes the fit's best result so far out of w
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from itertools import count
 from math import inf, isnan
 from threading import Event
 from typing import Any, Literal, Protocol, TypeVar
@@ -68,6 +69,7 @@ def search(
     offer: Callable[[list[Run]], Any] | None = None,
     enough: Callable[[Sequence[Run]], bool] = lambda runs: False,
     workers: int = 1,
+    numbers: Iterable[int] | None = None,
 ) -> list[Run]:
     """Follow each start, on the session's executor, in threads, or one after another.
 
@@ -90,6 +92,8 @@ def search(
         Whether the runs so far are enough; asked only where starts are followed one after another.
     workers : int
         Threads to follow starts in.
+    numbers : iterable of int, optional
+        Rising numbers of the starts, where they are some of many; from 0 on by default.
     """
     runs: dict[int, Run] = {}
     session.unfinished.clear()
@@ -105,7 +109,14 @@ def search(
             return make(ended)
 
         session.offer(so_far)
-    for number, start, key in _pending(problem, starts, follow, session, runs, workers):
+    for number, start, key in _pending(
+        problem,
+        zip(count() if numbers is None else numbers, starts, strict=False),
+        follow,
+        session,
+        runs,
+        workers,
+    ):
         runs[number] = follow(problem, start, number, session, key)
         if enough(list(runs.values())):
             break
@@ -114,7 +125,7 @@ def search(
 
 def _pending(
     problem: Any,
-    starts: Iterable[Any],
+    starts: Iterable[tuple[int, Any]],
     follow: Follow,
     session: Session,
     runs: dict[int, Run],
@@ -131,10 +142,14 @@ def _pending(
 
 
 def _unknown(
-    problem: Any, starts: Iterable[Any], follow: Follow, session: Session, runs: dict[int, Run]
+    problem: Any,
+    starts: Iterable[tuple[int, Any]],
+    follow: Follow,
+    session: Session,
+    runs: dict[int, Run],
 ) -> Iterator[tuple[int, Any, str]]:
     """Starts whose outcome the checkpoint does not have."""
-    for number, start in enumerate(starts):
+    for number, start in starts:
         active = session.checkpoint.active
         key = digest("start", problem.fingerprint, follow, number, start) if active else ""
         found = session.checkpoint.run(key)
@@ -211,6 +226,35 @@ def _follow_in_threads(
 
 #: Relative difference of objectives that rounding explains.
 SAME_OBJECTIVE = 1e-9
+
+
+def promising(
+    runs: Sequence[Run], numbers: Sequence[int], share: float = 0.0, most: int = 0
+) -> list[int]:
+    """Return which of some runs to follow further: those that few runs before them are better than.
+
+    A run is one of these if at most ``most``, and a share, of the runs before it are as good or
+    better. This asks nothing of later runs: more starts only add to what is followed, and so never
+    end worse.
+
+    Examples
+    --------
+    >>> from rejoint.model import Model
+    >>> model = Model.of([1.0], [[[0.5], [0.5]]])
+    >>> runs = [Run(model, x, 0.0, 0.0, Stop.STEPS) for x in (3.0, 4.0, 2.0, 2.5, 5.0)]
+    >>> promising(runs, range(5)), promising(runs, range(5), share=1 / 2)
+    ([0, 2], [0, 2, 3])
+    >>> promising(runs, range(5), most=1), promising(runs, range(2), most=1)
+    ([0, 1, 2, 3], [0, 1])
+    """
+    kept: list[int] = []
+    for place, number in enumerate(numbers):
+        mine = runs[number].objective
+        mine += SAME_OBJECTIVE * max(abs(mine), 1.0)
+        better = sum(runs[k].objective <= mine for k in numbers[:place])
+        if better <= most + share * place:
+            kept.append(number)
+    return kept
 
 
 def best_run(runs: Sequence[Run]) -> int:

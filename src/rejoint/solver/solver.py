@@ -60,6 +60,7 @@ class Stop(StrEnum):
     STEPS = "steps"
     UNDEFINED = "undefined"
     EARLY = "early"
+    BEHIND = "behind"
     INTERRUPTED = "interrupted"
 
     @property
@@ -80,6 +81,7 @@ _TEXTS = {
         "the next step has an objective that is not a number: try another solver or start"
     ),
     Stop.EARLY: "ended early, before noise is fitted",
+    Stop.BEHIND: "left for starts that were better by then",
     Stop.INTERRUPTED: "interrupted; this is the best model so far",
 }
 

@@ -1,0 +1,198 @@
+"""More starts never end lower, and what is said of the starts is true."""
+
+import re
+import warnings
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_records import random_records
+
+import rejoint as rj
+from rejoint.estimation import Em, Policy, estimate
+from rejoint.estimation.agreement import Agreement, compare_ends, share_moved
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.priors import first_prior
+from rejoint.model import Model
+from rejoint.solver.search import promising
+from rejoint.solver.solver import Record, Run, Stop
+
+pytestmark = pytest.mark.filterwarnings("ignore::rejoint.messages.Remark")
+
+MODEL = Model.of([0.5, 0.5], [np.eye(2)] * 2)
+
+
+def runs_of(objectives, stops=None):
+    stops = stops or [Stop.PROGRESS] * len(objectives)
+    return [
+        Run(MODEL, x, 0.0, np.nan, stop, (Record(k, "em", 0, x, 0.0, 0.0),))
+        for k, (x, stop) in enumerate(zip(objectives, stops, strict=True))
+    ]
+
+
+# --- more starts never end lower ---------------------------------------------------------------
+
+
+@given(
+    st.lists(st.floats(0, 100), min_size=1, max_size=30),
+    st.sampled_from([0.0, 0.25, 1 / 3, 0.5, 1.0]),
+    st.integers(0, 2),
+)
+def test_what_is_followed_further_does_not_depend_on_later_starts(objectives, share, most):
+    runs = runs_of(objectives)
+    kept = promising(runs, range(len(runs)), share, most)
+    assert kept[0] == 0
+    best = min(objectives)
+    assert any(runs[k].objective == pytest.approx(best, rel=1e-8, abs=1e-8) for k in kept)
+    for n in range(1, len(runs)):
+        assert promising(runs[:n], range(n), share, most) == [k for k in kept if k < n]
+    twice = promising(runs, kept, share, most)
+    first = [k for k in kept if k < len(runs) // 2]
+    assert promising(runs, first, share, most) == [k for k in twice if k in first]
+
+
+def test_only_what_is_better_than_all_before_is_followed_where_none_may_be_better():
+    assert promising(runs_of([3.0, 3.0, 2.0, 2.5, 1.0]), range(5)) == [0, 2, 4]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", ["ml", "prior"])
+def test_more_starts_never_end_lower(seed, kind):
+    records = random_records(seed, (4, 3, 5, 3, 4), 250, rank=5, missing=0.1)
+    data = InMemory.of(records)
+    solver = Em() if kind == "ml" else Em(prior=first_prior(data, Policy()))
+    ends, starts = [], []
+    for n in (1, 3, 5, 8, 20):
+        result = estimate(records, 5, solver, n_init=n, random_state=seed)
+        ends.append(min(run.objective for run in result.starts))
+        starts.append([run.records[0].objective for run in result.starts])
+    assert all(later <= before + 1e-6 for before, later in pairwise(ends))
+    assert starts[2] == starts[4][:5]
+
+
+def test_the_best_of_all_that_were_followed_to_the_end_is_returned():
+    records = random_records(1, (4, 3, 5, 3, 4), 250, rank=5)
+    result = estimate(records, 5, "ml", n_init=20, random_state=0)
+    least = min(run.objective for run in result.starts)
+    assert result.log_likelihood == pytest.approx(-least, rel=1e-9)
+    behind = [run for run in result.starts if run.stop is Stop.BEHIND]
+    assert len(behind) > 5
+    assert all(len(run.records) <= 21 + 61 for run in behind)
+
+
+# --- what is said of them ---------------------------------------------------------------------
+
+
+def test_classes_are_matched_before_they_are_compared():
+    data = InMemory.of(random_records(0, (3, 3, 3), 200, rank=2))
+    model = Model.of([0.3, 0.7], [np.array([[0.8, 0.1], [0.1, 0.2], [0.1, 0.7]])] * 3)
+    turned = Model(model.layout, model.weights[::-1], model.factors[:, ::-1])
+    assert share_moved(data, model, turned) == 0.0
+    flat = Model(model.layout, np.array([1.0, 0.0]), model.factors)
+    classes = np.bincount(
+        rj.kernels.class_posterior(data.codes, model.weights, model.factors, data.layout.levels)[
+            1
+        ].argmax(axis=1),
+        data.weight,
+        minlength=2,
+    )
+    assert share_moved(data, model, flat) == pytest.approx(1 - classes.max() / classes.sum())
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.floats(100, 110), min_size=1, max_size=12),
+    st.data(),
+)
+def test_the_numbers_of_the_sentence_are_those_of_the_runs(objectives, draw):
+    best = int(np.argmin(objectives))
+    stops = [
+        Stop.PROGRESS if k == best or draw.draw(st.booleans()) else Stop.BEHIND
+        for k in range(len(objectives))
+    ]
+    data = InMemory.of(rj.Records.of({"a": [0, 1], "b": [0, 1]}))
+    found = compare_ends(data, runs_of(objectives, stops))
+    ended = [x for x, stop in zip(objectives, stops, strict=True) if stop is not Stop.BEHIND]
+    near = [x for x in ended if x <= min(ended) + 0.1]
+    far = [x for x in ended if x > min(ended) + 0.1]
+    assert (found.starts, found.ended, found.reached) == (len(objectives), len(ended), len(near))
+    if far:
+        assert found.gap == pytest.approx(min(far) - min(ended))
+    else:
+        assert np.isnan(found.gap)
+    assert not found.serious  # the models are the same
+    if len(ended) < 2:
+        assert found.text == ""
+    else:
+        numbers = re.match(r"Of (\d+) starts, (\d+) were .*; (\d+) of them", found.text)
+        assert [int(n) for n in numbers.groups()] == [len(objectives), len(ended), len(near)]
+        assert ("nats lower" in found.text) == bool(far)
+
+
+@pytest.mark.parametrize("solver", ["ml", "map"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_sentence_is_true_of_the_result(solver, seed):
+    records = random_records(seed, (4, 3, 5, 3, 4), 250, rank=5)
+    result = estimate(records, 5, solver, n_init=12, random_state=seed)
+    said = re.search(r"Of (\d+) starts, (\d+) were followed to the end; (\d+) of them", result.stop)
+    starts, ended, reached = map(int, said.groups())
+    assert starts == len(result.starts) == 12
+    assert ended == sum(run.stop is not Stop.BEHIND for run in result.starts)
+    assert 1 <= reached <= ended
+    if solver == "ml" and (
+        far := re.search(r"next best one is ([\d.e+]+) nats lower", result.stop)
+    ):
+        # At the end of exploration; what was lifted afterwards is better still.
+        others = sorted(run.objective for run in result.starts if run.stop is not Stop.BEHIND)
+        assert others[-1] - others[0] > 0.9 * float(far[1]) - 0.2
+
+
+def test_a_single_start_says_nothing():
+    records = random_records(0, (3, 3, 3), 100)
+    assert "followed to the end" not in estimate(records, 2, "ml", n_init=1, random_state=0).stop
+
+
+def test_a_best_optimum_that_one_of_many_found_is_remarked_on():
+    found = Agreement(20, 5, 1, 12.0, 0.4, near=False, differs=True)
+    with pytest.warns(rj.Remark, match="More starts may find a better one: n_init=40"):
+        said = found.tell()
+    assert said.startswith(found.text)
+    with pytest.warns(rj.Remark, match="take solver='map' with n_init=40, and give"):
+        found.tell(chains=True)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        Agreement(20, 5, 2, 12.0, 0.4, near=False, differs=True),
+        Agreement(20, 5, 1, 12.0, 0.01, near=False, differs=False),
+        Agreement(20, 5, 1, 1.0, 0.4, near=True, differs=True),
+        Agreement(3, 3, 1, 12.0, 0.4, near=False, differs=True),
+        Agreement(20, 5, 5),
+    ],
+)
+def test_what_is_not_serious_is_no_remark(found):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert found.tell() == found.text
+    assert found.advice() == ""
+
+
+def test_optima_that_records_hardly_tell_apart_are_named():
+    found = Agreement(20, 5, 2, 0.4, 0.2, near=True, differs=True)
+    assert found.text.endswith("The records hardly tell the two apart.")
+
+
+def test_a_popular_poor_optimum_is_told_from_a_rare_good_one():
+    """Two crossed divisions of the records, one of them a little stronger."""
+    rng = np.random.default_rng(0)
+    one, two = rng.integers(2, size=(2, 600))
+    table = {f"a{k}": np.where(rng.random(600) < 0.93, one, 1 - one) for k in range(4)}
+    table |= {f"b{k}": np.where(rng.random(600) < 0.92, two, 1 - two) for k in range(4)}
+    result = estimate(table, 2, "ml", random_state=0)
+    share = re.search(r"nats lower and has (\d+)% of the records in other classes", result.stop)
+    assert share is None or int(share[1]) > 30
+    classes = result.pmf.classes(table).argmax(axis=1)
+    assert max(np.mean(classes == one), np.mean(classes != one)) > 0.9
