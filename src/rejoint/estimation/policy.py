@@ -136,8 +136,10 @@ class Policy:
     finished_mode_records_per_parameter: float = 100.0
     # Standard deviation of the proposals for log s.
     concentration_stride: float = 0.5
-    # Classes of the posterior mean for each class of a chain (pmf/compact.py).
-    answer_classes: float = 3.0
+    # Classes of the posterior mean for each class of a chain (pmf/compact.py). With two the error
+    # of 20 random models of rank 15 is 1.0004 of that of the mean of all draws on average, at worst
+    # 1.006, and asking costs 1.4 times as much as of one model; with three 0.999, 1.004 and 1.7.
+    answer_classes: float = 2.0
     # EM passes over the records from the compacted mean, which stays a prior that counts as so many
     # times the records. They are to regain what merging classes lost, and no more: records a half
     # of HEART (151) then have 0.017 more log-likelihood each than under the mean of all sweeps,

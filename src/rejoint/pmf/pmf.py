@@ -161,8 +161,8 @@ class LowRankPMF:
     def mixture(self) -> "LowRankPMF":
         """The model that answers every question: the posterior mean, or the model itself.
 
-        The posterior mean is a mixture of the classes of many models, merged to about three times
-        the rank. It is nearer to the truth than any one of them; its classes have no meaning.
+        The posterior mean is a mixture of the classes of many models, merged to two to four
+        times the rank. It is nearer to the truth than any one of them; its classes have no meaning.
 
         Examples
         --------
@@ -170,7 +170,7 @@ class LowRankPMF:
         >>> data = rj.datasets.asia().sample(500, random_state=0)
         >>> p = rj.estimate(data, rank=2, solver="bayes", random_state=0).pmf
         >>> p.rank, p.mixture.rank
-        (2, 6)
+        (2, 4)
         >>> bool((p.marginal("lung") == p.mixture.marginal("lung")).all())
         True
         """
