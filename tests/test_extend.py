@@ -311,9 +311,10 @@ def test_an_executor_gives_the_same_fit(records):
         rj.estimate(records, 2, "ml", executor=Counted(), **options),
         rj.estimate(records, 2, "ml", **options),
     )
-    assert len(sent) == 3
+    before = len(sent)
+    assert before > 3  # all starts, then those that are followed further
     chosen = rj.rank.select(records, [1, 2], executor=Counted(), random_state=0)
-    assert len(sent) > 3
+    assert len(sent) > before
     assert chosen.rank == rj.rank.select(records, [1, 2], random_state=0).rank
 
 

@@ -235,7 +235,7 @@ def promising(
 
     A run is one of these if at most ``most``, and a share, of the runs before it are as good or
     better. This asks nothing of later runs: more starts only add to what is followed, and so never
-    end worse.
+    end worse. An objective that is not a number counts as the highest.
 
     Examples
     --------
@@ -247,11 +247,11 @@ def promising(
     >>> promising(runs, range(5), most=1), promising(runs, range(2), most=1)
     ([0, 1, 2, 3], [0, 1])
     """
+    found = [inf if isnan(runs[k].objective) else runs[k].objective for k in numbers]
     kept: list[int] = []
     for place, number in enumerate(numbers):
-        mine = runs[number].objective
-        mine += SAME_OBJECTIVE * max(abs(mine), 1.0)
-        better = sum(runs[k].objective <= mine for k in numbers[:place])
+        margin = SAME_OBJECTIVE * max(abs(found[place]), 1.0)
+        better = sum(other <= found[place] + margin for other in found[:place])
         if better <= most + share * place:
             kept.append(number)
     return kept
