@@ -282,7 +282,7 @@ def test_the_rank_is_the_same(fitted, name, door):
 )
 def test_the_scores_of_ranks_are_the_same(fitted, name, door):
     mine, other = (fitted("rank", name, by)[0].selection for by in (door, "records"))
-    np.testing.assert_allclose(mine.scores, other.scores, rtol=1e-10)
+    np.testing.assert_allclose(mine.scores, other.scores, rtol=1e-9)  # sums in another order
     np.testing.assert_allclose(mine.errors, other.errors, rtol=1e-7, atol=1e-10)
     assert mine.tied == other.tied
 

@@ -117,7 +117,7 @@ class TargetModel:
         Examples
         --------
         >>> import rejoint as rj
-        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+        >>> table = {"a": ["x", "x", "y"] * 20, "b": ["u", "u", "v"] * 20}
         >>> model = rj.JointClassifier(rank=2, random_state=0).fit(table, "b").model_
         >>> model.predict({"a": ["y", None]})
         array(['v', 'u'], dtype='<U1')

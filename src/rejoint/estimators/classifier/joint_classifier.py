@@ -192,7 +192,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         --------
         >>> import rejoint as rj
         >>> model = rj.JointClassifier(rank=2, random_state=0)
-        >>> model.fit([["a"], ["b"]] * 20, ["no", "yes"] * 20).predict([["b"], [None]])
+        >>> X, y = [["a"], ["a"], ["b"]] * 20, ["no", "no", "yes"] * 20
+        >>> model.fit(X, y).predict([["b"], [None]])
         array(['yes', 'no'], dtype='<U3')
         """
         codes = self._codes(X)
