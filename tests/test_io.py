@@ -360,6 +360,18 @@ def test_mixtures_are_checked(tmp_path, mixture, words):
         rj.load(path)
 
 
+def test_draws_in_double_precision_must_sum_to_one(tmp_path):
+    """They are not divided by their sums, as those in single precision are."""
+    path = tmp_path / "model.rejoint"
+    pmf = drawn_pmf(mixed_labels())
+    pmf.save(path)
+    block = np.array(pmf.draws.block)
+    block[0, 1:, 0] *= 1 + 2e-6
+    rewrite(path, draws=block)
+    with pytest.raises(ValueError, match="Posterior draw 0: its weights, or a column"):
+        rj.load(path)
+
+
 @pytest.mark.parametrize(
     "weights", [np.ones(11) / 11, np.full(12, np.nan), np.full(12, 1.0), np.linspace(-1, 1, 12)]
 )

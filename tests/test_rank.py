@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot
 
@@ -570,3 +570,64 @@ def test_a_wrong_number_of_starts_is_refused_before_the_rank_is_chosen(records, 
     monkeypatch.setattr(HeldOutSearch, "search", None)
     with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
         rj.estimate(records, n_init=0)
+
+
+# --- the bounded search ---------------------------------------------------------------------------
+
+
+def test_a_budget_ends_the_search(records):
+    found = rj.rank.select(records, budget=1e-9, random_state=0)
+    assert found.ranks == (1,)
+    assert "The budget of the search ended there" in found.words
+    more = rj.rank.select(records, budget=60, random_state=0)
+    assert more.rank == 3
+    for wrong in (0, -1.0, np.nan, np.inf):
+        with pytest.raises(ValueError, match="budget must be a number of seconds above 0, got"):
+            rj.rank.select(records, budget=wrong)
+
+
+@given(st.integers(0, 10**6), st.integers(20, 120))
+@settings(max_examples=10, deadline=None)
+def test_no_more_than_one_class_for_ten_records(seed, size):
+    rng = np.random.default_rng(seed)
+    codes = rng.integers(0, 3, size=(size, 5)).astype(np.int16)
+    found = rj.rank.select(rj.Records(rj.Domain.of_shape([3] * 5), codes), random_state=seed)
+    assert max(found.ranks) <= max(size / 10, 1)
+
+
+def test_no_model_has_seen_the_records_that_judge_it(records):
+    found = HeldOutSearch(InMemory.of(records), Session(np.random.default_rng(0)))
+    for fold in found.folds:
+        total = fold.learn.total + float(fold.mass.sum())
+        assert total == pytest.approx(len(records))
+    found.try_all(1)
+    found.try_all(2)
+    for fold, trial in zip(found.folds, found.trials[2], strict=True):
+        np.testing.assert_allclose(fold.judge.log_prob(trial.mode), trial.mode_logs)
+    assert set(found.ensemble.logs) == {1, 2}
+
+
+def test_both_curves_are_kept(records):
+    found = rj.rank.select(records, random_state=0)
+    assert found.ensemble.ranks[:3] == (1, 2, 3)
+    assert len(found.ensemble.scores) == len(found.ensemble.ranks)
+    assert found.ensemble.plan is None
+    plan = rj.estimate(records, random_state=0).selection.ensemble.plan
+    assert plan.chains * len(plan.kept) >= 40
+
+
+def test_merging_finds_ranks_between_those_tried():
+    rng = np.random.default_rng(3)
+    factors = [rng.dirichlet(np.ones(3), 7).T for _ in range(12)]
+    truth = rj.LowRankPMF(rng.dirichlet(np.full(7, 5.0)), factors)
+    assert rj.rank.select(truth.sample(10_000, random_state=0), random_state=0).rank == 7
+
+
+def test_the_answer_is_near_that_of_the_rank_told():
+    rng = np.random.default_rng(1)
+    factors = [rng.dirichlet(np.ones(5), 4).T for _ in range(5)]
+    truth = rj.LowRankPMF(rng.dirichlet(np.full(4, 5.0)), factors)
+    data = truth.sample(5_000, random_state=0)
+    free, told = (rj.estimate(data, rank, random_state=0).pmf for rank in ("auto", 4))
+    error = [rj.metrics.tensor_error(truth, pmf) for pmf in (free, told)]
+    assert error[0] < 1.15 * error[1]

@@ -13,6 +13,7 @@ from rejoint.cli.group import in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
+    budget_option,
     data_options,
     draws_option,
     model_option,
@@ -128,6 +129,7 @@ Examples:
 @click.argument("data", metavar="DATA")
 @model_option
 @rank_option
+@budget_option
 @solver_option
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
 @draws_option
@@ -153,6 +155,7 @@ def command(
     data: str,
     output: str,
     rank: int | None,
+    budget: float | None,
     solver: str,
     starts: int | None,
     draws: bool,
@@ -174,7 +177,7 @@ def command(
     if dry_run and stream:
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked |= {"n_init": starts, "smooth": smooth, "checkpoint": checkpoint}
+    asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)

@@ -41,6 +41,12 @@ model_option = output_option("The model file; .json makes it text.", required=Tr
 rank_option = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
 )
+budget_option = click.option(
+    "--budget",
+    type=click.FloatRange(min=0.0, min_open=True),
+    metavar="SECONDS",
+    help="About how long the search for a number of classes may compute; 20 without it.",
+)
 solver_option = click.option(
     "--solver",
     type=click.Choice(["auto", "ml", "map", "bayes"]),

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from rejoint.cli.group import keep_best
-from rejoint.cli.options import DataReader, as_json, data_options, seed_option
+from rejoint.cli.options import DataReader, as_json, budget_option, data_options, seed_option
 from rejoint.cli.output import echo_json, new_figure, save_figure, show_columns, show_table
 from rejoint.plots import rank_curve
 from rejoint.rank.select import select
@@ -27,6 +27,7 @@ Examples:
     show_default=True,
     help="Probability of records left out, BIC, or bound of the evidence.",
 )
+@budget_option
 @click.option("--plot", metavar="FILE", help="Draw the curve: .svg, .png, .pdf.")
 @seed_option
 @as_json
@@ -35,6 +36,7 @@ def command(
     data: str,
     ranks: str | None,
     criterion: Any,
+    budget: float | None,
     plot: str | None,
     seed: int,
     as_json: bool,
@@ -50,7 +52,8 @@ def command(
         raise click.UsageError(f"--ranks {ranks}: write whole numbers, such as 1,2,4.") from None
     records = reader.read(data)
     show_columns(records, data)
-    found = keep_best(select, records, chosen, criterion=criterion, random_state=seed)
+    asked = {"criterion": criterion, "budget": budget, "random_state": seed}
+    found = keep_best(select, records, chosen, **asked)
     if plot:
         figure = new_figure(7.0, 4.0)
         rank_curve(found, ax=figure.subplots())

@@ -33,7 +33,7 @@ _MOST_DRAWS = 40  # bounds of 90 % then lie between the second and third draw fr
 _ROOM = 2_000_000  # numbers in all draws together, 8 MB; beyond it there are fewer draws
 _FEWEST_DRAWS = 10  # fewer say too little about bounds
 _LARGEST_ROOM = 20_000_000  # numbers in the fewest draws; a larger model carries none
-_SUM_TOLERANCE = 1e-5  # single precision, for columns of up to a million levels
+_SUM_TOLERANCE = {4: 1e-5, 8: 1e-9}  # by bytes of a number, for columns of up to a million levels
 
 
 class Interval(tuple[FloatArray, FloatArray]):
@@ -439,7 +439,7 @@ def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = 
     sums = np.add.reduceat(block, _starts(domain), axis=1, dtype=np.float64)
     off = np.abs(sums - 1.0).max(axis=1) * (weights > 0.0)
     off = np.maximum(off.max(axis=1), np.abs(weights.sum(axis=1) - 1.0))
-    wrong = np.flatnonzero(off > _SUM_TOLERANCE)
+    wrong = np.flatnonzero(off > _SUM_TOLERANCE[block.dtype.itemsize])
     if len(wrong):
         raise ValueError(
             f"Posterior draw {wrong[0]}: its weights, or a column of its factors, do not sum to 1."
@@ -449,7 +449,7 @@ def check_block(block: Block, domain: Domain, draw_weights: FloatArray | None = 
 def _is_distribution(weights: FloatArray, size: int) -> bool:
     if weights.shape != (size,) or not np.isfinite(weights).all() or (weights < 0.0).any():
         return False
-    return not size or abs(float(weights.sum()) - 1.0) <= _SUM_TOLERANCE
+    return not size or abs(float(weights.sum()) - 1.0) <= _SUM_TOLERANCE[8]
 
 
 class Posterior:

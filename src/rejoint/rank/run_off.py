@@ -67,11 +67,13 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
     seed = int(session.rng.integers(2**62))
+    most = max(int(data.total / policy.records_per_class), best)
     models: dict[int, list[Model]] = {}
     logs: dict[int, list[FloatArray]] = {}
     for k, fold in enumerate(folds):
         top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
-        found = recall_part(data, fold, (seed, k, top, starts), session, policy)
+        top = min(top, most)
+        found = recall_part(data, fold, (seed, k, top, starts, most), session, policy)
         own = Curve([fold])
         own.logs = {rank: fold.judge.log_prob(model) for rank, model in found.items()}
         for rank, model in found.items():
@@ -92,9 +94,9 @@ def recall_part(
     """The models of one part, from the checkpoint where they have been made before."""
 
     def make() -> dict[str, object]:
-        seed, k, top, starts = asked
+        seed, k, top, starts, most = asked
         rng = np.random.default_rng([seed, k])
-        models = refine_part(fold, top, starts, rng, session, policy)
+        models = refine_part(fold, top, starts, most, rng, session, policy)
         return {str(rank): model.stacked for rank, model in models.items()}
 
     key = ""
@@ -109,6 +111,7 @@ def refine_part(
     fold: Fold,
     top: int,
     starts: int,
+    most: int,
     rng: np.random.Generator,
     session: Session,
     policy: Policy,
@@ -141,9 +144,9 @@ def refine_part(
         for merged in merge_down(learn, model, 1, em, policy):
             keep(merged)
         best = curve.smallest(1.0)
-        if best < top - 1 or top > 1.6 * policy.largest_best:
+        if best < top - 1 or top >= min(1.6 * policy.largest_best, most):
             return found
-        top = int(1.6 * best) + 2
+        top = min(int(1.6 * best) + 2, most)
 
 
 @dataclass

@@ -194,6 +194,8 @@ def select_held_out(
     plan: bool = False,
 ) -> Selection:
     """Choose the rank by records that the models have not seen, within a budget."""
+    if budget is not None and not 0 < budget < np.inf:
+        raise ValueError(f"budget must be a number of seconds above 0, got {budget!r}.")
     cells = None if budget is None else budget * CELLS_PER_SECOND
     found = HeldOutSearch(data, session, policy, ranks, cells, folds)
     if not found.folds:

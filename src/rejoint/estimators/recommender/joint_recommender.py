@@ -144,8 +144,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     Attributes
     ----------
     pmf_ : LowRankPMF
-        The joint of all items, which answers any other question. With ``solver="bayes"`` it is
-        the best of its rank, and predictions use the mean of the draws.
+        The joint of all items, which answers any other question, and by which predictions are
+        made: with ``solver="bayes"`` the posterior mean.
     rank_ : int
         Its number of classes; with traits, the points of all averaged models.
     users_, items_ : arrays

@@ -1,0 +1,86 @@
+"""Python, the command line, the report and a reloaded file give the same answers."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.cli import main
+from rejoint.estimation import Bayes
+
+DOMAIN = rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"], "c": [1, 2, 3], "d": ["u", "v"]})
+SHORT = Bayes(chains=2, burn_in=3, draws=8, thin=1)
+
+
+def fitted(seed):
+    """A fit by Bayes to records with empty cells."""
+    rng = np.random.default_rng(seed)
+    factors = [rng.dirichlet(np.ones(size), 2).T for size in DOMAIN.shape]
+    truth = rj.LowRankPMF(rng.dirichlet(np.ones(2)), factors, DOMAIN)
+    data = rj.datasets.remove_cells(truth.sample(60, random_state=seed), 0.2, random_state=seed)
+    return rj.estimate(data, 2, SHORT, random_state=seed, n_init=2).pmf, data
+
+
+@st.composite
+def question(draw):
+    """A question with events, tables by variables and evidence of several kinds."""
+    names = draw(st.permutations(DOMAIN.names))
+    asked, by, *given_names = names
+    items = [by] if draw(st.booleans()) else []
+    for name in given_names[: draw(st.integers(0, 2))]:
+        levels = draw(st.lists(st.sampled_from(DOMAIN[name].levels), min_size=1, unique=True))
+        one = f"{name} = {levels[0]}"
+        items.append(one if len(levels) == 1 else f"{name} in {{{', '.join(map(str, levels))}}}")
+    event = f"{asked} = {DOMAIN[asked].levels[0]}" if draw(st.booleans()) else asked
+    verb = "E" if asked == "c" and event == "c" and draw(st.booleans()) else "P"
+    return f"{verb}({event}{' | ' + ', '.join(items) if items else ''})"
+
+
+def run(*words):
+    done = CliRunner().invoke(main, [str(word) for word in words], catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.integers(0, 40), st.lists(question(), min_size=1, max_size=3))
+def test_ask_and_predict(tmp_path, seed, questions):
+    pmf, data = fitted(seed)
+    path = tmp_path / "model.rejoint"
+    pmf.save(path)
+    again = rj.load(path)
+    for text in questions:
+        here = pmf.ask(text).to_json()
+        for there in (again.ask(text).to_json(), json.loads(run("ask", path, text, "--json"))):
+            for mine, other in [
+                (here["value"], there["value"]),
+                (here["interval"]["low"], there["interval"]["low"]),
+                (here["interval"]["high"], there["interval"]["high"]),
+                (here["evidence"], there["evidence"]),
+            ]:
+                pair = (np.array(x, dtype=np.float64) for x in (mine, other))
+                np.testing.assert_allclose(*pair, rtol=1e-9, atol=1e-12)
+    rows = tmp_path / "rows.csv"
+    data.to_frame("pandas").head(8).to_csv(rows, index=False)
+    lines = run("predict", path, rows, "--target", "b", "--all", "--json").splitlines()
+    for line, row in zip(map(json.loads, lines), data.rows(), strict=False):
+        known = {name: x for name, x in row.items() if name != "b" and x is not None}
+        shares = [line[f"b={level}"] for level in DOMAIN["b"].levels]
+        np.testing.assert_allclose(shares, pmf.marginal("b", known), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_the_report_prints_the_shares_of_the_model(tmp_path, seed):
+    pmf, _ = fitted(seed)
+    path, page = tmp_path / "model.rejoint", tmp_path / "report.html"
+    pmf.save(path)
+    run("report", path, "-o", page)
+    text = re.sub(r"<[^>]*>", " ", page.read_text(encoding="utf-8"))
+    for name in DOMAIN.names:
+        for share in pmf.marginal(name):
+            assert f"{share:.1%}" in text
