@@ -50,7 +50,7 @@ print(model.result_.stop)
 # average over all of them.
 profiles = model.profiles("pandas")
 called = profiles.groupby("level").mean().loc[animals]
-names = linear_sum_assignment(-called[[f"class {f}" for f in range(3)]].to_numpy().T)[1]
+names = linear_sum_assignment(-called[[f"class {f + 1}" for f in range(3)]].to_numpy().T)[1]
 called.round(2)
 
 # %%
