@@ -465,7 +465,7 @@ class Fit:
         return runs
 
     def place(self, count: int, rank: int) -> tuple[Data, int]:
-        """The records as so many starts are followed on them, and in how many threads."""
+        """Return the records that a number of starts are followed on, and the number of threads."""
         small, policy = self.small, self.policy
         size = small.cells * rank
         threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass

@@ -6,8 +6,9 @@ drawing it would only add noise.
 """
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -210,12 +211,23 @@ class Bayes:
         mean = Model(layout, classes / classes.sum(), layout.normalize(levels))
         return Draw(Model(layout, weights, columns), concentrations, mean)
 
-    def advance(self, problem: Data, model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
-        """Where a chain from a model is after some sweeps."""
-        draw = Draw(model, first_concentrations(problem, self.policy), model)
-        for _ in range(sweeps):
+    def chain(
+        self,
+        problem: Data,
+        model: Model,
+        rng: np.random.Generator,
+        concentrations: FloatArray | None = None,
+    ) -> Iterator[Draw]:
+        """Yield the draws of a chain from a model, without end."""
+        first = first_concentrations(problem, self.policy)
+        draw = Draw(model, first if concentrations is None else concentrations, model)
+        while True:
             draw = self.step(problem, draw, rng)
-        return draw
+            yield draw
+
+    def advance(self, problem: Data, model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
+        """Return the draw of a chain from a model after some sweeps."""
+        return next(islice(self.chain(problem, model, rng), sweeps - 1, None))
 
     def draw_concentrations(
         self, problem: Data, before: FloatArray, counts: FloatArray, rng: np.random.Generator

@@ -141,11 +141,11 @@ class Policy:
     # of 20 random models of rank 15 is 1.0004 of that of the mean of all draws on average, at worst
     # 1.006, and asking costs 1.4 times as much as of one model; with three 0.999, 1.004 and 1.7.
     answer_classes: float = 2.0
-    # EM passes over the records from the compacted mean, which stays a prior that counts as so many
-    # times the records. They are to regain what merging classes lost, and no more: records a half
-    # of HEART (151) then have 0.017 more log-likelihood each than under the mean of all sweeps,
-    # where five times gives 0.204 more, noise that costs 0.018 on the other half. On halves of nine
-    # real sets 20 times comes out at the mean of all draws or above it.
+    # EM passes over the records from the compacted mean, and the weight of that mean as prior, in
+    # multiples of the records. The passes regain what merging classes loses. A small prior fits
+    # noise: on half of HEART (151 records) the training log-likelihood is 0.017 per record above
+    # that of the mean of all sweeps with 20, and 0.204 with 5, which costs 0.018 on the other half.
+    # On halves of nine real sets 20 comes out at the mean of all draws or above it, on average.
     anchored_passes: int = 2
     anchor_records: float = 20.0
     # The same where the rank was not given and an ensemble of chains answers. Held-out likelihoods
@@ -203,7 +203,7 @@ class Policy:
     search_cells: float = 6e10
     passes_per_rank: float = 100.0
     # Chains of a trial, their sweeps, and the sweeps that count for the ensemble: the first of
-    # them and every so many. A chain of sweeps costs half as much as steps of EM.
+    # them and the step to the next. A chain of sweeps costs half as much as steps of EM.
     trial_chains: int = 2
     trial_sweeps: int = 25
     trial_keep: int = 9

@@ -207,7 +207,7 @@ known), not 2.
         return model_of_shares(self.records, labelled, shares)
 
     def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
-        """That model with random classes up to a rank, so many times; once if there are none."""
+        """Return copies of that model with random classes up to a rank; one if there are none."""
         count = count if rank > self.model.rank else 1
         return [add_random_classes(data, self.model, rank, child(rng)) for _ in range(count)]
 

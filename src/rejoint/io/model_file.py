@@ -428,7 +428,7 @@ def _read_numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
 
 
 def _check_number(count: int, domain: Domain, path: Path, what: str = "draws") -> None:
-    """Raise an error for more draws or models than can be held beside so many variables."""
+    """Raise an error for more draws or models than fit beside the variables."""
     if count * len(domain) > MOST_FACTORS:
         raise _corrupt(path, f"{count:,} {what} of {len(domain):,} variables are too many")
 

@@ -369,7 +369,7 @@ class Model {
         return {static_cast<std::size_t>(large), others};
     }
 
-    // Groups of at most so many cells; of one variable each if the limit is zero.
+    // Groups of at most this number of cells; of one variable each if the limit is zero.
     void join(std::size_t limit) {
         groups.clear();
         rows = 1;

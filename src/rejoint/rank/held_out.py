@@ -12,6 +12,7 @@ are flat, where the budget is spent, or at one class for ten records.
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import islice
 from math import ceil
 from typing import Any
 
@@ -21,10 +22,10 @@ from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.priors import first_concentrations, make_prior
+from rejoint.estimation.priors import Prior, first_concentrations, make_prior
 from rejoint.estimation.starts import independence, random_model, widen
 from rejoint.model import FloatArray, Layout, Model
-from rejoint.rank.folds import Fold, make_folds
+from rejoint.rank.folds import Fold, has_counts, make_folds
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.run import run
 from rejoint.solver.session import Session, report_nothing
@@ -91,9 +92,7 @@ def try_rank(
         return Trial(independence(learn), logs, logs, first)
 
     def chain(model: Model, sweeps: int) -> Iterator[Draw]:
-        draw = Draw(model, first, model)
-        for _ in range(sweeps):
-            draw = sampler.step(learn, draw, rng)
+        for draw in islice(sampler.chain(learn, model, rng, first), sweeps):
             report(f"rank {rank}")
             yield draw
 
@@ -198,10 +197,13 @@ class Curve:
         return float(np.sqrt(self.spread @ (apart - middle) ** 2) / self.total)
 
     def smallest(self, errors: float) -> int:
-        """The smallest rank within so many standard errors of the best."""
+        """Return the smallest rank whose score is within ``errors`` standard errors of the best."""
+        return min(self.near(errors))
+
+    def near(self, errors: float) -> list[int]:
+        """Return the ranks whose score is within ``errors`` standard errors of the best."""
         best, top = self.best, self.score(self.best)
-        near = (r for r in self.logs if self.score(r) >= top - errors * self.error(best, r))
-        return min(near, default=best)
+        return [r for r in self.logs if self.score(r) >= top - errors * self.error(best, r)]
 
 
 @dataclass
@@ -244,7 +246,7 @@ class HeldOutSearch:
             self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
 
     def limit(self, fold: Fold, rng: np.random.Generator) -> Fold:
-        """At most so many rows to learn from and to judge by, drawn at random."""
+        """Return the fold with at most as many rows as the policy allows, drawn at random."""
         policy = self.policy
         learn = draw_rows(fold.learn, policy.learn_rows, rng)
         rows = len(fold.mass)
@@ -361,8 +363,8 @@ class HeldOutSearch:
         logs: dict[int, list[FloatArray]] = {}
         for k, fold in enumerate(self.folds):
             begun = self.trials[top][k]
-            em = merging_em(fold.learn, begun.concentrations, policy)
-            for model in merge_down(fold.learn, begun.mode, bottom + 1, em, policy):
+            prior = make_prior(fold.learn, begun.concentrations)
+            for model in merge_down(fold.learn, begun.mode, bottom + 1, prior, policy):
                 self.session.report(f"rank {model.rank}, by merging classes")
                 mine = fold.judge.log_prob(model)
                 kept = self.trials.get(model.rank)
@@ -406,7 +408,7 @@ def thaw(entry: Mapping[str, Any]) -> Trial:
 
 
 def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
-    """At most so many rows of the data, drawn at random."""
+    """Return at most ``most`` rows of the data, drawn at random."""
     rows = len(data.weight)
     if rows <= most:
         return data
@@ -433,22 +435,22 @@ def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
 
 def largest_rank(data: InMemory) -> int:
     """Largest rank of use: the joint needs no more, or each record has its own class."""
-    cells, records = 1, int(data.total)
+    cells, records = 1, size_of(data)
     for size in sorted(data.layout.levels)[:-1]:
         cells = min(cells * size, records)
     return max(cells, 1)
 
 
+def size_of(data: InMemory) -> int:
+    """Number of records; of copies, where weights count them."""
+    return int(data.total) if has_counts(data) else len(data.observations().weight)
+
+
 # --- merging classes ------------------------------------------------------------------------------
 
 
-def merging_em(data: InMemory, concentrations: FloatArray, policy: Policy) -> Em:
-    """EM that follows merged models."""
-    return Em(make_prior(data, concentrations), policy=policy)
-
-
 def merge_down(
-    data: InMemory, model: Model, bottom: int, em: Em, policy: Policy = DEFAULT
+    data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
     """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
 
@@ -458,19 +460,20 @@ def merge_down(
     >>> truth = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]] * 5)
     >>> data = InMemory.of(truth.sample(2000, random_state=0))
     >>> start = random_model(data, 4, np.random.default_rng(0))
-    >>> em = merging_em(data, first_concentrations(data), DEFAULT)
-    >>> [model.rank for model in merge_down(data, start, 2, em)]
+    >>> prior = make_prior(data, first_concentrations(data))
+    >>> [model.rank for model in merge_down(data, start, 2, prior)]
     [3, 2]
     """
-    brief = Limits(max_steps=policy.merge_trial_steps, progress=0.0, exact=-1.0)
-    longer = Limits(max_steps=policy.merge_steps, progress=policy.polish_progress, exact=-1.0)
+    few = Limits(max_steps=policy.merge_trial_steps, progress=0.0, exact=-1.0)
+    more = Limits(max_steps=policy.merge_steps, progress=policy.polish_progress, exact=-1.0)
+    brief, longer = (Em(prior, limits=limits, policy=policy) for limits in (few, more))
     while model.rank > bottom:
         candidates = [merge_pair(model, f, g) for f, g in cheapest_pairs(model, policy)]
         heavy = np.argsort(-model.weights, kind="stable")[:-1]
         candidates.append(model.take(np.sort(heavy)))
-        tried = [run(Em(em.prior, limits=brief, policy=policy), data, c) for c in candidates]
+        tried = [run(brief, data, c) for c in candidates]
         best = min(tried, key=lambda done: done.objective)
-        model = run(Em(em.prior, limits=longer, policy=policy), data, best.model).model
+        model = run(longer, data, best.model).model
         yield model
 
 

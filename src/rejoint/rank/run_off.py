@@ -6,14 +6,13 @@ judged by records that it has not seen. Random starts win on wide records and on
 wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw
+from rejoint.estimation.gibbs import Bayes, ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_concentrations, make_prior
@@ -31,10 +30,6 @@ class Refined:
 
     Parameters
     ----------
-    rank : int
-        The smallest within one standard error of the best: classes to look at.
-    largest : int
-        The largest within one standard error of the best: chains start there.
     models : mapping of int to list of Model
         By rank, one model for each judging part.
     first : Fold
@@ -43,8 +38,6 @@ class Refined:
         Scores of all ranks.
     """
 
-    rank: int
-    largest: int
     models: dict[int, list[Model]]
     first: Fold
     curve: Curve
@@ -83,9 +76,7 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
             best = own.smallest(1.0)
     curve = Curve(folds)
     curve.logs = {r: np.concatenate(p) for r, p in logs.items() if len(p) == len(folds)}
-    top = curve.best
-    near = [r for r in curve.logs if curve.score(r) >= curve.score(top) - curve.error(top, r)]
-    return Refined(min(near), max(near), models, folds[0], curve)
+    return Refined(models, folds[0], curve)
 
 
 def recall_part(
@@ -140,8 +131,7 @@ def refine_part(
         polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
         model = polish(learn, polished, concentrations, policy.refine_steps, policy)
         keep(model)
-        em = Em(make_prior(learn, concentrations), policy=policy)
-        for merged in merge_down(learn, model, 1, em, policy):
+        for merged in merge_down(learn, model, 1, make_prior(learn, concentrations), policy):
             keep(merged)
         best = curve.smallest(1.0)
         if best < top - 1 or top >= min(1.6 * policy.largest_best, most):
@@ -173,24 +163,12 @@ class RunOff:
         answer = posterior_mean(learn, members, members[-1], passes, self.policy, ensemble=True)
         self.plans.append((plan, self.fold.judge.log_prob(answer)))
 
-    def sweep(self, plan: ChainPlan, starts: Sequence[Model]) -> None:
-        """Chains of one plan."""
-        kept = set(plan.kept)
-        members = []
-        for k, start in enumerate(starts):
-            for sweep, draw in enumerate(self.chain(start, plan.sweeps)):
-                if sweep in kept:
-                    members.append(draw.mean)
-            self.session.report(f"run-off, chain {k + 1} of {len(starts)}")
-        self.add(plan, members)
-
-    def lengthen(self, plans: Sequence[ChainPlan], rival: FloatArray | None) -> None:
-        """Chains from random starts that go on from plan to plan, while not clearly behind."""
-        learn, rng = self.fold.learn, self.session.rng
-        rank, longest = plans[0].rank, plans[-1].sweeps
-        chains = [
-            self.chain(random_model(learn, rank, rng), longest) for _ in range(plans[0].chains)
-        ]
+    def enter(
+        self, plans: Sequence[ChainPlan], starts: Sequence[Model], rival: FloatArray | None = None
+    ) -> None:
+        """Run chains that go on from plan to plan, while they are not clearly behind a rival."""
+        sampler = Bayes(policy=self.policy)
+        chains = [sampler.chain(self.fold.learn, start, self.session.rng) for start in starts]
         done = 0
         for plan in plans:
             kept, members = set(plan.kept), []
@@ -199,7 +177,7 @@ class RunOff:
                     draw = next(chain)
                     if sweep in kept:
                         members.append(draw.mean)
-                self.session.report(f"run-off, rank {rank}, chain {k + 1} of {len(chains)}")
+                self.session.report(f"run-off, rank {plan.rank}, chain {k + 1} of {len(chains)}")
             done = plan.sweeps
             self.add(plan, members)
             if rival is not None and self.is_behind(self.plans[-1][1], rival):
@@ -210,14 +188,6 @@ class RunOff:
         curve = Curve([self.fold])
         gap = float(self.fold.mass @ (rival - logs) / curve.total)
         return gap > 2.0 * curve.paired_error(rival, logs)
-
-    def chain(self, model: Model, sweeps: int) -> Iterator[Draw]:
-        """Draws of a chain."""
-        sampler, rng = Bayes(policy=self.policy), self.session.rng
-        draw = Draw(model, first_concentrations(self.fold.learn, self.policy), model)
-        for _ in range(sweeps):
-            draw = sampler.step(self.fold.learn, draw, rng)
-            yield draw
 
     @property
     def winner(self) -> ChainPlan:
@@ -264,7 +234,7 @@ def plan_chains(
             return ChainPlan.from_random(rank, cold[0], policy.chains)
         sweeps = lengths(best, policy.few_chains, policy.mode_cells)[-1]
         return ChainPlan.from_mode(best, sweeps, policy.few_chains)
-    large = refined.largest
+    large = max(refined.curve.near(1.0))
     most = data.cells * large * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
     chains = policy.chains if most else policy.few_chains
     own = ChainPlan.from_mode(large, lengths(large, chains, policy.mode_cells)[-1], chains)
@@ -294,7 +264,7 @@ def run_off(
 ) -> ChainPlan:
     """Race chains from a mode against chains from random starts of two ranks."""
     race = RunOff(refined.first, session, policy)
-    race.sweep(own, [refined.models[own.rank][0]] * own.chains)
+    race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
     wider = min(4 * rank, int(np.clip(records / 60, 8, 100)))
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
@@ -302,7 +272,9 @@ def run_off(
             ChainPlan.from_random(classes, sweeps, policy.chains)
             for sweeps in lengths(classes, policy.chains, policy.run_off_cells)
         ]
-        race.lengthen(plans, rival)
+        learn = race.fold.learn
+        starts = [random_model(learn, classes, session.rng) for _ in range(policy.chains)]
+        race.enter(plans, starts, rival)
     return race.winner
 
 

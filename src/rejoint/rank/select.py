@@ -22,8 +22,8 @@ from rejoint.rank.criteria import (
     SparseFit,
     fit_sparse,
 )
-from rejoint.rank.folds import has_counts, make_folds
-from rejoint.rank.held_out import HeldOutSearch
+from rejoint.rank.folds import make_folds
+from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
 from rejoint.rank.run_off import Refined, can_refine, plan_chains, refine, start_of
 from rejoint.rank.selection import (
     EnsembleCurve,
@@ -111,8 +111,8 @@ def select(
 
     Notes
     -----
-    Of more than a million distinct records a million are drawn for the search, and ``words`` then
-    says so.
+    The search learns from at most 20,000 distinct records, other criteria and solvers use at most a
+    million; ``words`` then says so.
 
     Examples
     --------
@@ -162,17 +162,15 @@ def select_rank(
 
     With ``plan`` the chains that answer are chosen as well.
     """
-    rows = len(data.weight)
-    if rows > policy.most_rows:
-        drawn = np.sort(session.rng.choice(rows, size=policy.most_rows, replace=False))
-        data = data.take(drawn, data.weight[drawn])
-    cap = largest_rank(data)
-    if ranks is None and cap == 1:
+    if ranks is None and largest_rank(data) == 1:
         return only_one(data, criterion)
+    if criterion == "heldout" and solver == "map":  # which limits its records itself
+        return select_held_out(data, ranks, folds, session, policy, budget=budget, plan=plan)
+    rows = len(data.weight)
+    data = draw_rows(data, policy.most_rows, session.rng)
+    cap = largest_rank(data)
     if criterion == "variational":
         found = select_sparse(data, ranks, cap, n_init, session, policy)
-    elif criterion == "heldout" and solver == "map":
-        return select_held_out(data, ranks, folds, session, policy, budget=budget, plan=plan)
     else:
         judge = make_judge(data, criterion, solver, folds, n_init, session, policy)
         conclude = partial(conclude_records, judge, criterion, cap)
@@ -397,20 +395,6 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
             f"ranks must be whole numbers of at least 1, such as range(1, 9); got {ranks!r}."
         )
     return tuple(sorted({int(rank) for rank in found}))
-
-
-def largest_rank(data: InMemory) -> int:
-    """Largest rank of use: the joint needs no more, or each record has its own class."""
-    shape = sorted(data.layout.levels)
-    cells, records = 1, size_of(data)
-    for size in shape[:-1]:
-        cells = min(cells * size, records)
-    return max(cells, 1)
-
-
-def size_of(data: InMemory) -> int:
-    """Number of records; of copies, where weights count them."""
-    return int(data.total) if has_counts(data) else len(data.observations().weight)
 
 
 def only_one(data: InMemory, criterion: str) -> Selection:
