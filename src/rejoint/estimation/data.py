@@ -140,11 +140,12 @@ class Data(ABC):
     def to_pmf(
         self, model: Model, draws: Sequence[Model] = (), mixture: Model | None = None
     ) -> LowRankPMF:
-        """The model with its labels, posterior draws and their mean."""
-        seen = self.observed(model)
-        kept = Draws.of([self.to_pmf(draw) for draw in draws], self.domain, LowRankPMF).to_carry()
-        answer = None if mixture is None else self.to_pmf(mixture)
-        return LowRankPMF(seen.weights, seen.parts, self.domain, kept, answer)
+        """The model with its labels; posterior draws and their mean, of the levels themselves."""
+        seen, domain = self.observed(model), self.domain
+        drawn = [LowRankPMF(draw.weights, draw.parts, domain) for draw in draws]
+        kept = Draws.of(drawn, domain, LowRankPMF).to_carry()
+        answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
+        return LowRankPMF(seen.weights, seen.parts, domain, kept, answer)
 
 
 @dataclass(frozen=True, eq=False)

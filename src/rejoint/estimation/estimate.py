@@ -20,7 +20,7 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import posterior_mean
+from rejoint.estimation.posterior_mean import posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
@@ -71,6 +71,7 @@ def estimate(
     start_labels: Any = None,
     n_init: int | None = None,
     budget: float | None = None,
+    agreement: bool = True,
     sample_weight: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -117,6 +118,10 @@ def estimate(
     budget : float, optional
         About how many seconds of computing the search for a rank may take; see
         :func:`rejoint.rank.select`.
+    agreement : bool
+        Whether what answers (Bayes) is moved towards the tables of two variables of the records,
+        by as much as its misfit is beyond chance: where many records answer a question, so that it
+        can simply be counted, the answer is then as near to the truth as counting.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -166,6 +171,8 @@ def estimate(
     else:
         source = as_records(data, domain=domain, sample_weight=sample_weight)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
+    if not agreement:
+        policy = replace(policy, pair_levels=0)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     asked["budget"] = budget
@@ -777,21 +784,27 @@ class Fit:
         """
         known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
         model, value, dropped = self.drop_negligible(best.model, known, is_interrupted(runs))
-        drawn, mean, words = [draw.model for draw in draws], None, ""
+        drawn, answer, words = list[Model](), None, ""
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
-            passes = 0 if is_interrupted(runs) else self.policy.anchored_passes
-            means = [draw.mean for draw in draws]
-            first = means[-1] if ensemble else model
-            mean = posterior_mean(self.data, means, first, passes, self.policy, ensemble=ensemble)
+            ended = is_interrupted(runs)
+            answer = posterior_mean(
+                self.data,
+                draws,
+                draws[-1].mean if ensemble else model,
+                0 if ended else self.policy.anchored_passes,
+                replace(self.policy, pair_levels=0) if ended else self.policy,
+                ensemble=ensemble,
+            )
+            drawn = spread_draws(self.data, draws, answer, self.policy)
         if draws and chains:
-            seen = [self.data.observed(draw) for draw in drawn]
+            seen = [self.data.observed(draw.model) for draw in draws]
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
                 f"{describe_effective_draws(seen, chains)}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, drawn, mean),
+            self.data.to_pmf(model, drawn, answer and answer.model),
             runs,
             f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,

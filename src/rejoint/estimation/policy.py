@@ -153,6 +153,14 @@ class Policy:
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
     ensemble_records: float = 2.0
+    pair_cells: float = 4e10
+    pair_rounds: int = 3
+    pair_steps: int = 12
+    pair_anchor: float = 0.05
+    pair_anchor_divided: float = 0.1
+    pair_cells_divided: float = 3e8
+    pair_cells_draws: float = 1e10
+    pair_levels: int = 1000
 
     # -- Records beyond memory ------------------------------------------------------------------
     # Cells of the sample that a fit starts from, and the range of its number of records.
