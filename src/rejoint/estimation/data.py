@@ -22,6 +22,7 @@ from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
 from rejoint.solver.checkpoint import Checkpoint, digest
@@ -138,14 +139,18 @@ class Data(ABC):
         return float("nan")
 
     def to_pmf(
-        self, model: Model, draws: Sequence[Model] = (), mixture: Model | None = None
+        self,
+        model: Model,
+        draws: Sequence[Model] = (),
+        mixture: Model | None = None,
+        gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
         """The model with its labels; posterior draws and their mean, of the levels themselves."""
         seen, domain = self.observed(model), self.domain
         drawn = [LowRankPMF(draw.weights, draw.parts, domain) for draw in draws]
         kept = Draws.of(drawn, domain, LowRankPMF).to_carry()
         answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
-        return LowRankPMF(seen.weights, seen.parts, domain, kept, answer)
+        return LowRankPMF(seen.weights, seen.parts, domain, kept, answer, gaps)
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,8 +19,9 @@ from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
+from rejoint.estimation.pair_tables import count_pairs, find_gaps
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import posterior_mean, spread_draws
+from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
@@ -38,6 +39,7 @@ from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -796,7 +798,8 @@ class Fit:
                 replace(self.policy, pair_levels=0) if ended else self.policy,
                 ensemble=ensemble,
             )
-            drawn = spread_draws(self.data, draws, answer, self.policy)
+            drawn = spread_draws(self.data, draws, answer)
+        gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)
         if draws and chains:
             seen = [self.data.observed(draw.model) for draw in draws]
             words = (
@@ -804,13 +807,24 @@ class Fit:
                 f"{describe_effective_draws(seen, chains)}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, drawn, answer and answer.model),
+            self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps),
             runs,
             f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
             best=best,
-            more=join_messages([dropped, more, words]),
+            more=join_messages([dropped, more, words, describe_gaps(gaps)]),
             log_likelihood=value,
         )
+
+    def look_at_tables(self, model: Model, answer: Finished | None) -> tuple[TableGap, ...]:
+        """Tables in which the records differ beyond chance from what answers."""
+        policy, small = self.policy, self.small.records
+        if not len(small.domain) > 1 or small.layout.size > policy.pair_levels:
+            return ()
+        seen = self.data.observed(model) if answer is None else answer.model
+        tables = None if answer is None else answer.tables
+        if tables is None:
+            tables = count_pairs(small, seen, np.random.default_rng(0), policy)
+        return find_gaps(small, tables, seen, policy)
 
     def drop_negligible(
         self, model: Model, known: float | None, interrupted: bool
@@ -833,6 +847,20 @@ class Fit:
                 kept, dropped = drop_empty(model, policy)
                 value = data.expect(kept).log_likelihood if dropped else before
         return kept, value, dropped
+
+
+def describe_gaps(gaps: Sequence[TableGap]) -> str:
+    """Say in which tables the records differ most from a model.
+
+    Examples
+    --------
+    >>> describe_gaps([])
+    ''
+    """
+    if not gaps:
+        return ""
+    more = f" {plural(len(gaps) - 1, 'other table')} differ, too (pmf.gaps)." * (len(gaps) > 1)
+    return f"{gaps[0].text}{more}"
 
 
 def limited(solver: Any, objective: float) -> Any:

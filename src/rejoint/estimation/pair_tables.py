@@ -2,14 +2,16 @@
 
 A mixture of few classes fits records as a whole. In single tables of two variables, which thousands
 of records may show plainly, it can still be off by many standard errors: real records are of no
-finite rank. The tables are therefore looked at after each fit (:func:`compare_pairs`), and
-what answers is moved towards them (:func:`agree`): by no more than the misfit demands, and with all
-else that the model has learned as its anchor.
+finite rank. The tables are therefore looked at after each fit (:func:`find_gaps`), and what
+answers is moved towards them (:func:`agree`): by no more than the misfit demands, and with all else
+that the model has learned as its anchor.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +21,11 @@ from rejoint.estimation.data import Expected, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior
+from rejoint.marginals.compare import expected_distance
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.compact import compact
+from rejoint.pmf.table_gap import TableGap
+from rejoint.queries.tables import joint_table
 from rejoint.solver.run import run
 from rejoint.solver.solver import Limits
 
@@ -38,6 +43,9 @@ LEAST_FREEDOM = 0.3
 
 #: Precision around the model's table in units of what the misfit suggests.
 PRECISION = 0.5
+
+#: Variables of the tables of three that are compared, and cells of the largest.
+MOST_IN_TRIPLES, LARGEST_TRIPLE = 6, 10_000
 
 #: Share of the other levels in a part of a divided class, so that it can still change.
 LEAK = 0.02
@@ -285,9 +293,8 @@ class Misfit:
         much as its misfit demands.
     trust : array (N, N)
         Share of the records in each target; zero where the misfit is within chance.
-    ratio : float
-        Statistic of all tables together over the degrees of freedom that the model leaves: about
-        one where the model's form is right.
+    fits : bool
+        Whether all tables together are as near to the model as by chance: its form is right then.
     freedom : float
         Degrees of freedom that draws should spend on all tables together: those of the tables so
         far as the records are trusted, those of the model otherwise.
@@ -297,7 +304,7 @@ class Misfit:
 
     target: PairTables
     trust: FloatArray
-    ratio: float
+    fits: bool
     freedom: float
     common: NDArray[np.bool_]
 
@@ -334,8 +341,9 @@ class Misfit:
         target = PairTables(layout, share * tables.shares + (1.0 - share) * mean, records)
         wanted = float(np.sum(trust * freedom + (1.0 - trust) * spent))
         held = records > 0
-        ratio = float(statistic[held].sum() / max(float(left[held].sum()), 1e-300))
-        return cls(target, trust, ratio, wanted, common)
+        free = max(float(left[held].sum()) / 2, 1.0)  # each table is there twice
+        fits = float(statistic[held].sum()) / 2 <= free + np.sqrt(2.0 * free)
+        return cls(target, trust, fits, wanted, common)
 
     def spent(self, models: Sequence[Model]) -> float:
         """Degrees of freedom that some draws spend on all tables together."""
@@ -343,15 +351,19 @@ class Misfit:
         variance *= len(models) / max(len(models) - 1, 1)
         return float(spent_freedom(self.target, mean, variance, self.common).sum())
 
-    def excess(self, model: Model) -> FloatArray:
-        """Chi-square statistic of each target against a model, beyond chance, (N, N)."""
-        layout, records = self.target.layout, self.target.records
-        found = pair_shares(model)
-        common = found * expand_blocks(layout, records) >= 1.0
-        gap = (self.target.shares - found) ** 2 / np.maximum(found, 1e-300) * common
-        freedom = np.maximum(block_sums(layout, common.astype(float)) - 1.0, 1.0)
-        chance = freedom + 2.0 * np.sqrt(2.0 * freedom)
-        return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
+
+def excess(tables: PairTables, model: Model, errors: float = 2.0) -> FloatArray:
+    """Chi-square statistic of each table against a model, beyond chance, (N, N).
+
+    Chance is the mean of the statistic and some standard deviations.
+    """
+    layout, records = tables.layout, tables.records
+    found = pair_shares(model)
+    common = found * expand_blocks(layout, records) >= 1.0
+    gap = (tables.shares - found) ** 2 / np.maximum(found, 1e-300) * common
+    freedom = np.maximum(block_sums(layout, common.astype(float)) - 1.0, 1.0)
+    chance = freedom + errors * np.sqrt(2.0 * freedom)
+    return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
 
 
 def move(tables: PairTables, model: Model, anchor: float, policy: Policy = DEFAULT) -> Model:
@@ -372,9 +384,9 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
     target = misfit.target
     found = model
     for _ in range(policy.pair_rounds):
-        excess = misfit.excess(found).sum(axis=1) / np.asarray(target.layout.levels)
-        worst = int(np.argmax(excess))
-        if not excess[worst] > 0.0:
+        beyond = excess(target, found).sum(axis=1) / np.asarray(target.layout.levels)
+        worst = int(np.argmax(beyond))
+        if not beyond[worst] > 0.0:
             break
         parts = divide(model, worst)
         if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
@@ -407,3 +419,59 @@ def divide(model: Model, variable: int) -> Model:
         weights.append(model.weights * mass)
         columns.append(factors)
     return Model(model.layout, np.concatenate(weights), np.hstack(columns))
+
+
+def find_gaps(
+    data: InMemory, tables: PairTables, model: Model, policy: Policy = DEFAULT
+) -> tuple[TableGap, ...]:
+    """Tables in which records and model differ beyond chance, worst first.
+
+    All tables of two variables are compared, then some of three among the variables of the worst
+    of these, where no cell is missing.
+    """
+    layout, names = data.layout, data.domain.names
+    beyond = np.triu(excess(tables, model, policy.gap_errors))
+    worst = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
+    pairs = [divmod(int(at), len(names)) for at in worst if beyond.flat[at] > 0.0]
+    found = []
+    shares = pair_shares(model)
+    for pair in pairs:
+        block = tuple(layout.rows(n) for n in pair)
+        given, own = tables.shares[block], shares[block]
+        found.append((beyond[pair], make_gap(data, pair, given, own, tables.records[pair])))
+    whole = layout.sums(data.level_totals) >= data.total * (1.0 - 1e-9)
+    chosen = [n for n in dict.fromkeys(n for pair in pairs for n in pair) if whole[n]]
+    for triple in combinations(sorted(chosen[:MOST_IN_TRIPLES]), 3):
+        levels = tuple(layout.levels[n] for n in triple)
+        if prod(levels) > LARGEST_TRIPLE:
+            continue
+        codes = [np.asarray(data.table()[:, n], dtype=np.intp) for n in triple]
+        cells = np.ravel_multi_index(codes, levels)
+        given = np.bincount(cells, data.weight, prod(levels)).reshape(levels) / data.total
+        own = joint_table(model.weights, [model.parts[n] for n in triple])
+        common = own * data.total >= 1.0
+        statistic = data.total * float(np.sum(((given - own) ** 2 / own)[common]))
+        freedom = max(int(common.sum()) - 1, 1)
+        over = statistic - freedom - policy.gap_errors * np.sqrt(2.0 * freedom)
+        if over > 0.0:
+            found.append((over, make_gap(data, triple, given, own, data.total)))
+    found.sort(key=lambda each: -each[0])
+    return tuple(gap for _, gap in found[: policy.gaps_kept])
+
+
+def make_gap(
+    data: InMemory, variables: Sequence[int], given: FloatArray, own: FloatArray, records: float
+) -> TableGap:
+    """How far a table of records is from that of a model, and the cell that differs most."""
+    away = np.abs(given - own)
+    at = np.unravel_index(int(np.argmax(away)), away.shape)
+    domain = data.domain
+    cell = {domain.names[n]: domain[n].levels[k] for n, k in zip(variables, at, strict=True)}
+    return TableGap(
+        tuple(cell),
+        float(away.sum() / 2),
+        expected_distance(own, max(records, 1.0)),
+        ", ".join(f"{name} = {level}" for name, level in cell.items()),
+        float(given[at]),
+        float(own[at]),
+    )

@@ -2,7 +2,7 @@
 
 It is finished in steps: the classes of all sweeps are merged into few, fitted to the records for
 some passes, and moved towards the tables of two variables that the records show. The draws that
-bounds rest on are moved alike.
+bounds rest on are spread by what these tables demand.
 """
 
 from collections.abc import Sequence
@@ -18,9 +18,6 @@ from rejoint.estimation.pair_tables import (
     agree,
     count_pairs,
     mean_and_variance,
-    move,
-    normalize_blocks,
-    pair_shares,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
@@ -89,7 +86,7 @@ def posterior_mean(
     members = [draw.mean for draw in draws]
     most = max(round(classes * float(np.mean([member.rank for member in members]))), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))
-    if not 1 < len(data.domain) or data.layout.size > policy.pair_levels:
+    if not len(data.domain) > 1 or data.layout.size > policy.pair_levels:
         return Finished(model)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
     mean, _ = mean_and_variance([data.observed(member) for member in members])
@@ -98,35 +95,22 @@ def posterior_mean(
     return Finished(agree(misfit, model, most, policy), misfit, tables)
 
 
-def spread_draws(
-    data: Data, draws: Sequence[Draw], finished: Finished, policy: Policy = DEFAULT
-) -> list[Model]:
-    """Return the draws, of the levels themselves, in agreement with the records.
+def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
+    """Return the draws, of the levels themselves, as far apart as the records demand.
 
-    Each keeps its own deviation from their mean, which is moved. Where the model misfits, draws
-    are too near to each other: weights and columns are drawn again, given the classes of the
-    records, as if there were fewer records.
+    Where the model misfits, draws are too near to each other: weights and columns are drawn again,
+    given the classes of the records, with a variance that spends the degrees of freedom which the
+    misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
     """
     misfit, seen = finished.misfit, [data.observed(draw.model) for draw in draws]
-    cells = float(data.layout.size) ** 2 * sum(model.rank for model in seen)
-    if misfit is None or policy.pair_steps * cells > policy.pair_cells_draws:
+    spent = 0.0 if misfit is None else misfit.spent(seen)
+    if misfit is None or not 0.0 < spent < misfit.freedom:
         return seen
-    center, _ = mean_and_variance(seen)
-    ratio = misfit.target.shares / np.maximum(center, 1e-300)
-
-    def moved(model: Model) -> Model:
-        own = normalize_blocks(data.layout, pair_shares(model) * ratio)
-        tables = PairTables(data.layout, own, misfit.target.records)
-        return move(tables, model, policy.pair_anchor, policy)
-
-    wider = misfit.freedom / max(misfit.spent(seen), 1e-300)
-    if wider > 1.0:
-        # Only what is drawn given the classes of the records is drawn again.
-        fixed = misfit.spent([data.observed(draw.mean) for draw in draws]) / misfit.spent(seen)
-        heat = 1.0 + (wider - 1.0) / max(1.0 - fixed, 0.1)
-        rng = np.random.default_rng(0)
-        seen = [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]
-    return [moved(model) for model in seen]
+    # Only what is drawn given the classes of the records is drawn again.
+    fixed = misfit.spent([data.observed(draw.mean) for draw in draws]) / spent
+    heat = 1.0 + (misfit.freedom / spent - 1.0) / max(1.0 - fixed, 0.1)
+    rng = np.random.default_rng(0)
+    return [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]
 
 
 def draw_again(data: Data, draw: Draw, heat: float, rng: np.random.Generator) -> Model:

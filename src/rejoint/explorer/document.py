@@ -210,6 +210,7 @@ def document(
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
         **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
+        "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
         "identifiability": verdict,
         "note": note,

@@ -165,7 +165,7 @@ class RunOff:
         found = posterior_mean(learn, draws, draws[-1].mean, passes, policy, ensemble=True)
         self.plans.append((plan, self.fold.judge.log_prob(found.model)))
         if plan.at_mode and found.misfit is not None:
-            self.mode_fits = found.misfit.ratio <= 1.0
+            self.mode_fits = found.misfit.fits
 
     def enter(
         self, plans: Sequence[ChainPlan], starts: Sequence[Model], rival: FloatArray | None = None

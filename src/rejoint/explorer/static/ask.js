@@ -15,6 +15,7 @@ import { QueryError } from "./tokens.js";
 const MAX_CELLS = 2_000_000; // a page keeps less at a time than Python does
 const MOST_BOUNDED = 4_000_000; // cells of all draws together
 const UNLIKELY = Math.log(1e-6);
+const MOST_GAPS = 2; // notes on tables that differ from the records
 const SOLVERS = {
   P: probability,
   E: expectation,
@@ -50,7 +51,17 @@ function askJoint(model, bound, state) {
   if (!state.possible) throw new QueryError(impossible(model, bound), bound.text, bound.query.at);
   const answer = { notes: [], ...SOLVERS[bound.query.verb](model.mixture, bound, state) };
   const { interval, notes } = intervalOf(model, bound, answer);
-  return { ...answer, interval, notes: [...answer.notes, ...notes] };
+  return { ...answer, interval, notes: [...gapNotes(model, bound), ...answer.notes, ...notes] };
+}
+
+/** Tables of the variables of a question in which the records differ from the model. */
+function gapNotes({ variables, doc }, bound) {
+  const used = [bound.asked, bound.against, bound.by, [...bound.events.keys()], [...bound.evidence.keys()]];
+  const names = new Set(used.flat().map((n) => variables[n].name));
+  return (doc?.gaps ?? [])
+    .filter((gap) => gap.names.every((name) => names.has(name)))
+    .slice(0, MOST_GAPS)
+    .map((gap) => gap.text);
 }
 
 /** Why the joint answers a question of a classifier; null if the ensemble does. */
@@ -119,7 +130,15 @@ function intervalOf(model, bound, { kind, value }) {
   const weights = draws.map(({ joint, state, weight }) =>
     byColumn ? columnTotals(joint, bound, state).map((total) => weight * total) : [weight],
   );
-  return { interval: bounds(numbers(value), tables, weights), notes: [] };
+  return { interval: bounds(numbers(value), tables, weights, limitsOf(model, bound)), notes: [] };
+}
+
+/** What no answer to a question is below or above. */
+function limitsOf({ variables }, { query, asked }) {
+  if (query.verb === "P") return [0, 1];
+  if (query.verb !== "E") return [0, Infinity];
+  const { values } = variables[asked[0]];
+  return [Math.min(...values), Math.max(...values)];
 }
 
 function bind(model, text, evidence) {
