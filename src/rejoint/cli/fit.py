@@ -137,6 +137,11 @@ Examples:
     "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
 )
 @click.option(
+    "--agreement/--no-agreement",
+    default=True,
+    help="Whether answers are moved towards tables of two columns that the records contradict.",
+)
+@click.option(
     "--stream/--no-stream",
     default=None,
     help="Read the data part by part, for what is larger than memory; by default where there are "
@@ -160,6 +165,7 @@ def command(
     starts: int | None,
     draws: bool,
     smooth: bool,
+    agreement: bool,
     stream: bool | None,
     checkpoint: str | None,
     seed: int,
@@ -178,6 +184,7 @@ def command(
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
+    asked["agreement"] = agreement
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)
