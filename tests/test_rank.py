@@ -15,6 +15,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.rank.criteria import HeldOutLikelihood, RankPath, fit_sparse
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import HeldOutSearch
+from rejoint.rank.run_off import count_parts
 from rejoint.rank.select import largest_rank
 from rejoint.rank.selection import (
     Measure,
@@ -621,6 +622,29 @@ def test_merging_finds_ranks_between_those_tried():
     factors = [rng.dirichlet(np.ones(3), 7).T for _ in range(12)]
     truth = rj.LowRankPMF(rng.dirichlet(np.full(7, 5.0)), factors)
     assert rj.rank.select(truth.sample(10_000, random_state=0), random_state=0).rank == 7
+
+
+def test_merging_goes_on_below_the_choice():
+    """A rank that was tried from random starts may be right, and its model poor."""
+    data, policy = InMemory.of(three_classes().sample(2000, random_state=0)), Policy()
+    found = HeldOutSearch(data, Session(np.random.default_rng(0)), policy, [1, 2, 5, 8])
+    found.search(lambda: None)
+    assert found.mode.smallest(1.0) == 5
+    poor = found.mode.score(2)
+    found.merge_back()
+    assert set(found.mode.logs) == set(range(1, 9))
+    assert found.mode.score(2) >= poor
+    assert found.mode.smallest(1.0) == 3
+
+
+def test_ranks_are_refined_as_far_as_the_cost_allows():
+    data = InMemory.of(three_classes().sample(2000, random_state=0))
+    assert count_parts(data, 5) == 5
+    steps, top = 24, int(1.3 * 5) + 2
+    two = 2 * data.cells * top**2 / 2 * steps
+    assert count_parts(data, 5, Policy(refine_cells=two)) == 2
+    assert count_parts(data, 5, Policy(refine_cells=0.99 * two)) == 0
+    assert count_parts(data, 31) == count_parts(data, 1) == 0
 
 
 def test_the_answer_is_near_that_of_the_rank_told():

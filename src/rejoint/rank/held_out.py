@@ -346,15 +346,16 @@ class HeldOutSearch:
         return [made[k] if k in made else thaw(kept[k] or {}) for k in range(len(keys))]
 
     def merge_back(self) -> None:
-        """Merge classes one by one, from the rank above the choice to the one below it.
+        """Merge classes one by one, from the rank tried above the choice to the second one below.
 
         Growing models overshoot: random starts of a rank end in poorer optima than a larger model
-        whose superfluous classes are merged.
+        whose superfluous classes are merged. So the rank below the choice is reached as well.
         """
         policy, tried = self.policy, sorted(self.mode.logs)
         choice = self.mode.smallest(1.0)
         top = min((r for r in tried if r > choice), default=choice)
-        bottom = max((r for r in tried if r < choice), default=1)
+        below = [1, 1, *(r for r in tried if r < choice)]
+        bottom = below[-2]
         steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
         cells = sum(fold.learn.cells for fold in self.folds) * top * (top - bottom) * steps
         small = top <= policy.largest_merged and cells <= policy.merge_cells

@@ -43,30 +43,34 @@ class Refined:
     curve: Curve
 
 
-def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
-    """Whether refining ranks around the best is worth its cost."""
-    parts = count_parts(data, policy)
+def count_parts(data: InMemory, best: int, policy: Policy = DEFAULT) -> int:
+    """Parts that judge while ranks around the best are refined; none where that costs too much."""
+    if not 1 < best <= policy.largest_best:
+        return 0
     steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
-    cells = data.cells * best * (best + 2) * steps * parts
-    return 1 < best <= policy.largest_best and cells <= policy.refine_cells
+    each = data.cells * largest_refined(best) ** 2 / 2 * steps
+    wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
+    parts = int(min(wanted, policy.refine_cells / each))
+    return parts if parts >= 2 else 0
 
 
-def count_parts(data: InMemory, policy: Policy) -> int:
-    """Parts that judge, one after the other: all five of few records."""
-    return int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
+def largest_refined(best: int) -> int:
+    """The rank to merge classes from, above the best one."""
+    return int(1.3 * best) + 2
 
 
-def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
+def refine(
+    data: InMemory, best: int, parts: int, session: Session, policy: Policy = DEFAULT
+) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
-    folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
+    folds = list(make_folds(data, FOLDS, session.rng))[:parts]
     seed = int(session.rng.integers(2**62))
     most = max(int(data.total / policy.records_per_class), best)
     models: dict[int, list[Model]] = {}
     logs: dict[int, list[FloatArray]] = {}
     for k, fold in enumerate(folds):
-        top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
-        top = min(top, most)
-        found = recall_part(data, fold, (seed, k, top, starts, most), session, policy)
+        asked = (seed, k, min(largest_refined(best), most), 2 if k else 3, most)
+        found = recall_part(data, fold, asked, session, policy)
         own = Curve([fold])
         own.logs = {rank: fold.judge.log_prob(model) for rank, model in found.items()}
         for rank, model in found.items():

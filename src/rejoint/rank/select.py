@@ -24,7 +24,7 @@ from rejoint.rank.criteria import (
 )
 from rejoint.rank.folds import make_folds
 from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
-from rejoint.rank.run_off import Refined, can_refine, plan_chains, refine, start_of
+from rejoint.rank.run_off import Refined, count_parts, plan_chains, refine, start_of
 from rejoint.rank.selection import (
     EnsembleCurve,
     Measure,
@@ -204,11 +204,10 @@ def select_held_out(
     found.search(lambda: conclude_held_out(found, interrupted=True))
     refined = None
     if ranks is None:
-        best = found.mode.best
-        if can_refine(data, best, policy):
-            refined = refine(data, best, session, policy)
-        else:
-            found.merge_back()
+        found.merge_back()
+        best = found.mode.smallest(1.0)
+        if parts := count_parts(data, best, policy):
+            refined = refine(data, best, parts, session, policy)
     selection = conclude_held_out(found, refined)
     if not plan:
         return selection
