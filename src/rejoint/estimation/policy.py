@@ -239,9 +239,9 @@ class Policy:
     mode_cells: float = 6e9
     # Standard errors by which the mode must be ahead to be taken without a run-off.
     sure_errors: float = 3.0
-    # Largest rank chosen that is refined on all records, and EM steps of the model to merge from. Of
-    # 30 random models (10 to 20 variables of 2 to 4 levels, ranks 3 to 25, 10,000 to 40,000
-    # records) 30 true ranks are found; 25 where ranks with a best score above 25 are not refined.
+    # Largest rank chosen that is refined on all records, and EM steps of the model to merge from.
+    # Of 30 random models (10 to 20 variables of 2 to 4 levels, ranks 3 to 25, 10,000 to 40,000
+    # records) 30 true ranks are found, and 25 where a best score above 25 is not refined.
     largest_best: int = 30
     refine_steps: int = 80
     # Cells x classes that this may cost.
