@@ -19,28 +19,9 @@ from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
 from rejoint.model import FloatArray, Model
 from rejoint.rank.folds import Fold, make_folds
-from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, merge_down, polish
+from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, Refined, merge_down, polish
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
-
-
-@dataclass(frozen=True)
-class Refined:
-    """Ranks around the best, refined on all records: for each the score and one model.
-
-    Parameters
-    ----------
-    models : mapping of int to list of Model
-        By rank, one model for each judging part.
-    first : Fold
-        The first of these parts.
-    curve : Curve
-        Scores of all ranks.
-    """
-
-    models: dict[int, list[Model]]
-    first: Fold
-    curve: Curve
 
 
 def count_parts(data: InMemory, best: int, policy: Policy = DEFAULT) -> int:
@@ -202,7 +183,6 @@ class RunOff:
 def plan_chains(
     data: InMemory,
     found: HeldOutSearch,
-    refined: Refined | None,
     session: Session,
     policy: Policy = DEFAULT,
 ) -> ChainPlan:
@@ -213,13 +193,11 @@ def plan_chains(
     data : InMemory
         All records.
     found : HeldOutSearch
-        The two curves.
-    refined : Refined, optional
-        Ranks that were refined on all records.
+        The two curves, and ranks that were refined on all records.
     session : Session
     policy : Policy
     """
-    mode, ensemble = found.mode, found.ensemble
+    mode, ensemble, refined = found.mode, found.ensemble, found.refined
     best, wide = mode.best, ensemble.smallest(policy.ensemble_errors)
     chosen = mode.smallest(1.0)
     gap = ensemble.logs[wide] - mode.logs[chosen]
