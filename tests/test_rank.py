@@ -16,7 +16,7 @@ from rejoint.rank.criteria import fit_sparse, information_criteria, relative_ent
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import Curve, HeldOutSearch
 from rejoint.rank.run_off import count_parts
-from rejoint.rank.select import largest_rank
+from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     Judge,
     Measure,
@@ -704,13 +704,47 @@ def test_a_budget_ends_the_search(records):
             rj.rank.select(records, budget=wrong)
 
 
-@given(st.integers(0, 10**6), st.integers(20, 120))
-@settings(max_examples=10, deadline=None)
-def test_no_more_than_one_class_for_ten_records(seed, size):
+@given(st.integers(0, 10**6), st.integers(20, 600), st.integers(1, 30))
+@settings(max_examples=15, deadline=None)
+def test_no_more_than_one_class_for_ten_records(seed, size, classes):
     rng = np.random.default_rng(seed)
-    codes = rng.integers(0, 3, size=(size, 5)).astype(np.int16)
-    found = rj.rank.select(rj.Records(rj.Domain.of_shape([3] * 5), codes), random_state=seed)
-    assert max(found.ranks) <= max(size / 10, 1)
+    factors = [rng.dirichlet(np.full(4, 0.3), classes).T for _ in range(6)]
+    data = rj.LowRankPMF(rng.dirichlet(np.ones(classes)), factors).sample(size, random_state=seed)
+    found = rj.estimate(data, random_state=seed).selection
+    most = max(size // 10, 1)
+    assert max(found.ranks) <= most
+    if found.ensemble is not None:
+        assert max(*found.ensemble.ranks, found.ensemble.plan.rank) <= most
+
+
+def test_progress_tells_rank_and_time(records, monkeypatch):
+    ticks = iter(range(10**9))
+    monkeypatch.setattr("rejoint.messages.perf_counter", lambda: 0.5 * next(ticks))
+    lines = []
+    session = Session(np.random.default_rng(0), lines.append)
+    found = select_rank(InMemory.of(records), session=session)
+    heads = [line for line in lines if re.match(r"rank \d+, \d+ of at most \d+", line)]
+    tried = dict(re.match(r"rank (\d+), (\d+) of", line).groups() for line in heads)
+    assert tried["1"] == "1"
+    assert tried["3"] == "3"
+    assert "about" not in heads[0]
+    assert any(re.search(r", about .* left: part 1, sweep 1 of \d+$", line) for line in heads)
+    merged = r"part \d, rank \d+ by merging classes, about .* left"
+    assert any(re.fullmatch(merged, line) for line in lines)
+    given = []
+    session = Session(np.random.default_rng(0), given.append)
+    select_rank(InMemory.of(records), [1, 2], criterion=["bic"], session=session)
+    assert given[0] == "rank 1, 1 of 2"
+    assert any(line.startswith("rank 2, 2 of 2, about ") for line in given)
+    assert found.rank == 3
+
+
+def test_the_first_curve_is_kept_beside_the_refined_one(chosen):
+    """The curve that is drawn is the one that the rank is chosen by."""
+    assert set(chosen.first.ranks) >= {1, 2, 3, 5}
+    assert chosen.table.ranks == chosen.ranks
+    np.testing.assert_array_equal(chosen.table.columns["heldout"], chosen.scores)
+    assert chosen.first.columns["heldout"][0] != chosen.scores[0]
 
 
 def test_no_model_has_seen_the_records_that_judge_it(records):

@@ -191,6 +191,7 @@ CASES = {
     "representative_chains": (1, "default"),
     "several_chains_rank": (0, "default"),
     "representative_steps": (1, "default"),
+    "representative_cells": (0.0, "default"),
     "sparse_pseudo_count": (5.0, "sparse rank"),
     "first_cap": (2, "sparse rank"),
     "least_records": (60.0, "sparse rank"),

@@ -669,8 +669,13 @@ class Fit:
         follow = partial(follow_start, solver=brief)
         runs = search(small, starts, follow, self.session.here(), offer=self.result_of_small)
         best = runs[best_run(runs)]
-        limits = Limits(policy.representative_steps, policy.polish_progress, 10, exact=-1.0)
-        em = replace(self.em(small, self.evident(best)), limits=limits)
+        most = max(int(policy.representative_cells / (small.cells * self.rank)), 10)
+        limits = Limits(
+            min(policy.representative_steps, most), policy.polish_progress, 10, exact=-1.0
+        )
+        brief = replace(policy, concentration_steps=min(policy.concentration_steps, most))
+        concentrations = evident_concentrations(small, best.model, brief)
+        em = replace(self.em(small, concentrations), limits=limits)
         return run(em, small, best.model, self.session)
 
     def evident(self, found: Run) -> FloatArray:

@@ -102,8 +102,7 @@ class Task:
 
     def alone(self) -> "Task":
         """The same for a worker: one thread."""
-        learn, judge = self.fold.learn.alone(), self.fold.judge.alone()
-        return replace(self, fold=replace(self.fold, learn=learn, judge=judge))
+        return replace(self, fold=self.fold.alone())
 
 
 #: Log-probability of a record below which a model excludes it: without a prior, EM takes the
@@ -129,7 +128,7 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     sampler, none = Bayes(policy=policy), np.empty(0)
     first = first_concentrations(learn, policy) if warm is None else warm.concentrations
     if start.solver is not None:
-        known = [] if warm is None else [widen_mode(learn, warm.mode, rank, rng, policy)]
+        known = [] if warm is None else [widen(learn, warm.mode, rank, policy.cautious_blend, rng)]
         here = replace(session, rng=rng, executor=None)
         model = fit_rank(learn, rank, start.solver, known, start.n_init, here, policy).model
         logs = judge.log_prob(model)
@@ -139,8 +138,8 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
         return Trial(independence(learn), logs, logs, first)
 
     def chain(model: Model, sweeps: int) -> Iterator[Draw]:
-        for draw in islice(sampler.chain(learn, model, rng, first), sweeps):
-            session.report(f"rank {rank}")
+        for sweep, draw in enumerate(islice(sampler.chain(learn, model, rng, first), sweeps)):
+            session.report(f"part {number + 1}, sweep {sweep + 1} of {sweeps}")
             yield draw
 
     mode, ensemble = start.mode, start.ensemble
@@ -163,17 +162,12 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     if not mode:
         return Trial(ends[0].mean, none, logs, concentrations)
     if warm is not None:
-        *_, last = chain(widen_mode(learn, warm.mode, rank, rng, policy), policy.short_sweeps)
+        *_, last = chain(
+            widen(learn, warm.mode, rank, policy.cautious_blend, rng), policy.short_sweeps
+        )
         ends.append(last)
     found = polish(learn, [end.mean for end in ends], concentrations, policy.polish_steps, policy)
     return Trial(found, judge.log_prob(found), logs, concentrations)
-
-
-def widen_mode(
-    data: InMemory, model: Model, rank: int, rng: np.random.Generator, policy: Policy
-) -> Model:
-    """The model of a smaller rank with new classes."""
-    return widen(data, model, rank, policy.cautious_blend, rng)
 
 
 def polish(

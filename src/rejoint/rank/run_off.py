@@ -6,8 +6,9 @@ judged by records that it has not seen. Random starts win on wide records and on
 wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,12 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
-from rejoint.model import FloatArray, Model
+from rejoint.messages import Countdown
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.rank.folds import Fold, make_folds
 from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, Refined, merge_down, polish
 from rejoint.solver.checkpoint import digest
+from rejoint.solver.search import search
 from rejoint.solver.session import Session
 
 
@@ -47,70 +50,89 @@ def refine(
     folds = list(make_folds(data, FOLDS, session.rng))[:parts]
     seed = int(session.rng.integers(2**62))
     most = max(int(data.total / policy.records_per_class), best)
-    models: dict[int, list[Model]] = {}
-    logs: dict[int, list[FloatArray]] = {}
-    for k, fold in enumerate(folds):
-        asked = (seed, k, min(largest_refined(best), most), 2 if k else 3, most)
-        found = recall_part(data, fold, asked, session, policy)
-        own = Curve([fold])
-        own.logs = {rank: fold.judge.log_prob(model) for rank, model in found.items()}
-        for rank, model in found.items():
-            models.setdefault(rank, []).append(model)
-            logs.setdefault(rank, []).append(own.logs[rank])
-        if not k:
-            best = own.smallest(1.0)
-    curve = Curve(folds)
-    curve.logs = {r: np.concatenate(p) for r, p in logs.items() if len(p) == len(folds)}
+    mark = data.fingerprint if session.checkpoint.active else ""
+    countdown = Countdown(len(folds))
+    found: list[MergedPart] = []
+    for numbers in (range(1), range(1, len(folds))):  # the first part says where others begin
+        top = min(largest_refined(best), most)
+        tasks = [
+            PartTask(folds[k], top, 2 if k else 3, most, (seed, k), policy, mark, countdown)
+            for k in numbers
+        ]
+        found += search(None, tasks, refine_part, session, numbers=numbers, thaw=MergedPart.thaw)
+        own = Curve(folds[:1])
+        own.logs = {rank: folds[0].judge.log_prob(m) for rank, m in found[0].models.items()}
+        best = own.smallest(1.0)
+    curve, common = Curve(folds), set.intersection(*(set(part.models) for part in found))
+    models = {rank: [part.models[rank] for part in found] for rank in sorted(common)}
+    for rank, each in models.items():
+        logs = [fold.judge.log_prob(model) for fold, model in zip(folds, each, strict=True)]
+        curve.logs[rank] = np.concatenate(logs)
     return Refined(models, folds[0], curve)
 
 
-def recall_part(
-    data: InMemory, fold: Fold, asked: tuple[int, ...], session: Session, policy: Policy
-) -> dict[int, Model]:
-    """The models of one part, from the checkpoint where they have been made before."""
+@dataclass(frozen=True)
+class MergedPart:
+    """Models of one part by rank."""
 
-    def make() -> dict[str, object]:
-        seed, k, top, starts, most = asked
-        rng = np.random.default_rng([seed, k])
-        models = refine_part(fold, top, starts, most, rng, session, policy)
-        return {str(rank): model.stacked for rank, model in models.items()}
+    models: dict[int, Model]
 
-    key = ""
-    if session.checkpoint.active:
-        key = digest("refined", data.fingerprint, asked, policy)
-    entry = session.checkpoint.memo(key, make)
-    layout = data.layout
-    return {int(rank): Model.from_stacked(layout, found) for rank, found in entry.items()}
+    def freeze(self) -> dict[str, Any]:
+        """The models as a checkpoint keeps them."""
+        levels = list(self.models[1].layout.levels)
+        return {str(k): m.stacked for k, m in self.models.items()} | {"levels": levels}
+
+    @classmethod
+    def thaw(cls, entry: Mapping[str, Any]) -> "MergedPart":
+        """The models that were kept."""
+        layout = Layout(tuple(entry["levels"]))
+        kept = {int(rank): found for rank, found in entry.items() if rank != "levels"}
+        return cls({rank: Model.from_stacked(layout, found) for rank, found in kept.items()})
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """What a worker needs to merge the classes of one part, from a rank with some starts down."""
+
+    fold: Fold = field(compare=False)
+    top: int
+    starts: int
+    most: int
+    seed: tuple[int, ...]
+    policy: Policy
+    fingerprint: str
+    countdown: Countdown = field(compare=False)
+
+    def alone(self) -> "PartTask":
+        """The same for a worker: one thread."""
+        return replace(self, fold=self.fold.alone())
 
 
 def refine_part(
-    fold: Fold,
-    top: int,
-    starts: int,
-    most: int,
-    rng: np.random.Generator,
-    session: Session,
-    policy: Policy,
-) -> dict[int, Model]:
+    problem: Any, start: PartTask, number: int, session: Session, key: str
+) -> MergedPart:
     """Models of one part from a rank down to one class.
 
     Again from further above where the best is near the top.
     """
-    learn, judge = fold.learn, fold.judge
+    learn, judge, mass = start.fold.learn, start.fold.judge, start.fold.mass
+    top, most, policy = start.top, start.most, start.policy
+    rng = np.random.default_rng(start.seed)
     found: dict[int, Model] = {}
-    curve = Curve([fold])
+    curve = Curve([start.fold])
 
     def keep(model: Model) -> None:
         logs, rank = judge.log_prob(model), model.rank
-        if rank not in found or float(fold.mass @ (logs - curve.logs[rank])) > 0.0:
+        if rank not in found or float(mass @ (logs - curve.logs[rank])) > 0.0:
             found[rank], curve.logs[rank] = model, logs
-        session.report(f"rank {rank}, by merging classes")
+        left = start.countdown.tell(number + 1 - (rank / top) ** 2)
+        session.report(f"part {number + 1}, rank {rank} by merging classes{left}")
 
     while True:
         sampler, steps = Bayes(policy=policy), policy.polish_steps
         ends = [
             sampler.advance(learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
-            for _ in range(starts)
+            for _ in range(start.starts)
         ]
         concentrations = np.median([end.concentrations for end in ends], axis=0)
         polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
@@ -120,7 +142,7 @@ def refine_part(
             keep(merged)
         best = curve.smallest(1.0)
         if best < top - 1 or top >= min(1.6 * policy.largest_best, most):
-            return found
+            return MergedPart(found)
         top = min(int(1.6 * best) + 2, most)
 
 
@@ -248,7 +270,8 @@ def run_off(
     race = RunOff(refined.first, session, policy)
     race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)))
+    most = max(int(records / policy.records_per_class), 1)
+    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [
             ChainPlan.from_random(classes, sweeps, policy.chains)

@@ -9,6 +9,7 @@ import numpy as np
 
 from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
@@ -277,6 +278,10 @@ class Judge(ABC):
         Largest rank of use.
     """
 
+    #: What the ranks tried may cost together, in the unit of :meth:`cost`.
+    budget = inf
+    session: Session
+
     def __init__(self, criterion: str, measure: Measure, slack: float, cap: int) -> None:
         self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
         self.scores: dict[int, float] = {}
@@ -306,6 +311,10 @@ class Judge(ABC):
         if chosen == max(self.scores) < self.cap:
             return "It is the largest that was tried: larger ones may be better."
         return ""
+
+    def cost(self, rank: int) -> float:
+        """What the fit of a rank costs, in any unit."""
+        return float(rank)
 
     def is_past_best(self, rank: int, policy: Policy) -> bool:
         """Whether a rank larger than those so far need not be tried."""
@@ -346,21 +355,35 @@ def search_ranks(
 ) -> Selection:
     """Score the ranks given, or growing ones until the judge has seen enough, then those between.
 
-    An interrupted search offers a selection of what was scored.
+    An interrupted search offers a selection of what was scored. Progress says how many ranks there
+    are, at most, and how much time they take at the speed of those before.
     """
+    growing = ranks is None
+    wanted = list(ranks_to_try(judge.cap, policy) if ranks is None else ranks)
+    head = ""
+    judge.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
 
     def score(rank: int) -> None:
-        session.report(f"rank {rank}")
         value = judge.fit(rank)
         judge.scores[rank] = -inf if isnan(value) else value
         session.offer(lambda: judge.conclude(interrupted=True), certain=True)
 
-    for rank in ranks_to_try(judge.cap, policy) if ranks is None else ranks:
-        if ranks is None and judge.scores and judge.is_past_best(rank, policy):
+    costs = np.cumsum([judge.cost(rank) for rank in wanted])
+    most = max(int(np.sum(costs <= judge.budget)), 1) if growing else len(wanted)
+    countdown, done = Countdown(float(costs[most - 1])), 0.0
+    for number, rank in enumerate(wanted):
+        if growing and judge.scores and judge.is_past_best(rank, policy):
             break
+        of = f"{number + 1} of {'at most ' if growing else ''}{most}"
+        head = f"rank {rank}, {of}{countdown.tell(done)}"
+        session.report(head)
         score(rank)
-    while ranks is None and (middle := judge.next_between(policy)) is not None:
+        done = float(costs[number])
+    while growing and (middle := judge.next_between(policy)) is not None:
+        head = f"rank {middle}, between those tried"
+        session.report(head)
         score(middle)
+    judge.session = session
     return judge.conclude()
 
 
