@@ -228,9 +228,19 @@ class Curve:
         return float(self.mass @ self.logs[rank] / self.total)
 
     @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks, increasing."""
+        return tuple(sorted(self.logs))
+
+    @property
+    def scores(self) -> FloatArray:
+        """The score of each."""
+        return np.array([self.score(rank) for rank in self.ranks])
+
+    @property
     def best(self) -> int:
         """The rank of the highest score."""
-        return max(sorted(self.logs), key=self.score)
+        return max(self.ranks, key=self.score)
 
     def error(self, one: int, other: int) -> float:
         """Standard error of the difference of two ranks; at least one nat over all records."""
@@ -442,20 +452,20 @@ class HeldOutSearch(Judge):
     def conclude(self, interrupted: bool = False) -> Selection:
         """The selection by the curves so far."""
         curve, ensemble = self.curve, self.ensemble
-        self.scores = {rank: curve.score(rank) for rank in sorted(curve.logs)}
+        self.scores = dict(zip(curve.ranks, curve.scores.tolist(), strict=True))
         found = super().conclude(interrupted)
         columns = {"heldout": found.scores, "error": found.errors}
-        found = replace(found, table=CriterionTable(found.ranks, columns))
-        if self.refined is not None:
-            ranks = tuple(sorted(self.mode.logs))
-            scores = np.array([self.mode.score(rank) for rank in ranks])
-            found = replace(found, first=CriterionTable(ranks, {"heldout": scores}))
-        if not ensemble.logs:
-            return found
-        tried = tuple(sorted(ensemble.logs))
-        scores = np.array([ensemble.score(rank) for rank in tried])
-        rank = ensemble.smallest(self.policy.ensemble_errors)
-        return replace(found, ensemble=EnsembleCurve(rank, tried, scores))
+        first = CriterionTable(self.mode.ranks, {"heldout": self.mode.scores})
+        wide = None
+        if ensemble.logs:
+            rank = ensemble.smallest(self.policy.ensemble_errors)
+            wide = EnsembleCurve(rank, ensemble.ranks, ensemble.scores)
+        return replace(
+            found,
+            ensemble=wide,
+            first=None if self.refined is None else first,
+            table=CriterionTable(found.ranks, columns),
+        )
 
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
@@ -473,34 +483,20 @@ class HeldOutSearch(Judge):
         small = top <= policy.largest_merged and cells <= policy.merge_cells
         if not small or top <= bottom + 1 or self.mode.best > policy.largest_merged:
             return
-        logs: dict[int, list[FloatArray]] = {}
         for k, fold in enumerate(self.folds):
             begun = self.trials[top][k]
             prior = make_prior(fold.learn, begun.concentrations)
             for model in merge_down(fold.learn, begun.mode, bottom + 1, prior, policy):
                 self.session.report(f"rank {model.rank}, by merging classes")
-                mine = fold.judge.log_prob(model)
-                kept = self.trials.get(model.rank)
-                if kept is not None and len(kept) > k and len(kept[k].mode_logs):
-                    mean = fold.mass @ (mine - kept[k].mode_logs)
-                    if mean <= 0:
-                        logs.setdefault(model.rank, []).append(kept[k].mode_logs)
-                        continue
-                self.keep(k, model, mine, begun.concentrations)
-                logs.setdefault(model.rank, []).append(mine)
-        for rank, parts in logs.items():
-            if len(parts) == len(self.folds):
-                self.mode.logs[rank] = np.concatenate(parts)
-
-    def keep(self, k: int, model: Model, logs: FloatArray, concentrations: FloatArray) -> None:
-        """Put a merged model in the place of the trial of its rank."""
-        trials = self.trials.setdefault(model.rank, [])
-        before = trials[k].ensemble_logs if k < len(trials) else np.empty(0)
-        trial = Trial(model, logs, before, concentrations)
-        if k < len(trials):
-            trials[k] = trial
-        else:
-            trials.append(trial)
+                logs, none = fold.judge.log_prob(model), np.empty(0)
+                trial = Trial(model, logs, none, begun.concentrations)
+                kept = self.trials.setdefault(model.rank, [])
+                if k == len(kept):
+                    kept.append(trial)
+                elif not len(kept[k].mode_logs) or fold.mass @ (logs - kept[k].mode_logs) > 0:
+                    kept[k] = trial
+        for rank in range(bottom + 1, top):
+            self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
 
 
 def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
