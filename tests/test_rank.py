@@ -788,6 +788,16 @@ def test_merging_goes_on_below_the_choice():
     assert found.mode.smallest(1.0) == 3
 
 
+def test_the_choice_is_merged_where_the_rank_above_is_too_large():
+    data = InMemory.of(three_classes().sample(2000, random_state=0))
+    found = HeldOutSearch(data, Session(np.random.default_rng(0)), Policy(largest_merged=5))
+    search_ranks(found, [1, 5, 8], found.session)
+    assert found.choose() == 5
+    found.merge_back()
+    assert found.choose() == 3
+    assert set(found.mode.logs) == {1, 2, 3, 4, 5, 8}
+
+
 def test_ranks_are_refined_as_far_as_the_cost_allows():
     data = InMemory.of(three_classes().sample(2000, random_state=0))
     assert count_parts(data, 5) == 5

@@ -470,18 +470,20 @@ class HeldOutSearch(Judge):
     def merge_back(self) -> None:
         """Merge classes one by one, from the rank tried above the choice to the second one below.
 
+        Where the one above is too large, the choice itself is merged.
         Growing models overshoot: random starts of a rank end in poorer optima than a larger model
         whose superfluous classes are merged. So the rank below the choice is reached as well.
         """
         policy, tried = self.policy, sorted(self.mode.logs)
         choice = self.choose()
-        top = min((r for r in tried if r > choice), default=choice)
+        above = [choice, *(r for r in tried if r > choice)][:2]
+        top = max((r for r in above if r <= policy.largest_merged), default=choice)
         below = [1, 1, *(r for r in tried if r < choice)]
         bottom = below[-2]
         steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
         cells = sum(fold.learn.cells for fold in self.folds) * top * (top - bottom) * steps
         small = top <= policy.largest_merged and cells <= policy.merge_cells
-        if not small or top <= bottom + 1 or self.mode.best > policy.largest_merged:
+        if not small or top <= bottom + 1:
             return
         for k, fold in enumerate(self.folds):
             begun = self.trials[top][k]
