@@ -85,7 +85,7 @@ def test_zeros_do_not_exclude():
     sharp = Model(
         LAYOUT, np.array([0.5, 0.5]), np.vstack([np.eye(size)[:, :2] for size in (2, 3, 4)])
     )
-    found = nearest(sharp, random_model(np.random.default_rng(1), 5).factors)
+    found = nearest(sharp, random_model(np.random.default_rng(1), 5).factors.T)
     assert set(found) <= {0, 1}
     merged = merge(sharp, np.full(5, 0.2), random_model(np.random.default_rng(1), 5).factors, found)
     np.testing.assert_allclose(LAYOUT.sums(merged.factors), 1.0)

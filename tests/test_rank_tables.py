@@ -105,14 +105,14 @@ def test_smooth_of_shares_and_of_suppressed_cells(triples):
 @pytest.mark.parametrize("on_interrupt", ["raise", "return"])
 def test_interrupted(triples, monkeypatch, on_interrupt):
     """Ctrl-C keeps the ranks that were scored."""
-    score = TableBic.score
+    score = TableBic.fit
 
     def until_three(self, rank):
         if rank == 3:
             raise KeyboardInterrupt
         return score(self, rank)
 
-    monkeypatch.setattr(TableBic, "score", until_three)
+    monkeypatch.setattr(TableBic, "fit", until_three)
     if on_interrupt == "return":
         found = rj.rank.select_tables(triples, random_state=0, on_interrupt="return")
     else:
@@ -156,7 +156,7 @@ def test_factorize_interrupted_while_the_rank_is_chosen(triples, monkeypatch):
 
 
 def test_what_is_not_possible_is_refused_before_the_rank_is_chosen(triples, monkeypatch):
-    monkeypatch.setattr(TableBic, "score", None)
+    monkeypatch.setattr(TableBic, "fit", None)
     with pytest.raises(ValueError, match="n_init must be a whole number of at least 1"):
         rj.factorize(triples, n_init=0)
     with pytest.raises(ValueError, match="solver='none' is not known"):

@@ -15,6 +15,8 @@ from time import perf_counter
 from types import EllipsisType
 from typing import Any, Self
 
+from rejoint.text import duration
+
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -200,6 +202,37 @@ class FitInterrupted(KeyboardInterrupt):
     def __init__(self, result: Any) -> None:
         super().__init__("Interrupted: .result has the best fit so far.")
         self.result = result
+
+
+class Countdown:
+    """Tells how much time is left, by the work that is done at the speed of this machine.
+
+    Parameters
+    ----------
+    total : float
+        All the work, in any unit.
+    done : float
+        What of it was done before.
+
+    Examples
+    --------
+    >>> countdown = Countdown(100.0)
+    >>> countdown.tell(0.0)
+    ''
+    >>> countdown.begun -= 10.0  # as if ten seconds had passed
+    >>> countdown.tell(25.0)
+    ', about 30 seconds left'
+    """
+
+    def __init__(self, total: float, done: float = 0.0) -> None:
+        self.total, self.first, self.begun = total, done, perf_counter()
+
+    def tell(self, done: float) -> str:
+        """Say about how much time is left; nothing in the first second."""
+        passed, made = perf_counter() - self.begun, done - self.first
+        if passed < 1.0 or not made > 0.0:
+            return ""
+        return f", about {duration(passed * max(self.total - done, 0.0) / made)} left"
 
 
 class Progress:

@@ -21,6 +21,8 @@ Query = tuple[Mapping[str, Any], Mapping[str, Any]]
 _SCORES = {
     "heldout": "held-out log-likelihood per record",
     "bic": "-BIC / 2 per record",
+    "aic": "-AIC / 2 per record",
+    "abic": "-aBIC / 2 per record",
     "bic of tables": "-BIC / 2 of the tables per record",
     "evidence": "bound of the log-evidence per record",
 }

@@ -107,7 +107,25 @@ def test_rank(spawn):
     words = ["rank", "patients.csv", "--ranks", "1,2", "--criterion", "bic", "--json"]
     told = json.loads(good(spawn(*words)))
     assert told["rank"] == 2
-    assert told["ranks"] == [1, 2]
+    assert told["ranks"] == told["table"]["rank"] == [1, 2]
+    assert told["table"]["entropy"][0] is None
+    table = told["table"]
+    for k in range(2):
+        assert table["aic"][k] == pytest.approx(
+            -2 * table["log_likelihood"][k] + 2 * table["parameters"][k]
+        )
+
+
+def test_rank_shows_several_criteria(spawn):
+    words = ["rank", "patients.csv", "--ranks", "1,2", "--criterion", "aic"]
+    head, one, two, said = good(spawn(*words, "--criterion", "heldout")).splitlines()
+    assert head.split()[:6] == ["rank", "log-likelihood", "parameters", "AIC", "BIC", "aBIC"]
+    assert "held-out per record" in head
+    assert two.split()[0] == "2"
+    assert two.endswith("chosen")
+    assert "*" in two
+    assert not one.endswith("chosen")
+    assert said.startswith("Rank 2 of 1 and 2 has the lowest AIC")
 
 
 def test_predict(spawn, world):

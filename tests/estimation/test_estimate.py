@@ -246,7 +246,7 @@ def test_starts_of_another_kind_are_refused(start):
 
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_a_start_of_another_rank_is_refused_before_the_rank_is_chosen(rank, monkeypatch):
-    monkeypatch.setattr(HeldOutSearch, "search", None)
+    monkeypatch.setattr(HeldOutSearch, "fit", None)
     with pytest.raises(
         ValueError, match=f"start has rank 3, but rank={rank!r} was asked for: give"
     ):

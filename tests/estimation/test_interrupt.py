@@ -184,7 +184,7 @@ def test_the_result_knows_its_choice_and_policy(press, solver):
 
 @pytest.mark.parametrize("solver", ["ml", "bayes"])
 def test_while_the_rank_is_chosen(press_at, solver):
-    press_at(HeldOutSearch, "try_all", 3)
+    press_at(HeldOutSearch, "fit", 3)
     data = rj.datasets.asia().sample(300, random_state=0)
     result = interrupted(estimate, data, solver=solver, random_state=0)
     assert result.selection.interrupted
@@ -198,7 +198,7 @@ def test_while_the_rank_is_chosen(press_at, solver):
 
 
 def test_before_the_first_rank_is_scored_a_plain_interrupt_is_raised(press_at):
-    press_at(HeldOutSearch, "try_all", 1)
+    press_at(HeldOutSearch, "fit", 1)
     with pytest.raises(KeyboardInterrupt) as caught:
         estimate(RECORDS, solver="ml", random_state=0)
     assert not isinstance(caught.value, FitInterrupted)

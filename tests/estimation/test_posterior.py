@@ -152,13 +152,20 @@ def test_unknown_names_are_errors():
         posterior_of(DRAWS).interval("c")
 
 
-def test_chains_have_spare_classes_only_where_larger_ranks_are_not_excluded():
-    truth = rj.datasets.asia()
-    few = rj.estimate(truth.sample(300, random_state=0), solver=SHORT, random_state=0)
-    assert few.selection.largest > few.selection.rank
-    assert len({d.rank for d in few.posterior.draws}) == 2
-    told = rj.estimate(truth.sample(300, random_state=0), 2, solver="bayes", random_state=0)
+def test_chains_of_ones_own_have_the_rank_that_answers():
+    data = rj.datasets.asia().sample(300, random_state=0)
+    free = rj.estimate(data, solver=SHORT, random_state=0)
+    assert {d.rank for d in free.posterior.draws} == {free.selection.ensemble.plan.rank}
+    assert f"from {SHORT.chains} chains" in free.stop
+    told = rj.estimate(data, 2, solver="bayes", random_state=0)
     assert {d.rank for d in told.posterior.draws} == {2}
+
+
+def test_the_number_of_chains_where_the_rank_is_not_given():
+    data = rj.datasets.asia().sample(300, random_state=0)
+    result = rj.estimate(data, n_init=2, random_state=0)
+    assert "from 2 chains" in result.stop
+    assert len(result.posterior.draws) == 40
 
 
 def test_passes_after_merging_do_not_fit_the_noise_of_few_records():

@@ -191,7 +191,7 @@ def records_rank_auto(_):
 
 @golden
 def records_rank_auto_bayes(_):
-    """Chains have spare classes where larger ranks are not out of the question."""
+    """Chains have the rank that answers."""
     return summary(rj.estimate(data.records(rows=250), solver=SHORT, random_state=0))
 
 

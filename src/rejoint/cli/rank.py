@@ -8,12 +8,12 @@ from rejoint.cli.group import keep_best
 from rejoint.cli.options import DataReader, as_json, budget_option, data_options, seed_option
 from rejoint.cli.output import echo_json, new_figure, save_figure, show_columns, show_table
 from rejoint.plots import rank_curve
-from rejoint.rank.select import select
+from rejoint.rank.select import CRITERIA, select
 
 EXAMPLES = """\b
 Examples:
   rejoint rank patients.csv
-  rejoint rank patients.csv --ranks 1,2,3 --criterion bic
+  rejoint rank patients.csv --ranks 1,2,3 --criterion bic --criterion heldout
   rejoint rank patients.csv --ranks 1,2,3 --criterion bic --plot curve.svg"""
 
 
@@ -22,10 +22,12 @@ Examples:
 @click.option("--ranks", metavar="1,2,4,...", help="The ranks to compare; found without it.")
 @click.option(
     "--criterion",
-    type=click.Choice(["heldout", "bic", "evidence"]),
-    default="heldout",
+    type=click.Choice(CRITERIA),
+    multiple=True,
+    default=["heldout"],
     show_default=True,
-    help="Probability of records left out, BIC, or bound of the evidence.",
+    help="Probability of records left out, information criteria, bound of the evidence; of several "
+    "the first chooses.",
 )
 @budget_option
 @click.option("--plot", metavar="FILE", help="Draw the curve: .svg, .png, .pdf.")
@@ -60,12 +62,11 @@ def command(
         save_figure(figure, plot)
     if as_json:
         fields = ("rank", "ranks", "scores", "errors", "tied", "criterion", "words")
-        echo_json({name: getattr(found, name) for name in fields})
+        table = {"rank": found.table.ranks, **found.table.columns}
+        echo_json({name: getattr(found, name) for name in fields} | {"table": table})
     else:
-        rows = [
-            (rank, f"{score:.5f}", f"{error:.5f}", "chosen" if rank == found.rank else tie)
-            for rank, score, error in zip(found.ranks, found.scores, found.errors, strict=True)
-            for tie in ["tied" if rank in found.tied else ""]
-        ]
-        show_table(("rank", "score per record", "error of the difference", ""), rows, left=0)
+        head, *rows = found.table.rows
+        marks = {**dict.fromkeys(found.tied, "tied"), found.rank: "chosen"}
+        marked = [[*row, marks.get(int(row[0]), "")] for row in rows]
+        show_table([*head, ""], marked, left=0)
         click.echo(found.words)

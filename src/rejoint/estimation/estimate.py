@@ -17,7 +17,7 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
-from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
+from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
 from rejoint.estimation.pair_tables import count_pairs, find_gaps
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -26,12 +26,12 @@ from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
     Start,
+    count_starts,
     follow_start,
     follow_to_end,
     given_model,
     make_starts,
     random_model,
-    widen,
 )
 from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
@@ -272,7 +272,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             selection = select_rank(
                 small.records,
                 budget=request.budget,
-                plan=request.solver in ("auto", "bayes"),
+                plan=request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes),
                 session=session,
                 policy=policy,
             )
@@ -301,9 +301,11 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     with session.convert(finished):
         if isinstance(solver, Bayes):
             curve = None if selection is None else selection.ensemble
-            if curve is not None and curve.plan is not None and request.start is None:
-                return finished(fit.ensemble(curve.plan, curve.start))
-            return finished(fit.bayes(solver, rank if selection is None else selection.largest))
+            if curve is not None and curve.plan is not None:
+                plan = curve.plan if n_init is None else replace(curve.plan, chains=n_init)
+                own = solver if solver is request.solver else plan.solver(policy)
+                return finished(fit.ensemble(own, plan.rank, curve.start))
+            return finished(fit.bayes(solver))
         return finished(fit.mode(solver))
 
 
@@ -445,23 +447,20 @@ class Fit:
 
     # -- Search on records in memory ---------------------------------------------------------
 
-    def explore(
-        self, solver: Any, count: int, rank: int | None = None, known: Sequence[Model] = ()
-    ) -> list[Run]:
+    def explore(self, solver: Any, count: int) -> list[Run]:
         """Follow all starts for a while, the better ones further, the best ones to the end.
 
         Starts that others left behind say so. The starts of a smaller number, and those of them
         that are followed to the end, are among the ones of a larger number.
         """
-        rank = rank or self.rank
         small, policy, rng = self.small, self.policy, self.session.rng
         starts: list[Start] = [partial(given_model, model=model) for model in self.given]
         if not starts:
             em = solver if isinstance(solver, Em) else Em(policy=policy)
-            starts = make_starts(small, rank, count, em, rng, known or self.known, policy)
-        offer = self.result_of_small if rank == self.rank else None
+            starts = make_starts(small, self.rank, count, em, rng, self.known, policy)
+        offer = self.result_of_small
         follow = partial(follow_start, solver=with_limits(solver, policy.glimpse))
-        problem, workers = self.place(len(starts), rank)
+        problem, workers = self.place(len(starts))
         runs = search(problem, starts, follow, self.session, offer=offer, workers=workers)
         numbers: Sequence[int] = range(len(runs))
         steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
@@ -473,10 +472,10 @@ class Fit:
             numbers = good
         return runs
 
-    def place(self, count: int, rank: int) -> tuple[Data, int]:
+    def place(self, count: int) -> tuple[Data, int]:
         """Return the records that a number of starts are followed on, and the number of threads."""
         small, policy = self.small, self.policy
-        size = small.cells * rank
+        size = small.cells * self.rank
         threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
         workers = min(small.threads, count) if threaded else 1
         return (small.alone() if workers > 1 else small), workers  # type: ignore[attr-defined]
@@ -486,11 +485,11 @@ class Fit:
         runs: list[Run],
         numbers: Sequence[int],
         follow: Follow,
-        offer: Callable[[list[Run]], FitResult] | None,
+        offer: Callable[[list[Run]], FitResult],
     ) -> None:
         """Follow some runs further, in place; their histories go on."""
         starts = [partial(given_model, model=runs[number].model) for number in numbers]
-        problem, workers = self.place(len(starts), runs[numbers[0]].model.rank)
+        problem, workers = self.place(len(starts))
         # One alone stays here, where Ctrl-C and checkpoints reach it.
         session = self.session if len(numbers) > 1 else self.session.here()
 
@@ -503,9 +502,14 @@ class Fit:
                 after[number] = replace(best, stop=last.stop, records=records)
             return after
 
-        make = None if offer is None else lambda found: offer(extended(found))
         found = search(
-            problem, starts, follow, session, offer=make, workers=workers, numbers=numbers
+            problem,
+            starts,
+            follow,
+            session,
+            offer=lambda found: offer(extended(found)),
+            workers=workers,
+            numbers=numbers,
         )
         runs[:] = extended(found)
 
@@ -545,11 +549,6 @@ class Fit:
             return Em(prior=first_prior(data, self.policy), policy=self.policy)
         return Em(prior=make_prior(data, concentrations), policy=self.policy)
 
-    def widen_known(self, rank: int) -> list[Model]:
-        """The known models with new classes up to a larger rank."""
-        blend, rng = self.policy.cautious_blend, self.session.rng
-        return [widen(self.small, model, rank, blend, rng) for model in self.known]
-
     def mode_starts(self, bayes: Bayes) -> int:
         """How many starts to follow to the modes that chains start at."""
         policy = self.policy
@@ -560,13 +559,8 @@ class Fit:
         return self.affordable(self.policy.fewest_starts, self.policy.most_starts)
 
     def affordable(self, fewest: int, most: int) -> int:
-        """How many starts a budget allows for, by the values in distinct records.
-
-        It does not depend on how the records are stored, so that neither does the fit.
-        """
-        small = self.small
-        values = small.level_totals.sum() * len(small.records.weight) / small.total
-        return int(np.clip(self.policy.start_budget // max(values * self.rank, 1), fewest, most))
+        """How many starts a budget allows for."""
+        return count_starts(self.small, self.rank, fewest, most, self.policy)
 
     # -- One model ---------------------------------------------------------------------------
 
@@ -618,35 +612,23 @@ class Fit:
 
     # -- Posterior draws -----------------------------------------------------------------------
 
-    def bayes(self, bayes: Bayes, largest: int) -> FitResult:
-        """Posterior draws from chains that start at modes; the best mode is the representative.
-
-        Where the rank was estimated, some chains have spare classes, as far as ranks up to
-        ``largest`` are not excluded, so that the draws also say how uncertain the rank is.
-        """
+    def bayes(self, bayes: Bayes) -> FitResult:
+        """Posterior draws from chains that start at modes; the best mode is the representative."""
         policy = self.policy
         if self.n_init is not None:
             bayes = replace(bayes, chains=self.n_init)
-        spare = 0
-        if bayes.pseudo_count == 1.0 and largest > self.rank:
-            spare = min(largest - self.rank, policy.spare_classes)
-            bayes = replace(bayes, pseudo_count=policy.spare_pseudo_count)
         if self.streamed:
-            return self.streamed_bayes(bayes, spare)
+            return self.streamed_bayes(bayes)
         small, runs = self.small, self.explore(self.em(self.small), self.mode_starts(bayes))
         best, found = best_run(runs), compare_ends(small, runs, policy)
-        wide = self.explore_wide(runs, spare, bayes) if spare else runs
-        top = best_run(wide)
         many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
         if small.total > many:
-            self.finish(self.em(small), wide, top, lambda ended: self.ended_result(runs))
+            self.finish(self.em(small), runs, best, lambda ended: self.ended_result(runs))
         # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
-        first = wide[top]
+        first = runs[best]
         limit = first.objective + policy.mode_nats
-        good = [first, *(r for r in wide if r is not first and r.objective <= limit)]
+        good = [first, *(r for r in runs if r is not first and r.objective <= limit)]
         begun = [good[k % len(good)] for k in range(bayes.chains)]
-        if spare:  # every other chain has the rank found: draws of both are the posterior
-            begun[1::2] = [runs[best]] * (bayes.chains // 2)
         draws = bayes.sample(
             small,
             [found.model for found in begun],
@@ -660,10 +642,9 @@ class Fit:
         more = found.tell(chains=True)
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 
-    def ensemble(self, plan: ChainPlan, start: Model | None) -> FitResult:
-        """Chains that were chosen to answer, and a representative model of the rank chosen."""
-        session, policy = self.session, self.policy
-        done = self.representative()
+    def ensemble(self, bayes: Bayes, rank: int, start: Model | None) -> FitResult:
+        """Chains of the rank that answers, and a representative model of the rank chosen."""
+        session, done = self.session, self.representative()
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             stopped = replace(done, stop=Stop.INTERRUPTED)
@@ -678,11 +659,11 @@ class Fit:
             data, reported = report_passes(self.data, session, "first pass")
             done = run(em, data, done.model, reported)
             data, reported = report_passes(self.data, session, "first draw")
-        starts = [start] * plan.chains if start is not None else []
+        starts = [start] * bayes.chains if start is not None else []
         if not starts:
-            starts = [random_model(self.small, plan.rank, session.rng) for _ in range(plan.chains)]
-        draws = plan.solver(policy).sample(data, starts, reported, offer=ended)
-        return self.result([done], done, None, draws, plan.chains, ensemble=True)
+            starts = [random_model(self.small, rank, session.rng) for _ in range(bayes.chains)]
+        draws = bayes.sample(data, starts, reported, offer=ended)
+        return self.result([done], done, None, draws, bayes.chains, ensemble=True)
 
     def representative(self) -> Run:
         """The most probable model of the rank, near the one that the search has found."""
@@ -697,21 +678,20 @@ class Fit:
         follow = partial(follow_start, solver=brief)
         runs = search(small, starts, follow, self.session.here(), offer=self.result_of_small)
         best = runs[best_run(runs)]
-        limits = Limits(policy.representative_steps, policy.polish_progress, 10, exact=-1.0)
-        em = replace(self.em(small, self.evident(best)), limits=limits)
+        most = max(int(policy.representative_cells / (small.cells * self.rank)), 10)
+        limits = Limits(
+            min(policy.representative_steps, most), policy.polish_progress, 10, exact=-1.0
+        )
+        brief = replace(policy, concentration_steps=min(policy.concentration_steps, most))
+        concentrations = evident_concentrations(small, best.model, brief)
+        em = replace(self.em(small, concentrations), limits=limits)
         return run(em, small, best.model, self.session)
 
     def evident(self, found: Run) -> FloatArray:
         """Concentrations of the prior at a model."""
         return evident_concentrations(self.small, found.model, self.policy)
 
-    def explore_wide(self, runs: list[Run], spare: int, bayes: Bayes) -> list[Run]:
-        """Starts of chains that have spare classes."""
-        small, rank = self.small, self.rank + spare
-        self.session.offer(lambda: self.ended_result(runs))
-        return self.explore(self.em(small), self.mode_starts(bayes), rank, self.widen_known(rank))
-
-    def streamed_bayes(self, bayes: Bayes, spare: int) -> FitResult:
+    def streamed_bayes(self, bayes: Bayes) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
         session = self.session
         _, done, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
@@ -724,23 +704,10 @@ class Fit:
 
         em = self.em(self.data, concentrations)
         session.offer(ended)
-        begun = [done]
-        if spare:
-            begun.insert(0, self.widened(bayes, spare, concentrations))
-        models = [begun[k % len(begun)].model for k in range(bayes.chains)]
+        models = [done.model] * bayes.chains
         data, session = report_passes(self.data, session, "first draw")
         draws = bayes.sample(data, models, session, concentrations, offer=ended)
         return self.result([done], done, em, draws, bayes.chains, told)
-
-    def widened(self, bayes: Bayes, spare: int, concentrations: FloatArray) -> Run:
-        """Where a chain with spare classes starts: the best of the sample, then steps over all."""
-        small, policy, rank = self.small, self.policy, self.rank + spare
-        em = self.em(small, concentrations)
-        runs = self.explore(em, self.mode_starts(bayes), rank, self.widen_known(rank))
-        limits = replace(self.streamed_limits(), max_steps=policy.spare_steps)
-        em = replace(self.em(self.data, concentrations), limits=limits)
-        data, session = report_passes(self.data, self.session, "first pass with spare classes")
-        return run(em, data, runs[best_run(runs)].model, session)
 
     # -- What comes out --------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ from rejoint.check import whole
 from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
+from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
@@ -268,6 +269,7 @@ class Bayes:
             make = offer
             session.offer(lambda: make(state.kept))
         length = self.burn_in + (self.draws - 1) * self.thin + 1
+        countdown = Countdown(len(starts) * length, state.chain * length + state.sweep)
         saved = state
 
         def begun(model: Model) -> Draw:
@@ -294,7 +296,9 @@ class Bayes:
                 state = ChainState(number, sweep + 1, draw, kept, text)
                 if checkpoint.due:
                     keep()
-                session.report(f"chain {number + 1} of {len(starts)}, draw {sweep + 1} of {length}")
+                left = countdown.tell(number * length + sweep + 1)
+                line = f"chain {number + 1} of {len(starts)}, draw {sweep + 1} of {length}"
+                session.report(line + left)
         finally:
             keep()
         return state.kept

@@ -62,6 +62,15 @@ def make_starts(
     return starts[:count]
 
 
+def count_starts(data: Data, rank: int, fewest: int, most: int, policy: Policy = DEFAULT) -> int:
+    """How many starts a budget allows for, by the values in distinct records.
+
+    It does not depend on how the records are stored, so that neither does the fit.
+    """
+    values = data.level_totals.sum() * len(data.records.weight) / data.total
+    return int(np.clip(policy.start_budget // max(values * rank, 1), fewest, most))
+
+
 def given_model(data: Data, model: Model) -> Model:
     """The model, whatever the data."""
     return model

@@ -8,9 +8,11 @@ along the direction in which they vary most.
 """
 
 from collections.abc import Sequence
+from heapq import heapify, heappush, heapreplace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csr_array
 
 from rejoint.model import FloatArray, Model
 
@@ -33,6 +35,9 @@ LEAST_VARIANCE = 1e-8
 
 #: Least probability in logarithms: a level that a group never shows does not exclude a class.
 LEAST = 1e-9
+
+#: Share of the classes below which others than few groups are left as they are.
+FEW_MOVED = 0.01
 
 #: Numbers in the table of scores of classes and groups that is formed at a time.
 BLOCK = 4_000_000
@@ -71,42 +76,42 @@ def compact(
     if len(weights) <= most:
         return Model(layout, weights / weights.sum(), columns)
     merged = first.take(np.argsort(-first.weights, kind="stable")[:most])
+    # Single precision is enough to say which of very many groups is the nearest.
+    rows = np.ascontiguousarray(columns.T, np.float32 if len(weights) * most > BLOCK else None)
     for _ in range(FIRST_ROUNDS):
-        merged = merge(first, weights, columns, nearest(merged, columns))
-    groups = cut_groups(weights, columns, nearest(merged, columns), most)
-    merged = merge(first, weights, columns, groups)
-    for _ in range(LAST_ROUNDS):
-        merged = merge(first, weights, columns, nearest(merged, columns))
+        merged = merge(first, weights, columns, nearest(merged, rows))
+    groups = cut_groups(weights, columns, nearest(merged, rows), most)
+    for _ in range(1 + LAST_ROUNDS):
+        before, merged = groups, merge(first, weights, columns, groups)
+        groups = nearest(merged, rows)
+        if weights @ (groups != before) <= (FEW_MOVED if len(weights) * most > BLOCK else 0.0):
+            break
     return merged.sorted()
 
 
-def nearest(model: Model, columns: FloatArray) -> IntArray:
-    """The class of a model that each column is nearest to in Kullback-Leibler divergence.
+def nearest(model: Model, rows: FloatArray) -> IntArray:
+    """The class of a model that each row is nearest to in Kullback-Leibler divergence.
 
     Examples
     --------
     >>> model = Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
-    >>> nearest(model, np.array([[0.7, 0.1], [0.3, 0.9]]))
+    >>> nearest(model, np.array([[0.7, 0.3], [0.1, 0.9]]))
     array([0, 1])
     """
-    logs = np.log(np.maximum(model.factors, LEAST)).T
-    found = np.empty(columns.shape[1], dtype=np.intp)
-    step = max(BLOCK // len(logs), 1)
-    for at in range(0, len(found), step):
-        # KL(B_k || A_g) less the entropy of B_k, which is the same for every group.
-        found[at : at + step] = (logs @ columns[:, at : at + step]).argmax(axis=0)
-    return found
+    logs = np.log(np.maximum(model.factors, LEAST)).astype(rows.dtype)
+    step = max(BLOCK // logs.shape[1], 1)
+    # KL(B_k || A_g) less the entropy of B_k, which is the same for every group.
+    found = [(rows[at : at + step] @ logs).argmax(axis=1) for at in range(0, len(rows), step)]
+    return np.concatenate(found)
 
 
 def merge(like: Model, weights: FloatArray, columns: FloatArray, groups: IntArray) -> Model:
     """The weighted means of groups of classes; groups without a class are dropped."""
-    _, places = np.unique(groups, return_inverse=True)
-    mass = np.bincount(places, weights)
-    # One sum a group: sorted by group, so that each group is a run of columns.
-    order = np.argsort(places, kind="stable")
-    begins = np.searchsorted(places[order], np.arange(len(mass)))
-    sums = np.add.reduceat((columns * weights)[:, order], begins, axis=1)
-    mass = np.maximum(mass, 1e-300)
+    kinds, places = np.unique(groups, return_inverse=True)
+    mass = np.maximum(np.bincount(places, weights), 1e-300)
+    every = np.arange(len(weights))
+    among = csr_array((weights, (every, places)), shape=(len(weights), len(kinds)))
+    sums = np.asarray(columns @ among)
     return Model(like.layout, mass / mass.sum(), like.layout.normalize(sums / mass))
 
 
@@ -115,17 +120,19 @@ def cut_groups(weights: FloatArray, columns: FloatArray, groups: IntArray, most:
     groups = np.unique(groups, return_inverse=True)[1].astype(np.intp)
     parts = [np.flatnonzero(groups == g) for g in range(int(groups.max()) + 1)]
     spreads = [main_direction(weights[part], columns[:, part]) for part in parts]
+    waiting = [(-spread, g) for g, (spread, _) in enumerate(spreads)]
+    heapify(waiting)
     while len(parts) < most:
-        widest = int(np.argmax([spread for spread, _ in spreads]))
-        spread, side = spreads[widest]
-        if not spread > LEAST_VARIANCE:
+        least, widest = waiting[0]
+        if not -least > LEAST_VARIANCE:
             break
-        part = parts[widest]
-        halves = part[side], part[~side]
-        parts[widest : widest + 1] = halves
-        spreads[widest : widest + 1] = [
-            main_direction(weights[half], columns[:, half]) for half in halves
-        ]
+        part, side = parts[widest], spreads[widest][1]
+        parts[widest] = part[side]
+        parts.append(part[~side])
+        spreads.append((0.0, side))
+        for replaced, g in ((True, widest), (False, len(parts) - 1)):
+            spreads[g] = main_direction(weights[parts[g]], columns[:, parts[g]])
+            (heapreplace if replaced else heappush)(waiting, (-spreads[g][0], g))
     found = np.empty(len(groups), dtype=np.intp)
     for g, part in enumerate(parts):
         found[part] = g

@@ -1,7 +1,7 @@
-"""Scores of a rank, per record and the higher the better: held-out likelihood, BIC, evidence."""
+"""Criteria of fits to all records: AIC, BIC and aBIC at the maximum likelihood, and evidence."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -13,237 +13,204 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
 from rejoint.estimation.starts import (
+    Start,
+    count_starts,
     follow_start,
+    follow_to_end,
     given_model,
     grown_model,
     independence,
+    make_starts,
     random_model,
     widen,
 )
 from rejoint.estimation.variational import Variational
-from rejoint.model import FloatArray, Model
+from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.folds import Fold
-from rejoint.rank.selection import Measure
+from rejoint.rank.selection import CriterionTable, Judge, Measure
 from rejoint.solver.run import run
-from rejoint.solver.search import best_run, search
+from rejoint.solver.search import best_run, promising, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Limits, Run, Stop, is_solver, with_limits
-
-
-def solver_for(solver: Any, data: Data, policy: Policy = DEFAULT) -> Any:
-    """The solver of a name, with limits that are enough to tell ranks apart, or the object."""
-    if is_solver(solver):
-        return solver
-    if solver not in ("ml", "map", "variational"):
-        raise ValueError(
-            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with name, "
-            "limits, init and step, such as rejoint.estimation.Em()."
-        )
-    even = -data.expect(independence(data)).log_likelihood
-    limits = Limits(500, progress=policy.rank_nats / max(even, 1.0), window=10, exact=-1.0)
-    if solver == "variational":
-        return Variational(limits=limits, policy=policy)
-    prior = first_prior(data, policy) if solver == "map" else None
-    return Em(prior, limits=limits, policy=policy)
+from rejoint.solver.solver import Limits, Run, with_limits
 
 
 def fit_rank(
-    data: Data, solver: Any, models: Sequence[Model], session: Session, policy: Policy
-) -> Run:
-    """Follow each start for a while, and the best one to the end."""
-    brief = with_limits(solver, replace(solver.limits, max_steps=policy.rank_explore_steps))
-    starts = [partial(given_model, model=model) for model in models]
-    runs = search(data, starts, partial(follow_start, solver=brief), session.here())
-    best = runs[best_run(runs)]
-    return best if best.stop is not Stop.STEPS else run(solver, data, best.model, session)
-
-
-def make_models(
     data: Data,
     rank: int,
-    warm: Model | None,
-    n_init: int,
-    rng: np.random.Generator,
-    policy: Policy,
-) -> list[Model]:
-    """A smaller model with new classes, and every third time one from scratch."""
-    if rank == 1:
-        return [independence(data)]
-    models = []
-    for k in range(n_init):
-        if warm is None or k % 3 == 2:  # growth can mislead
-            models.append(random_model(data, rank, rng))
-        else:
-            blend = policy.cautious_blend if k % 3 == 0 else policy.faithful_blend
-            models.append(widen(data, warm, rank, blend, rng))
-    return models
+    solver: Any,
+    known: Sequence[Model],
+    n_init: int | None,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> Run:
+    """Follow many starts for a while, the better ones further, and the best one to the end."""
+    em = solver if isinstance(solver, Em) else Em(policy=policy)
+    count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
+    starts = make_starts(data, rank, count, em, session.rng, known, policy)
 
+    def follow(solver: Any, starts: Sequence[Start]) -> list[Run]:
+        return search(data, starts, partial(follow_start, solver=solver), session)
 
-@dataclass(frozen=True)
-class FoldFit:
-    """A rank to fit to one fold: what a worker needs."""
+    def better(runs: list[Run], share: float) -> list[Start]:
+        good = promising(runs, range(len(runs)), share, most=1)
+        return [partial(given_model, model=runs[number].model) for number in good]
 
-    data: InMemory = field(compare=False)  # the fingerprint stands for it
-    fingerprint: str
-    solver: Any
-    models: list[Model]
-    policy: Policy
-
-
-def follow_fold(problem: Any, start: FoldFit, number: int, session: Session, key: str) -> Run:
-    """Fit a rank to one fold."""
-    done = fit_rank(start.data, start.solver, start.models, session, start.policy)
-    session.checkpoint.keep_run(key, done)
+    many, some = policy.kept_starts
+    runs = follow(with_limits(solver, policy.glimpse), starts)
+    runs = follow(with_limits(solver, policy.explore), better(runs, many))
+    if hasattr(solver, "limited_by"):
+        solver = solver.limited_by(runs[0].objective)
+    runs = follow(solver, better(runs, some))
+    best = partial(given_model, model=runs[best_run(runs)].model)
+    end = partial(follow_to_end, solver=solver, policy=policy)
+    done: Run = search(data, [best], end, session.here())[0]
     return done
 
 
-@dataclass
-class RankPath:
-    """Fits of growing rank to the same records, each warm from the one below."""
+def information_criteria(
+    log_likelihood: float, parameters: int, records: float
+) -> dict[str, float]:
+    """AIC, BIC and the sample-size adjusted BIC; lower is better.
 
-    data: InMemory
-    solver: Any
-    n_init: int
-    session: Session
-    policy: Policy
-    models: dict[int, Model] = field(default_factory=dict)
+    Examples
+    --------
+    >>> information_criteria(-100.0, 5, 1000)["aic"]
+    210.0
+    """
+    prices = {"aic": 2.0, "bic": np.log(records), "abic": np.log((records + 2.0) / 24.0)}
+    return {name: -2.0 * log_likelihood + each * parameters for name, each in prices.items()}
 
-    @classmethod
-    def of(
-        cls, data: InMemory, solver: Any, n_init: int, session: Session, policy: Policy
-    ) -> "RankPath":
-        """A path that has not begun."""
-        return cls(data, solver_for(solver, data, policy), n_init, session, policy)
 
-    def fit(self, rank: int) -> Run:
-        """Fit a rank, from the next smaller one that is there and from other starts."""
-        done = fit_rank(self.data, self.solver, self.begin(rank), self.session, self.policy)
+def relative_entropy(data: Data, model: Model) -> tuple[float, float]:
+    """Log-likelihood of a model, and how certain it is of the classes of the records.
+
+    The second is ``1 - H / (n log F)``, where ``H`` adds up the entropies of the classes of the
+    records: 1 where all are classified with certainty, 0 where nothing is known, NaN for one
+    class. The expected log-probability of records and classes together falls short of the
+    log-likelihood by ``H``.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "y"], "b": ["x", "y", "y"]}))
+    >>> relative_entropy(data, Model.of([0.3, 0.7], [np.eye(2)] * 2))[1]
+    1.0
+    """
+    found = data.expect(model)
+    together = float(np.sum(found.counts * np.log(np.maximum(model.stacked, 1e-300))))
+    if model.rank == 1:
+        return found.log_likelihood, np.nan
+    entropy = max(found.log_likelihood - together, 0.0)
+    return found.log_likelihood, float(1.0 - entropy / (data.total * np.log(model.rank)))
+
+
+class InformationCriterion(Judge):
+    """AIC, BIC or aBIC of fits of growing rank, each also from the next smaller and larger ones.
+
+    Parameters
+    ----------
+    criterion : {"aic", "bic", "abic"}
+        The one that chooses; the table has all.
+    data : InMemory
+        All records.
+    solver : object
+        What maximizes the likelihood.
+    n_init : int, optional
+        Starts of each rank; as many as :func:`rejoint.estimate` takes by default.
+    cap : int
+        Largest rank.
+    session : Session
+    policy : Policy
+    """
+
+    def __init__(
+        self,
+        criterion: str,
+        data: InMemory,
+        solver: Any,
+        n_init: int | None,
+        cap: int,
+        session: Session,
+        policy: Policy = DEFAULT,
+    ) -> None:
+        name = {"aic": "AIC", "bic": "BIC", "abic": "aBIC"}.get(criterion, criterion)
+        measure = Measure(name, "2", f"2 in {name}", -2.0 * data.total)
+        super().__init__(criterion, measure, 1.0 / data.total, cap)
+        self.data, self.solver, self.n_init = data, solver, n_init
+        self.session, self.policy = session, policy
+        self.models: dict[int, Model] = {}
+        self.found: dict[int, dict[str, float]] = {}
+
+    def fit(self, rank: int) -> float:
+        """Minus half of the criterion per record."""
+        data = self.data
+        model = self.follow(rank)
+        value, entropy = relative_entropy(data, model)
+        parameters = data.layout.parameters(rank)
+        prices = information_criteria(value, parameters, data.total)
+        found = {"log_likelihood": value, "parameters": float(parameters)}
+        self.found[rank] = found | prices | {"entropy": entropy}
+        return -prices[self.criterion] / 2.0 / data.total
+
+    def follow(self, rank: int) -> Model:
+        """Fit a rank, also from the neighbors that are there."""
+        rng, policy = self.session.rng, self.policy
+        below = max((r for r in self.models if r < rank), default=None)
+        known = []
+        if below is not None:
+            for blend in (policy.cautious_blend, policy.faithful_blend):
+                known.append(widen(self.data, self.models[below], rank, blend, rng))
+        done = fit_rank(self.data, rank, self.solver, known, self.n_init, self.session, policy)
         self.models[rank] = done.model
-        return done
-
-    def begin(self, rank: int) -> list[Model]:
-        """Where to fit a rank from."""
-        below = [r for r in self.models if r < rank]
-        warm = self.models[max(below)] if below else None
-        return make_models(self.data, rank, warm, self.n_init, self.session.rng, self.policy)
-
-    def task(self, rank: int) -> FoldFit:
-        """The fit of a rank, for a worker."""
-        data = self.data if self.session.executor is None else self.data.alone()
-        mark = self.data.fingerprint if self.session.checkpoint.active else ""
-        return FoldFit(data, mark, self.solver, self.begin(rank), self.policy)
+        return done.model
 
     def pmf(self, rank: int) -> LowRankPMF:
         """A rank that was fitted, as a model, largest class first."""
         return self.data.to_pmf(self.models[rank].sorted())
 
-
-#: Log-probability of a record below which a model excludes it.
-IMPOSSIBLE = -600.0
-
-
-class HeldOutLikelihood:
-    """Log-probability of records that the fit has not seen, each held out once, by any solver.
-
-    The models of a fold have only seen its own records: they do not start at a fit to all.
-    """
-
-    measure = Measure(
-        "held-out log-likelihood per record",
-        "one nat over all records",
-        "one standard error of the difference",
-    )
-
-    def __init__(self, path: RankPath, folds: Iterable[Fold], solver: Any) -> None:
-        self.path, self.folds = path, list(folds)
-        session, policy = path.session, path.policy
-        self.paths = [
-            RankPath.of(fold.learn, solver, path.n_init, session, policy) for fold in self.folds
-        ]
-        self.mass = np.concatenate([fold.mass for fold in self.folds])
-        self.spread = np.concatenate([fold.spread for fold in self.folds])
-        self.starts = np.cumsum([0, *(len(fold.mass) for fold in self.folds[:-1])])
-        self.slack = 1.0 / float(self.mass.sum())
-        self.parts: dict[int, FloatArray] = {}
-
-    def score(self, rank: int) -> float:
-        """Mean held-out log-probability of a record."""
-        session = self.path.session
-        session.report(f"rank {rank}")
-        self.path.fit(rank)
-        tasks = [path.task(rank) for path in self.paths]
-        runs = search(self.path.data, tasks, follow_fold, session)
-        parts = []
-        for fold, path, done in zip(self.folds, self.paths, runs, strict=True):
-            path.models[rank] = done.model
-            logs = fold.judge.log_prob(done.model)
-            # Without a prior, EM takes what it never sees to zero only in the limit.
-            parts.append(np.where(logs < IMPOSSIBLE, -np.inf, logs))
-        self.parts[rank] = np.concatenate(parts)
-        return float(self.mass @ self.parts[rank] / self.mass.sum())
-
-    def error(self, chosen: int, other: int) -> float:
-        """Standard error of the mean difference of two ranks on the same records.
-
-        It is the larger of two estimates: over records, which ignores that fits vary, and over
-        folds, which are few. It is at least one nat over all records, because models that differ
-        by less are equivalent in practice. A record that is impossible under one of the two ranks
-        makes the difference infinite, and the error is that one nat.
-        """
-        if chosen == other:
-            return 0.0
-        total = float(self.mass.sum())
-        with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
-            apart = self.parts[chosen] - self.parts[other]
-        if np.isinf(apart).any():
-            return self.slack
-        apart = np.nan_to_num(apart)
-        middle = self.mass @ apart / total
-        over_records = np.sqrt(self.spread @ (apart - middle) ** 2) / total
-        masses = np.array([fold.mass.sum() for fold in self.folds])
-        means = np.add.reduceat(self.mass * apart, self.starts) / masses
-        over_folds = means.std(ddof=1) / np.sqrt(len(means)) if len(means) > 1 else 0.0
-        return float(max(over_records, over_folds, self.slack))
+    def table(self) -> CriterionTable:
+        """The criteria of all ranks so far."""
+        ranks = tuple(sorted(self.found))
+        names = self.found[ranks[0]]
+        columns = {name: np.array([self.found[rank][name] for rank in ranks]) for name in names}
+        return CriterionTable(ranks, columns)
 
 
-class Bic:
-    """Log-likelihood less half a logarithm of the sample size for each parameter."""
-
-    def __init__(self, path: RankPath) -> None:
-        self.path = path
-        self.slack = 1.0 / path.data.total
-        self.measure = Measure("BIC", "2", "2 in BIC", -2.0 * path.data.total)
-
-    def score(self, rank: int) -> float:
-        """``-BIC / 2`` per record."""
-        self.path.session.report(f"rank {rank}")
-        data = self.path.data
-        likelihood = data.expect(self.path.fit(rank).model).log_likelihood
-        penalty = 0.5 * data.layout.parameters(rank) * np.log(data.total)
-        return float((likelihood - penalty) / data.total)
-
-    def error(self, chosen: int, other: int) -> float:
-        """The difference that is considered negligible: 2 in BIC, one nat of evidence."""
-        return 0.0 if chosen == other else self.slack
-
-
-class EvidenceBound(Bic):
+class EvidenceBound(InformationCriterion):
     """Lower bound of the log-evidence of variational Bayes, for all orders of the classes."""
 
-    def __init__(self, path: RankPath) -> None:
-        super().__init__(path)
-        total = path.data.total
-        self.measure = Measure("lower bound of the log-evidence", "one nat", "one nat", total)
+    def __init__(
+        self,
+        data: InMemory,
+        n_init: int | None,
+        cap: int,
+        session: Session,
+        policy: Policy = DEFAULT,
+    ) -> None:
+        solver = brief_em(data, policy)
+        super().__init__("evidence", data, solver, n_init, cap, session, policy)
+        self.measure = Measure("lower bound of the log-evidence", "one nat", "one nat", data.total)
 
-    def score(self, rank: int) -> float:
+    def fit(self, rank: int) -> float:
         """Bound per record; each of the F! orders of the classes adds the same."""
-        path = self.path
-        path.session.report(f"rank {rank}")
+        data, policy = self.data, self.policy
         # Variational steps are slow on the plateaus that accelerated EM has crossed already.
-        solver = solver_for("variational", path.data, path.policy)
-        done = run(solver, path.data, path.fit(rank).model, path.session)
-        return (-done.objective + float(gammaln(rank + 1.0))) / path.data.total
+        solver = Variational(limits=brief_limits(data, policy), policy=policy)
+        done = run(solver, data, self.follow(rank), self.session)
+        bound = -done.objective + float(gammaln(rank + 1.0))
+        self.found[rank] = {"evidence": bound}
+        return bound / data.total
+
+
+def brief_limits(data: Data, policy: Policy) -> Limits:
+    """When to stop a fit that is precise enough to tell ranks apart."""
+    even = -data.expect(independence(data)).log_likelihood
+    return Limits(500, progress=policy.rank_nats / max(even, 1.0), window=10, exact=-1.0)
+
+
+def brief_em(data: Data, policy: Policy) -> Em:
+    """EM with a prior, precise enough to tell ranks apart."""
+    return Em(first_prior(data, policy), limits=brief_limits(data, policy), policy=policy)
 
 
 @dataclass(frozen=True)
@@ -280,7 +247,7 @@ def fit_sparse(
 
 def fit_capped(data: InMemory, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
     """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
-    brief = solver_for("map", data, policy)
+    brief = brief_em(data, policy)
     limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)
     solver = Variational(pseudo_count=policy.sparse_pseudo_count, limits=limits, policy=policy)
     starts = []
@@ -290,8 +257,8 @@ def fit_capped(data: InMemory, cap: int, n_init: int, session: Session, policy: 
         else:
             start = random_model(data, cap, session.rng)
         starts.append(start)
-    follow = partial(follow_capped, brief=brief, solver=solver, policy=policy)
-    runs = search(data, starts, follow, session.here())
+    follow = partial(follow_capped, brief=brief, solver=solver)
+    runs: list[Run] = search(data, starts, follow, session.here())
     return runs[best_run(runs)]
 
 
@@ -304,8 +271,7 @@ def follow_capped(
     *,
     brief: Any,
     solver: Any,
-    policy: Policy,
 ) -> Run:
     """A brief fit with a prior, then sparse variational Bayes."""
-    begun = fit_rank(data, brief, [start], session, policy)
+    begun = run(brief, data, start, session)
     return run(solver, data, begun.model, session, key=key)

@@ -1,7 +1,7 @@
 """Folds: records divided into those to learn from and those held out, several times over."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -31,6 +31,10 @@ class Fold:
     judge: InMemory
     mass: FloatArray
     spread: FloatArray
+
+    def alone(self) -> "Fold":
+        """The same for a worker: one thread."""
+        return replace(self, learn=self.learn.alone(), judge=self.judge.alone())
 
 
 def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator[Fold]:

@@ -15,7 +15,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.selection import Measure, Selection, conclude_search, search_ranks
+from rejoint.rank.selection import CriterionTable, Judge, Measure, Selection, search_ranks
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
@@ -80,18 +80,10 @@ def select_tables(
 def select_rank_of_tables(marginals: Marginals, n_init: int, session: Session) -> Selection:
     """Choose the rank of tables, as part of another fit."""
     KL.check(make_problem(marginals, "equal"))
-    judge = TableBic(marginals, n_init, session)
-    cap = _largest(marginals)
-    return search_ranks(judge, None, cap, session, partial(_conclude, judge, cap))
+    return search_ranks(TableBic(marginals, n_init, session), None, session)
 
 
-def _largest(marginals: Marginals) -> int:
-    """The largest rank that the number of cells does not exclude."""
-    said = identifiability.report(marginals.domain, subsets=marginals.subsets)
-    return max(said.counting, 1)
-
-
-class TableBic:
+class TableBic(Judge):
     """BIC of fits of growing rank to the same tables, each warm from the one below."""
 
     def __init__(self, marginals: Marginals, n_init: int, session: Session) -> None:
@@ -102,18 +94,16 @@ class TableBic:
         self.number = np.where(marginals.counted, marginals.totals, self.records)
         pairs = [tuple(pair) for s in marginals.index_subsets for pair in combinations(s, 2)]
         self.once = len(set(pairs)) / len(pairs) if pairs else 1.0
-        self.slack = CLOSE / 2 / self.records
         name = "BIC of the tables (each pair of variables counted once)"
-        self.measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
+        measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
+        # The largest rank that the number of cells does not exclude.
+        said = identifiability.report(marginals.domain, subsets=marginals.subsets)
+        cap = max(said.counting, 1)
+        super().__init__("bic of tables", measure, CLOSE / 2 / self.records, cap)
         self.models: dict[int, LowRankPMF] = {}
 
-    def error(self, chosen: int, other: int) -> float:
-        """The difference in BIC that is considered negligible."""
-        return 0.0 if chosen == other else self.slack
-
-    def score(self, rank: int) -> float:
+    def fit(self, rank: int) -> float:
         """BIC of the tables, per record and the higher the better."""
-        self.session.report(f"rank {rank}")
         # An interrupted search returns a selection, not the fit of one rank.
         session = Session(self.session.rng, self.session.report)
         results = [
@@ -151,17 +141,21 @@ class TableBic:
             total += self.number[i] * float((self.tables.shares(i) * np.log(model)).sum())
         return self.once * total
 
+    def pmf(self, rank: int) -> LowRankPMF:
+        """A rank that was fitted."""
+        return self.models[rank]
 
-def _conclude(judge: TableBic, cap: int, scores: dict[int, float], interrupted: bool) -> Selection:
-    def ending(chosen: int) -> str:
+    def table(self) -> CriterionTable:
+        """The BIC of the ranks so far."""
+        ranks = tuple(sorted(self.scores))
+        values = np.array([-2.0 * self.records * self.scores[rank] for rank in ranks])
+        return CriterionTable(ranks, {"bic": values})
+
+    def ending(self, chosen: int) -> str:
+        """What to add to the sentence about the rank chosen."""
         said = []
-        if interrupted:
-            said.append("The search was interrupted: other ranks may be better.")
-        elif chosen == max(scores) == cap:
+        if chosen == max(self.scores) == self.cap:
             said.append("It is the largest that the number of cells does not exclude.")
-        if not judge.counted:
+        if not self.counted:
             said.append(f"No table gives its number of records: {ASSUMED:,} were assumed.")
         return " ".join(said)
-
-    pmf = judge.models.__getitem__
-    return conclude_search(judge, scores, "bic of tables", pmf, ending, interrupted)

@@ -9,11 +9,10 @@ The cost is bounded: the search learns on a limited number of records, and ends 
 are flat, where the budget is spent, or at one class for ten records.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -25,10 +24,13 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior, first_concentrations, make_prior
 from rejoint.estimation.starts import independence, random_model, widen
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.rank.criteria import fit_rank
 from rejoint.rank.folds import Fold, has_counts, make_folds
-from rejoint.solver.checkpoint import digest
+from rejoint.rank.selection import CriterionTable, EnsembleCurve, Judge, Measure, Selection
 from rejoint.solver.run import run
-from rejoint.solver.session import Session, report_nothing
+from rejoint.solver.search import search
+from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 
 FOLDS = 5  # parts that records are divided into; few of them judge where records are many
@@ -46,19 +48,26 @@ class Trial:
     ensemble_logs: FloatArray
     concentrations: FloatArray
 
+    def freeze(self) -> dict[str, Any]:
+        """The trial as a checkpoint keeps it."""
+        return {
+            "levels": list(self.mode.layout.levels),
+            "model": self.mode.stacked,
+            "mode": self.mode_logs,
+            "ensemble": self.ensemble_logs,
+            "concentrations": self.concentrations,
+        }
 
-def try_rank(
-    fold: Fold,
-    rank: int,
-    warm: Trial | None,
-    rng: np.random.Generator,
-    *,
-    mode: bool = True,
-    ensemble: bool = True,
-    policy: Policy = DEFAULT,
-    report: Callable[[str], None] = report_nothing,
-) -> Trial:
-    """Fit a rank to the learning records of a fold, and judge it by the others.
+    @classmethod
+    def thaw(cls, entry: Mapping[str, Any]) -> "Trial":
+        """The trial that was kept."""
+        model = Model.from_stacked(Layout(tuple(entry["levels"])), entry["model"])
+        return cls(model, entry["mode"], entry["ensemble"], entry["concentrations"])
+
+
+@dataclass(frozen=True)
+class Task:
+    """A rank to try on one fold: what a worker needs.
 
     Parameters
     ----------
@@ -68,58 +77,97 @@ def try_rank(
         Number of classes.
     warm : Trial, optional
         A smaller rank on the same fold, whose mode is widened as one candidate.
-    rng : Generator
     mode, ensemble : bool
         Which of the two is wanted.
     policy : Policy
-    report : callable
-        Called after each sweep, so that Ctrl-C has a place.
+    solver : object, optional
+        What finds the mode; by default chains and steps of EM with a prior.
+    n_init : int, optional
+        Its starts.
+    seed : tuple of int
+    fingerprint : str
+        What tells the data from others, for a checkpoint.
+    """
+
+    fold: Fold = field(compare=False)
+    rank: int
+    warm: Trial | None = field(default=None, compare=False)
+    mode: bool = True
+    ensemble: bool = True
+    policy: Policy = DEFAULT
+    solver: Any = None
+    n_init: int | None = None
+    seed: tuple[int, ...] = (0,)
+    fingerprint: str = ""
+
+    def alone(self) -> "Task":
+        """The same for a worker: one thread."""
+        return replace(self, fold=self.fold.alone())
+
+
+#: Log-probability of a record below which a model excludes it: without a prior, EM takes the
+#: probability of what it never sees to zero only in the limit.
+IMPOSSIBLE = -600.0
+
+
+def try_rank(problem: Any, start: Task, number: int, session: Session, key: str) -> Trial:
+    """Fit a rank to the learning records of a fold, and judge it by the others.
 
     Examples
     --------
     >>> import rejoint as rj
     >>> data = InMemory.of(rj.datasets.asia().sample(500, random_state=0))
-    >>> rng = np.random.default_rng(0)
-    >>> trial = try_rank(next(make_folds(data, 5, rng)), 2, None, rng)
+    >>> session = Session(np.random.default_rng(0))
+    >>> trial = try_rank(None, Task(next(make_folds(data, 5, session.rng)), 2), 0, session, "")
     >>> trial.mode.rank, bool((trial.ensemble_logs < 0).all())
     (2, True)
     """
-    learn, judge = fold.learn, fold.judge
-    sampler = Bayes(policy=policy)
+    rank, warm, policy = start.rank, start.warm, start.policy
+    learn, judge = start.fold.learn, start.fold.judge
+    rng = np.random.default_rng(start.seed)
+    sampler, none = Bayes(policy=policy), np.empty(0)
     first = first_concentrations(learn, policy) if warm is None else warm.concentrations
+    if start.solver is not None:
+        known = [] if warm is None else [widen(learn, warm.mode, rank, policy.cautious_blend, rng)]
+        here = replace(session, rng=rng, executor=None)
+        model = fit_rank(learn, rank, start.solver, known, start.n_init, here, policy).model
+        logs = judge.log_prob(model)
+        return Trial(model, np.where(logs < IMPOSSIBLE, -np.inf, logs), none, first)
     if rank == 1:
         logs = judge.log_prob(independence(learn))
         return Trial(independence(learn), logs, logs, first)
 
     def chain(model: Model, sweeps: int) -> Iterator[Draw]:
-        for draw in islice(sampler.chain(learn, model, rng, first), sweeps):
-            report(f"rank {rank}")
+        for sweep, draw in enumerate(islice(sampler.chain(learn, model, rng, first), sweeps)):
+            session.report(f"part {number + 1}, sweep {sweep + 1} of {sweeps}")
             yield draw
 
+    mode, ensemble = start.mode, start.ensemble
     few = mode and rank <= policy.few_classes
     count = policy.many_trial_chains if few else policy.trial_chains if ensemble else 1
     sweeps = policy.trial_sweeps if ensemble else policy.short_sweeps
     kept = range(policy.trial_keep - 1, sweeps, policy.trial_thin)
     members: list[FloatArray] = []
     ends: list[Draw] = []
-    for number in range(count):
+    for each in range(count):
         for sweep, draw in enumerate(chain(random_model(learn, rank, rng), sweeps)):
             # As many chains at every rank: an ensemble of more would look better by that alone.
-            if ensemble and number < policy.trial_chains and sweep in kept:
+            if ensemble and each < policy.trial_chains and sweep in kept:
                 members.append(judge.log_prob(draw.mean))
         ends.append(draw)
-    ensemble_logs = np.empty(0)
+    logs = none
     if ensemble:
-        ensemble_logs = np.logaddexp.reduce(members, axis=0) - np.log(len(members))
+        logs = np.logaddexp.reduce(members, axis=0) - np.log(len(members))
     concentrations = np.median([end.concentrations for end in ends], axis=0)
     if not mode:
-        return Trial(ends[0].mean, np.empty(0), ensemble_logs, concentrations)
+        return Trial(ends[0].mean, none, logs, concentrations)
     if warm is not None:
-        wide = widen(learn, warm.mode, rank, policy.cautious_blend, rng)
-        *_, last = chain(wide, policy.short_sweeps)
+        *_, last = chain(
+            widen(learn, warm.mode, rank, policy.cautious_blend, rng), policy.short_sweeps
+        )
         ends.append(last)
     found = polish(learn, [end.mean for end in ends], concentrations, policy.polish_steps, policy)
-    return Trial(found, judge.log_prob(found), ensemble_logs, concentrations)
+    return Trial(found, judge.log_prob(found), logs, concentrations)
 
 
 def polish(
@@ -165,7 +213,7 @@ class Curve:
         self.flat = 0  # ranks in a row that were no better
         self.ended = False
 
-    def add(self, rank: int, logs: FloatArray, flat: int) -> None:
+    def add(self, rank: int, logs: FloatArray, flat: float) -> None:
         """Add a rank; the curve ends where ``flat`` in a row are no better by a standard error."""
         before = self.best if self.logs else None
         self.logs[rank] = logs
@@ -180,9 +228,19 @@ class Curve:
         return float(self.mass @ self.logs[rank] / self.total)
 
     @property
+    def ranks(self) -> tuple[int, ...]:
+        """The ranks, increasing."""
+        return tuple(sorted(self.logs))
+
+    @property
+    def scores(self) -> FloatArray:
+        """The score of each."""
+        return np.array([self.score(rank) for rank in self.ranks])
+
+    @property
     def best(self) -> int:
         """The rank of the highest score."""
-        return max(sorted(self.logs), key=self.score)
+        return max(self.ranks, key=self.score)
 
     def error(self, one: int, other: int) -> float:
         """Standard error of the difference of two ranks; at least one nat over all records."""
@@ -191,8 +249,14 @@ class Curve:
         return max(self.paired_error(self.logs[one], self.logs[other]), 1.0 / self.total)
 
     def paired_error(self, one: FloatArray, other: FloatArray) -> float:
-        """Standard error of the mean difference over the same records."""
-        apart = one - other
+        """Standard error of the mean difference over the same records.
+
+        It is zero where a record that one of the two excludes makes the difference infinite.
+        """
+        with np.errstate(invalid="ignore"):  # -inf less -inf, where zeros are allowed
+            apart = np.nan_to_num(one - other, nan=0.0, posinf=np.inf, neginf=-np.inf)
+        if np.isinf(apart).any():
+            return 0.0
         middle = self.mass @ apart / self.total
         return float(np.sqrt(self.spread @ (apart - middle) ** 2) / self.total)
 
@@ -206,8 +270,40 @@ class Curve:
         return [r for r in self.logs if self.score(r) >= top - errors * self.error(best, r)]
 
 
-@dataclass
-class HeldOutSearch:
+@dataclass(frozen=True)
+class Refined:
+    """Ranks around the best, refined on all records: for each the score and one model.
+
+    Parameters
+    ----------
+    models : mapping of int to list of Model
+        By rank, one model for each judging part.
+    first : Fold
+        The first of these parts.
+    curve : Curve
+        Scores of all ranks.
+    """
+
+    models: dict[int, list[Model]]
+    first: Fold
+    curve: Curve
+
+
+HELD_OUT = Measure(
+    "held-out log-likelihood per record",
+    "one standard error",
+    "one standard error of the difference",
+)
+
+#: Why the largest rank that was tried is chosen.
+ENDINGS = {
+    "budget": "The budget of the search ended there: larger ranks may be better (budget).",
+    "cap": "Larger ranks would have fewer than ten records for each class.",
+    "": "It is the largest that was tried: larger ones may be better.",
+}
+
+
+class HeldOutSearch(Judge):
     """Two curves over growing ranks, and the models behind them.
 
     Parameters
@@ -215,35 +311,52 @@ class HeldOutSearch:
     data : InMemory
         The records.
     session : Session
-        Randomness, progress and checkpoint.
+        Randomness, progress, checkpoint and executor.
     policy : Policy
-    ranks : sequence of int, optional
-        Ranks to try, all of them; by default growing ones until both curves are flat.
     cells : float, optional
         What the search may cost, in cells times classes that passes go through.
     parts : int
         Parts that records are divided into, each of which may judge.
+    solver : object, optional
+        What finds the modes; there is no curve of ensembles then.
+    n_init : int, optional
+        Its starts.
+    flat : int, optional
+        Ranks in a row that are no better, after which a curve ends; by default it does not.
     """
 
-    data: InMemory
-    session: Session
-    policy: Policy = DEFAULT
-    ranks: Sequence[int] | None = None
-    cells: float | None = None
-    parts: int = FOLDS
-    folds: list[Fold] = field(init=False)
-    trials: dict[int, list[Trial]] = field(default_factory=dict)
-    ending: str = ""
-
-    def __post_init__(self) -> None:
-        rng = self.session.rng
-        self.seed = int(rng.integers(2**62))
-        parts = list(make_folds(self.data, self.parts, rng))
-        least = self.policy.judging_records
-        used = min(len(parts), max(1, ceil(least * self.parts / max(self.data.total, 1.0))))
-        self.folds = [self.limit(fold, rng) for fold in parts[:used]]
-        if self.folds:
-            self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
+    def __init__(
+        self,
+        data: InMemory,
+        session: Session,
+        policy: Policy = DEFAULT,
+        cells: float | None = None,
+        parts: int = FOLDS,
+        solver: Any = None,
+        n_init: int | None = None,
+        flat: float = inf,
+    ) -> None:
+        self.data, self.session, self.policy = data, session, policy
+        self.solver, self.n_init, self.flat = solver, n_init, flat
+        self.seed = int(session.rng.integers(2**62))
+        folds = list(make_folds(data, parts, session.rng))
+        if not folds:
+            raise ValueError(
+                "There is one record, and none to hold out: choose the rank yourself, or by "
+                "criterion='bic'."
+            )
+        used = ceil(policy.judging_records * parts / max(data.total, 1.0))
+        self.folds = [self.limit(fold, session.rng) for fold in folds[:used]]
+        self.trials: dict[int, list[Trial]] = {}
+        self.mode, self.ensemble = Curve(self.folds), Curve(self.folds)
+        self.ensemble.ended = solver is not None
+        self.refined: Refined | None = None
+        self.budget = policy.search_cells if cells is None else cells
+        self.behind = 0  # ranks in a row at which the ensemble is behind the mode
+        self.stop = ""
+        learn = min(fold.learn.total for fold in self.folds)
+        cap = min(int(learn / policy.records_per_class), largest_rank(data))
+        super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, cap))
 
     def limit(self, fold: Fold, rng: np.random.Generator) -> Fold:
         """Return the fold with at most as many rows as the policy allows, drawn at random."""
@@ -256,155 +369,136 @@ class HeldOutSearch:
         judge = fold.judge.take(chosen, fold.judge.weight[chosen])
         return Fold(learn, judge, fold.mass[chosen], fold.spread[chosen])
 
-    def describe_records(self) -> str:
-        """Say how many records were used, where not all."""
-        rows, most = len(self.data.weight), self.policy.learn_rows
-        if all(len(fold.learn.weight) < most for fold in self.folds):
-            return ""
-        return (
-            f"The search learned from {most:,} of the {rows:,} distinct records, drawn at random."
-        )
+    def is_past_best(self, rank: int, policy: Policy) -> bool:
+        """Whether both curves are flat, or the budget is spent."""
+        if self.mode.ended and self.ensemble.ended:
+            return True
+        spent = sum(self.cost(tried) for tried in self.trials)
+        self.stop = "budget" if spent + self.cost(rank) > self.budget else ""
+        return bool(self.stop)
 
-    @property
-    def cap(self) -> int:
-        """Largest rank: one class for ten records, and no more than the joint needs."""
-        learn = min((fold.learn.total for fold in self.folds), default=1.0)
-        return max(1, min(int(learn / self.policy.records_per_class), largest_rank(self.data)))
+    def cost(self, rank: int) -> float:
+        """What a trial of a rank counts for, in cells times classes."""
+        return sum(f.learn.cells for f in self.folds) * rank * self.policy.passes_per_rank
 
-    def search(self, conclude: Callable[[], object]) -> None:
-        """Try ranks until both curves are flat or the budget is spent.
+    def next_between(self, policy: Policy) -> None:
+        """Gaps are closed by merging classes."""
 
-        ``conclude`` makes a selection of what is there, for an interrupted search.
-        """
-        policy, spent = self.policy, 0.0
-        budget = policy.search_cells if self.cells is None else self.cells
-        given = self.ranks is not None
-        wanted = self.ranks if self.ranks is not None else ranks_to_try(self.cap, policy)
-        behind = 0  # ranks in a row at which the ensemble is behind the mode
-        for rank in wanted:
-            cost = sum(f.learn.cells for f in self.folds) * rank * policy.passes_per_rank
-            if not given and self.trials and spent + cost > budget:
-                self.ending = "budget"
-                return
-            spent += cost
-            self.session.report(f"rank {rank}")
-            self.try_all(rank)
-            self.session.offer(conclude, certain=True)
-            if given:
-                continue
-            if rank >= policy.least_judged_rank and not (self.mode.ended or self.ensemble.ended):
-                apart = self.mode.logs[rank] - self.ensemble.logs[rank]
-                error = self.mode.paired_error(self.mode.logs[rank], self.ensemble.logs[rank])
-                ahead = float(self.mode.mass @ apart / self.mode.total) > error
-                behind = behind + 1 if ahead else 0
-                self.ensemble.ended = self.ensemble.ended or behind >= policy.flat_ranks
-            if self.mode.ended and self.ensemble.ended:
-                return
-        self.ending = "" if given or self.cap >= largest_rank(self.data) else "cap"
-
-    def try_all(self, rank: int) -> None:
+    def fit(self, rank: int) -> float:
         """Try a rank on every fold."""
-        policy = self.policy
+        policy, session = self.policy, self.session
         mode, ensemble = not self.mode.ended, not self.ensemble.ended
         below = max((r for r in self.trials if r < rank), default=None)
         warm = [None] * len(self.folds) if below is None else self.trials[below]
-        found = self.remember(rank, warm, mode, ensemble)
+        mark = self.data.fingerprint if session.checkpoint.active else ""
+        tasks = [
+            Task(fold, rank, warm[k], mode, ensemble, policy, self.solver, self.n_init, seed, mark)
+            for k, fold in enumerate(self.folds)
+            for seed in [(self.seed, k, rank)]
+        ]
+        found = search(None, tasks, try_rank, session, thaw=Trial.thaw)
         self.trials[rank] = found
         if mode:
             logs = np.concatenate([trial.mode_logs for trial in found])
-            self.mode.add(rank, logs, policy.flat_ranks)
+            self.mode.add(rank, logs, self.flat)
         if ensemble:
             logs = np.concatenate([trial.ensemble_logs for trial in found])
-            self.ensemble.add(rank, logs, policy.flat_ranks)
+            self.ensemble.add(rank, logs, self.flat)
+        if mode and ensemble and rank >= policy.least_judged_rank:
+            apart = self.mode.logs[rank] - self.ensemble.logs[rank]
+            error = self.mode.paired_error(self.mode.logs[rank], self.ensemble.logs[rank])
+            ahead = float(self.mode.mass @ apart / self.mode.total) > error
+            self.behind = self.behind + 1 if ahead else 0
+            self.ensemble.ended = self.ensemble.ended or self.behind >= self.flat
+        return self.mode.score(rank) if mode else np.nan
 
-    def remember(
-        self, rank: int, warm: Sequence[Trial | None], mode: bool, ensemble: bool
-    ) -> list[Trial]:
-        """The trials of a rank: from the checkpoint, on the executor, or made here."""
-        session, checkpoint = self.session, self.session.checkpoint
-        seeds = [[self.seed, k, rank] for k in range(len(self.folds))]
-        keys = [""] * len(seeds)
-        if checkpoint.active:
-            same = ("trial", self.data.fingerprint, self.policy, mode, ensemble)
-            keys = [digest(*same, seed) for seed in seeds]
+    @property
+    def curve(self) -> Curve:
+        """The curve that the rank is chosen by."""
+        return self.mode if self.refined is None else self.refined.curve
 
-        def task(k: int) -> Callable[[], Trial]:
-            rng = np.random.default_rng(seeds[k])
-            wanted: dict[str, Any] = {"mode": mode, "ensemble": ensemble, "policy": self.policy}
-            return partial(try_rank, self.folds[k], rank, warm[k], rng, **wanted)
+    def choose(self) -> int:
+        """The smallest rank within one standard error of the best."""
+        return self.curve.smallest(1.0)
 
-        pending = [k for k, key in enumerate(keys) if checkpoint.get(key) is None]
-        made: dict[int, Trial] = {}
-        if session.executor is not None:
-            futures = {k: session.executor.submit(task(k)) for k in pending}
-            made = {k: future.result() for k, future in futures.items()}
-        for k in pending:
-            trial = made[k] if k in made else task(k)(report=session.report)  # type: ignore[call-arg]
-            made[k] = trial
-            checkpoint.put(keys[k], freeze(trial))
-        kept = {k: checkpoint.get(key) for k, key in enumerate(keys)}
-        return [made[k] if k in made else thaw(kept[k] or {}) for k in range(len(keys))]
+    def error(self, chosen: int, other: int) -> float:
+        """Standard error of the difference of two ranks."""
+        return self.curve.error(chosen, other)
+
+    def pmf(self, rank: int) -> LowRankPMF:
+        """A model of a rank that has learned from most of the records."""
+        return self.data.to_pmf(self.models(rank)[0].sorted())
+
+    def models(self, rank: int) -> list[Model]:
+        """The models of a rank, one for each part that judges."""
+        if self.refined is not None and rank in self.refined.models:
+            return self.refined.models[rank]
+        return [trial.mode for trial in self.trials.get(rank, [])]
+
+    def ending(self, chosen: int) -> str:
+        """Why there are no larger ranks, and how many records were used, where not all."""
+        said = []
+        if self.refined is None and chosen == max(self.mode.logs) < largest_rank(self.data):
+            at_cap = not self.stop and chosen == self.cap
+            said.append(ENDINGS["cap" if at_cap else self.stop])
+        rows, most = len(self.data.weight), self.policy.learn_rows
+        if any(len(fold.learn.weight) >= most for fold in self.folds):
+            said.append(
+                f"The search learned from {most:,} of the {rows:,} distinct records, drawn at "
+                "random."
+            )
+        return " ".join(said)
+
+    def conclude(self, interrupted: bool = False) -> Selection:
+        """The selection by the curves so far."""
+        curve, ensemble = self.curve, self.ensemble
+        self.scores = dict(zip(curve.ranks, curve.scores.tolist(), strict=True))
+        found = super().conclude(interrupted)
+        columns = {"heldout": found.scores, "error": found.errors}
+        first = CriterionTable(self.mode.ranks, {"heldout": self.mode.scores})
+        wide = None
+        if ensemble.logs:
+            rank = ensemble.smallest(self.policy.ensemble_errors)
+            wide = EnsembleCurve(rank, ensemble.ranks, ensemble.scores)
+        return replace(
+            found,
+            ensemble=wide,
+            first=None if self.refined is None else first,
+            table=CriterionTable(found.ranks, columns),
+        )
 
     def merge_back(self) -> None:
-        """Merge classes one by one, from the rank above the choice to the one below it.
+        """Merge classes one by one, from the rank tried above the choice to the second one below.
 
+        Where the one above is too large, the choice itself is merged.
         Growing models overshoot: random starts of a rank end in poorer optima than a larger model
-        whose superfluous classes are merged.
+        whose superfluous classes are merged. So the rank below the choice is reached as well.
         """
         policy, tried = self.policy, sorted(self.mode.logs)
-        choice = self.mode.smallest(1.0)
-        top = min((r for r in tried if r > choice), default=choice)
-        bottom = max((r for r in tried if r < choice), default=1)
+        choice = self.choose()
+        above = [choice, *(r for r in tried if r > choice)][:2]
+        top = max((r for r in above if r <= policy.largest_merged), default=choice)
+        below = [1, 1, *(r for r in tried if r < choice)]
+        bottom = below[-2]
         steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
         cells = sum(fold.learn.cells for fold in self.folds) * top * (top - bottom) * steps
         small = top <= policy.largest_merged and cells <= policy.merge_cells
-        if not small or top <= bottom + 1 or self.mode.best > policy.largest_merged:
+        if not small or top <= bottom + 1:
             return
-        logs: dict[int, list[FloatArray]] = {}
         for k, fold in enumerate(self.folds):
             begun = self.trials[top][k]
             prior = make_prior(fold.learn, begun.concentrations)
             for model in merge_down(fold.learn, begun.mode, bottom + 1, prior, policy):
                 self.session.report(f"rank {model.rank}, by merging classes")
-                mine = fold.judge.log_prob(model)
-                kept = self.trials.get(model.rank)
-                if kept is not None and len(kept) > k and len(kept[k].mode_logs):
-                    mean = fold.mass @ (mine - kept[k].mode_logs)
-                    if mean <= 0:
-                        logs.setdefault(model.rank, []).append(kept[k].mode_logs)
-                        continue
-                self.keep(k, model, mine, begun.concentrations)
-                logs.setdefault(model.rank, []).append(mine)
-        for rank, parts in logs.items():
-            if len(parts) == len(self.folds):
-                self.mode.logs[rank] = np.concatenate(parts)
-
-    def keep(self, k: int, model: Model, logs: FloatArray, concentrations: FloatArray) -> None:
-        """Put a merged model in the place of the trial of its rank."""
-        trials = self.trials.setdefault(model.rank, [])
-        before = trials[k].ensemble_logs if k < len(trials) else np.empty(0)
-        trial = Trial(model, logs, before, concentrations)
-        if k < len(trials):
-            trials[k] = trial
-        else:
-            trials.append(trial)
-
-
-def freeze(trial: Trial) -> dict[str, Any]:
-    """A trial as a checkpoint keeps it."""
-    return {
-        "levels": list(trial.mode.layout.levels),
-        "model": trial.mode.stacked,
-        "mode": trial.mode_logs,
-        "ensemble": trial.ensemble_logs,
-        "concentrations": trial.concentrations,
-    }
-
-
-def thaw(entry: Mapping[str, Any]) -> Trial:
-    """The trial that was kept."""
-    model = Model.from_stacked(Layout(tuple(entry["levels"])), entry["model"])
-    return Trial(model, entry["mode"], entry["ensemble"], entry["concentrations"])
+                logs, none = fold.judge.log_prob(model), np.empty(0)
+                trial = Trial(model, logs, none, begun.concentrations)
+                kept = self.trials.setdefault(model.rank, [])
+                if k == len(kept):
+                    kept.append(trial)
+                elif not len(kept[k].mode_logs) or fold.mass @ (logs - kept[k].mode_logs) > 0:
+                    kept[k] = trial
+        for rank in range(bottom + 1, top):
+            self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
 
 
 def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
@@ -414,23 +508,6 @@ def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
         return data
     chosen = np.sort(rng.choice(rows, size=most, replace=False))
     return data.take(chosen, data.weight[chosen])
-
-
-def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
-    """Ranks in growing order, each about half as large again as the one before, up to a cap.
-
-    Examples
-    --------
-    >>> list(ranks_to_try(10)), list(ranks_to_try(1))
-    ([1, 2, 3, 5, 8, 10], [1])
-    """
-    for rank in policy.ranks_tried:
-        if rank >= cap:
-            break
-        yield rank
-    if cap > policy.ranks_tried[-1]:
-        return
-    yield cap
 
 
 def largest_rank(data: InMemory) -> int:

@@ -6,8 +6,9 @@ judged by records that it has not seen. Random starts win on wide records and on
 wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
@@ -17,115 +18,121 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_concentrations, make_prior
 from rejoint.estimation.starts import random_model
-from rejoint.model import FloatArray, Model
+from rejoint.messages import Countdown
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.rank.folds import Fold, make_folds
-from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, merge_down, polish
+from rejoint.rank.held_out import FOLDS, Curve, HeldOutSearch, Refined, merge_down, polish
 from rejoint.solver.checkpoint import digest
+from rejoint.solver.search import search
 from rejoint.solver.session import Session
 
 
-@dataclass(frozen=True)
-class Refined:
-    """Ranks around the best, refined on all records: for each the score and one model.
-
-    Parameters
-    ----------
-    models : mapping of int to list of Model
-        By rank, one model for each judging part.
-    first : Fold
-        The first of these parts.
-    curve : Curve
-        Scores of all ranks.
-    """
-
-    models: dict[int, list[Model]]
-    first: Fold
-    curve: Curve
-
-
-def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
-    """Whether refining ranks around the best is worth its cost."""
-    parts = count_parts(data, policy)
+def count_parts(data: InMemory, best: int, policy: Policy = DEFAULT) -> int:
+    """Parts that judge while ranks around the best are refined; none where that costs too much."""
+    if not 1 < best <= policy.largest_best:
+        return 0
     steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
-    cells = data.cells * best * (best + 2) * steps * parts
-    return 1 < best <= policy.largest_best and cells <= policy.refine_cells
+    each = data.cells * largest_refined(best) ** 2 / 2 * steps
+    wanted = np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS)
+    parts = int(min(wanted, policy.refine_cells / each))
+    return parts if parts >= 2 else 0
 
 
-def count_parts(data: InMemory, policy: Policy) -> int:
-    """Parts that judge, one after the other: all five of few records."""
-    return int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
+def largest_refined(best: int) -> int:
+    """The rank to merge classes from, above the best one."""
+    return int(1.3 * best) + 2
 
 
-def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
+def refine(
+    data: InMemory, best: int, parts: int, session: Session, policy: Policy = DEFAULT
+) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
-    folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
+    folds = list(make_folds(data, FOLDS, session.rng))[:parts]
     seed = int(session.rng.integers(2**62))
     most = max(int(data.total / policy.records_per_class), best)
-    models: dict[int, list[Model]] = {}
-    logs: dict[int, list[FloatArray]] = {}
-    for k, fold in enumerate(folds):
-        top, starts = (int(1.3 * best) + 2, 2) if k else (int(1.6 * best) + 2, 3)
-        top = min(top, most)
-        found = recall_part(data, fold, (seed, k, top, starts, most), session, policy)
-        own = Curve([fold])
-        own.logs = {rank: fold.judge.log_prob(model) for rank, model in found.items()}
-        for rank, model in found.items():
-            models.setdefault(rank, []).append(model)
-            logs.setdefault(rank, []).append(own.logs[rank])
-        if not k:
-            best = own.smallest(1.0)
-    curve = Curve(folds)
-    curve.logs = {r: np.concatenate(p) for r, p in logs.items() if len(p) == len(folds)}
+    mark = data.fingerprint if session.checkpoint.active else ""
+    countdown = Countdown(len(folds))
+    found: list[MergedPart] = []
+    for numbers in (range(1), range(1, len(folds))):  # the first part says where others begin
+        top = min(largest_refined(best), most)
+        tasks = [
+            PartTask(folds[k], top, 2 if k else 3, most, (seed, k), policy, mark, countdown)
+            for k in numbers
+        ]
+        found += search(None, tasks, refine_part, session, numbers=numbers, thaw=MergedPart.thaw)
+        own = Curve(folds[:1])
+        own.logs = {rank: folds[0].judge.log_prob(m) for rank, m in found[0].models.items()}
+        best = own.smallest(1.0)
+    curve, common = Curve(folds), set.intersection(*(set(part.models) for part in found))
+    models = {rank: [part.models[rank] for part in found] for rank in sorted(common)}
+    for rank, each in models.items():
+        logs = [fold.judge.log_prob(model) for fold, model in zip(folds, each, strict=True)]
+        curve.logs[rank] = np.concatenate(logs)
     return Refined(models, folds[0], curve)
 
 
-def recall_part(
-    data: InMemory, fold: Fold, asked: tuple[int, ...], session: Session, policy: Policy
-) -> dict[int, Model]:
-    """The models of one part, from the checkpoint where they have been made before."""
+@dataclass(frozen=True)
+class MergedPart:
+    """Models of one part by rank."""
 
-    def make() -> dict[str, object]:
-        seed, k, top, starts, most = asked
-        rng = np.random.default_rng([seed, k])
-        models = refine_part(fold, top, starts, most, rng, session, policy)
-        return {str(rank): model.stacked for rank, model in models.items()}
+    models: dict[int, Model]
 
-    key = ""
-    if session.checkpoint.active:
-        key = digest("refined", data.fingerprint, asked, policy)
-    entry = session.checkpoint.memo(key, make)
-    layout = data.layout
-    return {int(rank): Model.from_stacked(layout, found) for rank, found in entry.items()}
+    def freeze(self) -> dict[str, Any]:
+        """The models as a checkpoint keeps them."""
+        levels = list(self.models[1].layout.levels)
+        return {str(k): m.stacked for k, m in self.models.items()} | {"levels": levels}
+
+    @classmethod
+    def thaw(cls, entry: Mapping[str, Any]) -> "MergedPart":
+        """The models that were kept."""
+        layout = Layout(tuple(entry["levels"]))
+        kept = {int(rank): found for rank, found in entry.items() if rank != "levels"}
+        return cls({rank: Model.from_stacked(layout, found) for rank, found in kept.items()})
+
+
+@dataclass(frozen=True)
+class PartTask:
+    """What a worker needs to merge the classes of one part, from a rank with some starts down."""
+
+    fold: Fold = field(compare=False)
+    top: int
+    starts: int
+    most: int
+    seed: tuple[int, ...]
+    policy: Policy
+    fingerprint: str
+    countdown: Countdown = field(compare=False)
+
+    def alone(self) -> "PartTask":
+        """The same for a worker: one thread."""
+        return replace(self, fold=self.fold.alone())
 
 
 def refine_part(
-    fold: Fold,
-    top: int,
-    starts: int,
-    most: int,
-    rng: np.random.Generator,
-    session: Session,
-    policy: Policy,
-) -> dict[int, Model]:
+    problem: Any, start: PartTask, number: int, session: Session, key: str
+) -> MergedPart:
     """Models of one part from a rank down to one class.
 
     Again from further above where the best is near the top.
     """
-    learn, judge = fold.learn, fold.judge
+    learn, judge, mass = start.fold.learn, start.fold.judge, start.fold.mass
+    top, most, policy = start.top, start.most, start.policy
+    rng = np.random.default_rng(start.seed)
     found: dict[int, Model] = {}
-    curve = Curve([fold])
+    curve = Curve([start.fold])
 
     def keep(model: Model) -> None:
         logs, rank = judge.log_prob(model), model.rank
-        if rank not in found or float(fold.mass @ (logs - curve.logs[rank])) > 0.0:
+        if rank not in found or float(mass @ (logs - curve.logs[rank])) > 0.0:
             found[rank], curve.logs[rank] = model, logs
-        session.report(f"rank {rank}, by merging classes")
+        left = start.countdown.tell(number + 1 - (rank / top) ** 2)
+        session.report(f"part {number + 1}, rank {rank} by merging classes{left}")
 
     while True:
         sampler, steps = Bayes(policy=policy), policy.polish_steps
         ends = [
             sampler.advance(learn, random_model(learn, top, rng), policy.trial_sweeps, rng)
-            for _ in range(starts)
+            for _ in range(start.starts)
         ]
         concentrations = np.median([end.concentrations for end in ends], axis=0)
         polished = [polish(learn, [end.mean], concentrations, steps, policy) for end in ends]
@@ -135,7 +142,7 @@ def refine_part(
             keep(merged)
         best = curve.smallest(1.0)
         if best < top - 1 or top >= min(1.6 * policy.largest_best, most):
-            return found
+            return MergedPart(found)
         top = min(int(1.6 * best) + 2, most)
 
 
@@ -210,7 +217,6 @@ class RunOff:
 def plan_chains(
     data: InMemory,
     found: HeldOutSearch,
-    refined: Refined | None,
     session: Session,
     policy: Policy = DEFAULT,
 ) -> ChainPlan:
@@ -221,13 +227,11 @@ def plan_chains(
     data : InMemory
         All records.
     found : HeldOutSearch
-        The two curves.
-    refined : Refined, optional
-        Ranks that were refined on all records.
+        The two curves, and ranks that were refined on all records.
     session : Session
     policy : Policy
     """
-    mode, ensemble = found.mode, found.ensemble
+    mode, ensemble, refined = found.mode, found.ensemble, found.refined
     best, wide = mode.best, ensemble.smallest(policy.ensemble_errors)
     chosen = mode.smallest(1.0)
     gap = ensemble.logs[wide] - mode.logs[chosen]
@@ -278,7 +282,8 @@ def run_off(
     race = RunOff(refined.first, session, policy)
     race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)))
+    most = max(int(records / policy.records_per_class), 1)
+    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [
             ChainPlan.from_random(classes, sweeps, policy.chains)

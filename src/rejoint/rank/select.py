@@ -11,45 +11,33 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.estimation.data import InMemory
+from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
-from rejoint.rank.criteria import (
-    Bic,
-    EvidenceBound,
-    HeldOutLikelihood,
-    RankPath,
-    SparseFit,
-    fit_sparse,
-)
-from rejoint.rank.folds import make_folds
+from rejoint.rank.criteria import EvidenceBound, InformationCriterion, SparseFit, fit_sparse
 from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
-from rejoint.rank.run_off import Refined, can_refine, plan_chains, refine, start_of
-from rejoint.rank.selection import (
-    EnsembleCurve,
-    Measure,
-    Selection,
-    conclude_search,
-    describe_selection,
-    search_ranks,
-)
+from rejoint.rank.run_off import count_parts, plan_chains, refine, start_of
+from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
 from rejoint.records.sparse import as_records
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
+from rejoint.solver.solver import is_solver
 from rejoint.text import plural
 
-CriterionName = Literal["heldout", "bic", "evidence", "variational"]
+CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence", "variational"]
+CRITERIA = ("heldout", "bic", "aic", "abic", "evidence", "variational")
 
 
 def select(
     data: Any,
     ranks: Sequence[int] | None = None,
     *,
-    criterion: CriterionName = "heldout",
-    solver: Any = "map",
+    criterion: CriterionName | Sequence[CriterionName] = "heldout",
+    solver: Any = "auto",
     folds: int = 5,
-    n_init: int = 3,
+    n_init: int | None = None,
     budget: float | None = None,
     sample_weight: Any = None,
     domain: Domain | None = None,
@@ -68,26 +56,30 @@ def select(
         May have missing cells.
     ranks : sequence of int, optional
         The ranks to compare. By default 1, 2, 3, ... in growing steps until the score falls,
-        then those in the gaps around the best.
-    criterion : {"heldout", "bic", "evidence", "variational"}
-        ``"heldout"``: mean log-probability of records left out of the fit, each once;
-        ``"bic"``: cheaper, and cautious: it misses small classes; ``"evidence"``: the lower
-        bound of variational Bayes; ``"variational"``: no curve at all, but the classes that
-        variational Bayes with sparse weights keeps, under a cap that grows until it is not
-        reached.
-    solver : {"map", "ml"} or solver object
-        What fits the models that are compared. Without a prior (``"ml"``) a cell that was
-        never seen has probability zero, and held out it rules its model out altogether.
-        ``"evidence"`` has its own.
+        then those around the best.
+    criterion : {"heldout", "bic", "aic", "abic", "evidence", "variational"} or a list of them
+        ``"heldout"``: mean log-probability of records left out of the fit; ``"bic"``, ``"aic"``,
+        ``"abic"``: information criteria at the maximum of the likelihood, as programs for latent
+        classes give them (``"bic"`` is cautious and misses small classes, ``"abic"`` adjusts it
+        for the sample size, ``"aic"`` takes more); ``"evidence"``: the lower bound of variational
+        Bayes; ``"variational"``: no curve at all, but the classes that variational Bayes with
+        sparse weights keeps, under a cap that grows until it is not reached. Of several the first
+        chooses, and the table has all of them at the same ranks.
+    solver : {"auto", "map", "ml"} or solver object
+        What fits the models that are compared; by default ``"map"`` where records are held out
+        and ``"ml"`` for information criteria. Without a prior (``"ml"``) a cell that was never
+        seen has probability zero, and held out it rules its model out altogether. ``"evidence"``
+        has its own.
     folds : int
-        Parts that the records are held out in. Whole-number weights count copies, which are
-        held out one by one; beyond a million records two of the parts are enough.
-    n_init : int
-        Starts of the fit of each rank to all records; two of three begin with the classes of
-        the next smaller rank.
+        Parts that the records are divided into. As many of them are held out, one by one, as hold
+        500 records together. Whole-number weights count copies.
+    n_init : int, optional
+        Starts of each rank, by ``"ml"`` or a solver object; as many as :func:`rejoint.estimate`
+        takes by default. Some begin with the classes of the next smaller rank.
     budget : float, optional
-        About how many seconds of computing the search may take, 20 by default. It is counted in
-        operations, so that the same call has the same result on any machine.
+        About how many seconds of computing the search of held-out likelihood may take, 20 by
+        default. It is counted in operations, so that the same call has the same result on any
+        machine.
     sample_weight, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
@@ -107,12 +99,13 @@ def select(
     Returns
     -------
     Selection
-        With ``rank``, the curve (``ranks``, ``scores``, ``errors``), and ``words``.
+        With ``rank``, the curve (``ranks``, ``scores``, ``errors``), the ``table`` of criteria,
+        and ``words``; ``print`` shows the table and the words.
 
     Notes
     -----
-    The search learns from at most 20,000 distinct records, other criteria and solvers use at most a
-    million; ``words`` then says so.
+    The search of held-out likelihood learns from at most 20,000 distinct records, other criteria
+    use at most a million; ``words`` then says so.
 
     Examples
     --------
@@ -123,11 +116,12 @@ def select(
     2
     """
     given = None if ranks is None else checked_ranks(ranks)
-    for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
+    for name, value, least in (("folds", folds, 2), ("n_init", 1 if n_init is None else n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    criteria = checked_criteria(criterion)
     records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
-    asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
+    asked = {"ranks": given, "criterion": criteria, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint,
         random_state,
@@ -139,7 +133,7 @@ def select(
     )
     with Progress(progress) as report:
         session = Session(rng, report, kept, executor)
-        options: dict[str, Any] = {"criterion": criterion, "solver": solver, "folds": folds}
+        options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
         options |= {"n_init": n_init, "budget": budget}
         choose = partial(select_rank, records, given, **options, session=session, policy=policy)
         return interruptible(session, choose, on_interrupt)
@@ -149,10 +143,10 @@ def select_rank(
     data: InMemory,
     ranks: Sequence[int] | None = None,
     *,
-    criterion: CriterionName = "heldout",
-    solver: Any = "map",
+    criterion: Sequence[str] = ("heldout",),
+    solver: Any = "auto",
     folds: int = 5,
-    n_init: int = 3,
+    n_init: int | None = None,
     budget: float | None = None,
     plan: bool = False,
     session: Session,
@@ -162,32 +156,88 @@ def select_rank(
 
     With ``plan`` the chains that answer are chosen as well.
     """
+    first, *others = criterion
     if ranks is None and largest_rank(data) == 1:
-        return only_one(data, criterion)
-    if criterion == "heldout" and solver == "map":  # which limits its records itself
-        return select_held_out(data, ranks, folds, session, policy, budget=budget, plan=plan)
+        return only_one(data, first)
+    options = {"solver": solver, "n_init": n_init, "session": session, "policy": policy}
+    if first == "heldout":  # which limits its records itself
+        found = select_held_out(data, ranks, folds, budget=budget, plan=plan, **options)
+    else:
+        found = select_by(first, data, ranks, **options)
+    for name in others:
+        if name not in found.table.columns:
+            with session.convert(partial(_instead, replace(found, interrupted=True))):
+                if name == "heldout":
+                    other = select_held_out(data, found.ranks, folds, **options)
+                else:
+                    other = select_by(name, data, found.ranks, **options)
+            found = replace(found, table=found.table.join(other.table))
+    return found
+
+
+def _instead(found: Selection, other: Selection) -> Selection:
+    """The selection that there was before another criterion was added."""
+    return found
+
+
+def select_by(
+    criterion: str,
+    data: InMemory,
+    ranks: Sequence[int] | None,
+    *,
+    solver: Any,
+    n_init: int | None,
+    session: Session,
+    policy: Policy,
+) -> Selection:
+    """Choose the rank by a criterion of fits to all records."""
     rows = len(data.weight)
     data = draw_rows(data, policy.most_rows, session.rng)
     cap = largest_rank(data)
     if criterion == "variational":
-        found = select_sparse(data, ranks, cap, n_init, session, policy)
+        found = select_sparse(data, ranks, cap, n_init or 3, session, policy)
     else:
-        judge = make_judge(data, criterion, solver, folds, n_init, session, policy)
-        conclude = partial(conclude_records, judge, criterion, cap)
-        found = search_ranks(judge, ranks, cap, session, conclude, policy)
+        judge: Judge
+        if criterion == "evidence":
+            judge = EvidenceBound(data, n_init, cap, session, policy)
+        else:
+            maximizer = make_solver(solver, "ml", policy)
+            judge = InformationCriterion(criterion, data, maximizer, n_init, cap, session, policy)
+        found = search_ranks(judge, ranks, session, policy)
     if rows > policy.most_rows:
         used = f"{policy.most_rows:,} of the {rows:,} distinct records, drawn at random"
         found = replace(found, words=f"{found.words} The search used {used}.")
     return found
 
 
+def make_solver(solver: Any, default: str, policy: Policy) -> Any:
+    """The solver to fit ranks by; None for the search by chains, which finds MAP models."""
+    if is_solver(solver):
+        return solver
+    if solver == "auto":
+        solver = default
+    if solver == "map" != default:
+        raise ValueError(
+            "Information criteria are those of maximum-likelihood fits, and solver='map' has a "
+            "prior: leave solver out, or take criterion='heldout'."
+        )
+    if solver not in ("ml", "map"):
+        raise ValueError(
+            f"solver={solver!r} cannot score ranks; give 'map', 'ml', or an object with name, "
+            "limits, init and step, such as rejoint.estimation.Em()."
+        )
+    return Em(policy=policy) if solver == "ml" else None
+
+
 def select_held_out(
     data: InMemory,
     ranks: Sequence[int] | None,
     folds: int,
+    *,
+    solver: Any,
+    n_init: int | None,
     session: Session,
     policy: Policy,
-    *,
     budget: float | None = None,
     plan: bool = False,
 ) -> Selection:
@@ -195,31 +245,23 @@ def select_held_out(
     if budget is not None and not 0 < budget < np.inf:
         raise ValueError(f"budget must be a number of seconds above 0, got {budget!r}.")
     cells = None if budget is None else budget * CELLS_PER_SECOND
-    found = HeldOutSearch(data, session, policy, ranks, cells, folds)
-    if not found.folds:
-        raise ValueError(
-            "There is one record, and none to hold out: choose the rank yourself, or by "
-            "criterion='bic'."
-        )
-    found.search(lambda: conclude_held_out(found, interrupted=True))
-    refined = None
-    if ranks is None:
-        best = found.mode.best
-        if can_refine(data, best, policy):
-            refined = refine(data, best, session, policy)
-        else:
-            found.merge_back()
-    selection = conclude_held_out(found, refined)
+    solver = make_solver(solver, "map", policy)
+    flat = policy.flat_ranks if ranks is None else np.inf
+    judge = HeldOutSearch(data, session, policy, cells, folds, solver, n_init, flat)
+    selection = search_ranks(judge, ranks, session, policy)
+    if ranks is None and solver is None:
+        judge.merge_back()
+        best = judge.choose()
+        if parts := count_parts(data, best, policy):
+            judge.refined = refine(data, best, parts, session, policy)
+        selection = judge.conclude()
     if not plan:
         return selection
     session.offer(lambda: replace(selection, interrupted=True), certain=True)
-    chains = plan_chains(data, found, refined, session, policy)
+    chains = plan_chains(data, judge, session, policy)
     start = None
     if chains.at_mode:
-        models = [trial.mode for trial in found.trials.get(chains.rank, [])]
-        if refined is not None:
-            models = refined.models.get(chains.rank, models)
-        start = start_of(data, models, session, policy)
+        start = start_of(data, judge.models(chains.rank), session, policy)
     assert selection.ensemble is not None
     ensemble = replace(selection.ensemble, plan=chains, start=start)
     words = f"{selection.words} {describe_plan(chains)}"
@@ -243,88 +285,6 @@ def describe_plan(plan: ChainPlan) -> str:
         f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each, "
         f"from {where}."
     )
-
-
-def conclude_held_out(
-    found: HeldOutSearch, refined: Refined | None = None, *, interrupted: bool = False
-) -> Selection:
-    """The selection by the curves so far."""
-    curve = found.mode if refined is None else refined.curve
-    scores = {rank: curve.score(rank) for rank in sorted(curve.logs)}
-    chosen = curve.smallest(1.0)
-    errors = np.array([curve.error(chosen, rank) for rank in scores])
-    values = np.array(list(scores.values()))
-    near = scores[chosen] - errors <= values
-    tied = tuple(rank for rank, close in zip(scores, near, strict=True) if close)
-    model = found.trials[chosen][0].mode if refined is None else refined.models[chosen][0]
-    words = describe_selection(chosen, scores, tied, HELD_OUT)
-    if interrupted:
-        words += " The search was interrupted: other ranks may be better."
-    elif refined is None and chosen == max(scores) and chosen < largest_rank(found.data):
-        words += f" {ENDINGS.get(found.ending, ENDINGS['largest'])}"
-    ensemble = None
-    if found.ensemble.logs:
-        tried = sorted(found.ensemble.logs)
-        ensemble = EnsembleCurve(
-            found.ensemble.smallest(found.policy.ensemble_errors),
-            tuple(tried),
-            np.array([found.ensemble.score(rank) for rank in tried]),
-        )
-    return Selection(
-        chosen,
-        tuple(scores),
-        values,
-        errors,
-        tied,
-        "heldout",
-        " ".join(filter(None, (words, found.describe_records()))),
-        found.data.to_pmf(model.sorted()),
-        interrupted,
-        ensemble,
-    )
-
-
-HELD_OUT = Measure(
-    "held-out log-likelihood per record",
-    "one standard error",
-    "one standard error of the difference",
-)
-
-#: Why the largest rank that was tried is chosen.
-ENDINGS = {
-    "budget": "The budget of the search ended there: larger ranks may be better (budget).",
-    "cap": "Larger ranks would have fewer than ten records for each class.",
-    "largest": "It is the largest that was tried: larger ones may be better.",
-}
-
-
-def make_judge(
-    data: InMemory,
-    criterion: str,
-    solver: Any,
-    folds: int,
-    n_init: int,
-    session: Session,
-    policy: Policy,
-) -> HeldOutLikelihood | Bic:
-    """The criterion of a name, ready to score."""
-    if criterion not in ("heldout", "bic", "evidence"):
-        raise ValueError(
-            f"criterion={criterion!r} is not known; give 'heldout' (log-probability of records "
-            "left out), 'bic', 'evidence' or 'variational'."
-        )
-    first = "map" if criterion == "evidence" else solver
-    path = RankPath.of(data, first, n_init, session, policy)
-    if criterion != "heldout":
-        return Bic(path) if criterion == "bic" else EvidenceBound(path)
-    parts = list(make_folds(data, folds, session.rng))
-    if not parts:
-        raise ValueError(
-            "There is one record, and none to hold out: choose the rank yourself, or by "
-            "criterion='bic'."
-        )
-    used = policy.few_folds if size_of(data) > policy.most_rows else len(parts)
-    return HeldOutLikelihood(path, parts[:used], solver)
 
 
 def select_sparse(
@@ -361,26 +321,21 @@ def describe_sparse(data: InMemory, found: SparseFit, policy: Policy, ending: st
     ).rstrip()
     score, error = np.array([found.bound / data.total]), np.zeros(1)
     pmf, rank = data.to_pmf(found.model.sorted()), found.rank
-    return Selection(rank, (rank,), score, error, (rank,), "variational", words, pmf)
+    table = CriterionTable((rank,), {"evidence": np.array([found.bound])})
+    return Selection(rank, (rank,), score, error, (rank,), "variational", words, pmf, table=table)
 
 
-def conclude_records(
-    judge: HeldOutLikelihood | Bic,
-    criterion: str,
-    cap: int,
-    scores: dict[int, float],
-    interrupted: bool,
-) -> Selection:
-    """The selection by the scores so far."""
-
-    def ending(chosen: int) -> str:
-        if interrupted:
-            return "The search was interrupted: other ranks may be better."
-        if chosen == max(scores) and chosen < cap:
-            return "It is the largest that was tried: larger ones may be better."
-        return ""
-
-    return conclude_search(judge, scores, criterion, judge.path.pmf, ending, interrupted)
+def checked_criteria(criterion: str | Sequence[str]) -> tuple[str, ...]:
+    """The criteria in the order given."""
+    found = (criterion,) if isinstance(criterion, str) else tuple(criterion)
+    unknown = [name for name in found if name not in CRITERIA]
+    if unknown or not found:
+        what = f"criterion={unknown[0]!r} is not known" if unknown else "criterion is empty"
+        raise ValueError(
+            f"{what}; give 'heldout' (log-probability of records left out), 'bic', 'aic', 'abic', "
+            "'evidence' or 'variational', or several of them."
+        )
+    return found
 
 
 def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:

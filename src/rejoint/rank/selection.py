@@ -1,21 +1,18 @@
-"""Selection: the rank chosen, the search for it, and the sentence that says why."""
+"""Selection: the rank chosen, the table of criteria, the search for it, and why this one."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
 from math import floor, inf, isfinite, isnan, log10
-from typing import Protocol
 
 import numpy as np
 
 from rejoint.estimation.gibbs import ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.session import Session
-
-#: Standard errors below the best from which a rank is out of the question: one chance in a hundred.
-SURE = 2.33
 
 
 @dataclass(frozen=True)
@@ -43,6 +40,101 @@ class EnsembleCurve:
     start: Model | None = None
 
 
+#: Columns of a table of criteria: how each is headed and written, and whether the lowest (-1) or
+#: the highest value (1) is the best; 0 where neither is.
+COLUMNS = {
+    "log_likelihood": ("log-likelihood", ",.1f", 0),
+    "parameters": ("parameters", ",.0f", 0),
+    "aic": ("AIC", ",.1f", -1),
+    "bic": ("BIC", ",.1f", -1),
+    "abic": ("aBIC", ",.1f", -1),
+    "entropy": ("entropy", ".3f", 0),
+    "evidence": ("log-evidence", ",.1f", 1),
+    "heldout": ("held-out per record", ".5f", 1),
+    "error": ("error of the difference", ".5f", 0),
+}
+
+
+@dataclass(frozen=True)
+class CriterionTable:
+    """Criteria of the ranks that were tried, a row for each rank.
+
+    Parameters
+    ----------
+    ranks : tuple of int
+        Increasing.
+    columns : mapping of str to array
+        By name, a value for each rank: ``log_likelihood`` (of the maximum-likelihood fit),
+        ``parameters``, ``aic``, ``bic``, ``abic`` (adjusted for the sample size: ``log((n + 2) /
+        24)`` in place of ``log(n)``), ``entropy`` (relative: 1 where all records are classified
+        with certainty), ``evidence`` (lower bound of its logarithm), ``heldout`` (log-probability
+        of a record that the fit has not seen) and ``error`` (standard error of its difference
+        from that of the rank chosen). NaN where a rank was not scored.
+
+    Examples
+    --------
+    >>> table = CriterionTable((1, 2), {"bic": np.array([210.0, 200.5])})
+    >>> table.best
+    {'bic': 2}
+    >>> print(table.join(CriterionTable((2,), {"heldout": np.array([-1.25])})))
+    rank     BIC  held-out per record
+       1   210.0
+       2  200.5*            -1.25000*
+    """
+
+    ranks: tuple[int, ...]
+    columns: Mapping[str, FloatArray]
+
+    @property
+    def best(self) -> dict[str, int]:
+        """The best rank by each criterion."""
+        found = {}
+        for name, values in self.columns.items():
+            sign = COLUMNS[name][2]
+            if sign and np.isfinite(values).any():
+                found[name] = self.ranks[int(np.nanargmax(sign * values))]
+        return found
+
+    def join(self, other: "CriterionTable") -> "CriterionTable":
+        """The columns of both."""
+        ranks = tuple(sorted({*self.ranks, *other.ranks}))
+        columns = {}
+        for table in (self, other):
+            places = np.searchsorted(ranks, table.ranks)
+            for name, values in table.columns.items():
+                columns[name] = np.full(len(ranks), np.nan)
+                columns[name][places] = values
+        order = [name for name in COLUMNS if name in columns]
+        return CriterionTable(ranks, {name: columns[name] for name in order})
+
+    @property
+    def rows(self) -> list[list[str]]:
+        """The table as texts, its head first; the best value of each criterion has a star."""
+        best, star = self.best, {True: "*", False: ""}
+        found = [["rank", *(COLUMNS[name][0] for name in self.columns)]]
+        for place, rank in enumerate(self.ranks):
+            values = {name: column[place] for name, column in self.columns.items()}
+            found.append(
+                [
+                    str(rank),
+                    *(
+                        "" if isnan(x) else f"{x:{COLUMNS[name][1]}}{star[best.get(name) == rank]}"
+                        for name, x in values.items()
+                    ),
+                ]
+            )
+        return found
+
+    def __str__(self) -> str:
+        """A line for each rank, below the names of the criteria."""
+        widths = [max(map(len, column)) for column in zip(*self.rows, strict=True)]
+        lines = [
+            "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
+            for row in self.rows
+        ]
+        return "\n".join(line.rstrip() for line in lines)
+
+
 @dataclass(frozen=True)
 class Selection:
     """A rank, and why this one.
@@ -50,8 +142,8 @@ class Selection:
     Parameters
     ----------
     rank : int
-        The rank chosen: the smallest whose score is within one nat, over all records together,
-        of the highest score.
+        The rank chosen: the smallest whose score is within one standard error of the highest
+        score, for other criteria than held-out likelihood within one nat over all records.
     ranks : tuple of int
         All that were tried, increasing.
     scores : array
@@ -59,9 +151,8 @@ class Selection:
     errors : array
         Standard error of the *difference* between each score and that of the rank chosen (zero
         there). All scores are computed from the same records, so their differences are known
-        more precisely than the scores themselves. It is the larger of the errors over records
-        and over folds. Where the criterion is not a sample mean (``"bic"``, ``"evidence"``), it
-        is the difference that is considered negligible.
+        more precisely than the scores themselves. Where the criterion is not a sample mean
+        (``"bic"``, ``"evidence"``), it is the difference that is considered negligible.
     tied : tuple of int
         The ranks whose score lies within one such error of the rank chosen, which is included.
     criterion : str
@@ -74,6 +165,11 @@ class Selection:
         Whether the user ended the search.
     ensemble : EnsembleCurve, optional
         The curve of models to predict with, where the criterion is held-out likelihood.
+    first : CriterionTable, optional
+        The curve that the search began with, where the ranks around its choice were refined on all
+        records.
+    table : CriterionTable
+        All criteria of the ranks, which ``print(selection)`` shows.
 
     Examples
     --------
@@ -82,6 +178,11 @@ class Selection:
     >>> selection = rj.rank.select(data, ranks=[1, 2], random_state=0)
     >>> selection.rank
     2
+    >>> print(rj.rank.select(data, [1, 2], criterion="bic", random_state=0))
+    rank  log-likelihood  parameters       AIC       BIC      aBIC  entropy
+       1        -3,185.4           3   6,376.9   6,393.7   6,384.2
+       2        -3,040.3           7  6,094.5*  6,133.7*  6,111.5*    0.562
+    Rank 2 of 1 and 2 has the lowest BIC, 6,133.7. ...
     """
 
     rank: int
@@ -93,22 +194,13 @@ class Selection:
     words: str
     pmf: LowRankPMF | None = field(default=None, repr=False)
     interrupted: bool = False
-    ensemble: "EnsembleCurve | None" = field(default=None, repr=False)
+    ensemble: EnsembleCurve | None = field(default=None, repr=False)
+    first: CriterionTable | None = field(default=None, repr=False)
+    table: CriterionTable = field(default=CriterionTable((), {}), repr=False)
 
-    @property
-    def largest(self) -> int:
-        """The largest rank that is not out of the question.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> scores, errors = np.array([-9.0, -8.0, -8.1]), np.array([0.1, 0.0, 0.1])
-        >>> Selection(2, (1, 2, 3), scores, errors, (2, 3), "heldout", "").largest
-        3
-        """
-        near = self.scores >= self.scores.max() - SURE * self.errors
-        found = (rank for rank, is_near in zip(self.ranks, near, strict=True) if is_near)
-        return max(found, default=self.rank)  # scores are NaN where there was nothing to choose
+    def __str__(self) -> str:
+        """The table of criteria, and the sentence."""
+        return f"{self.table}\n{self.words}" if self.table.columns else self.words
 
 
 def listed(ranks: Sequence[int]) -> str:
@@ -171,44 +263,144 @@ class Measure:
         return [f"{value:,.{min(max(digits), 15)}f}" for value in values]
 
 
-class Judge(Protocol):
-    """Scores ranks and estimates by how much two scores differ by chance."""
+class Judge(ABC):
+    """Scores ranks, and says how they differ by chance, and which ones to score.
 
-    #: The criterion as sentences name it.
-    measure: Measure
-    #: Scores that differ by no more are treated as equal: one nat over all records.
-    slack: float
+    Parameters
+    ----------
+    criterion : str
+        What is scored.
+    measure : Measure
+        The criterion as sentences name it.
+    slack : float
+        Scores that differ by no more are treated as equal: one nat over all records.
+    cap : int
+        Largest rank of use.
+    """
 
-    def score(self, rank: int) -> float:
-        """Score of a rank, remembered for :meth:`error`."""
-        ...
+    #: What the ranks tried may cost together, in the unit of :meth:`cost`.
+    budget = inf
+    session: Session
+
+    def __init__(self, criterion: str, measure: Measure, slack: float, cap: int) -> None:
+        self.criterion, self.measure, self.slack, self.cap = criterion, measure, slack, cap
+        self.scores: dict[int, float] = {}
+
+    @abstractmethod
+    def fit(self, rank: int) -> float:
+        """Fit a rank and return its score."""
+
+    @abstractmethod
+    def pmf(self, rank: int) -> LowRankPMF:
+        """The model of a rank that was fitted."""
 
     def error(self, chosen: int, other: int) -> float:
         """By how much two scores may differ by chance; at least ``slack``, zero for one rank."""
-        ...
+        return 0.0 if chosen == other else self.slack
+
+    def choose(self) -> int:
+        """The smallest rank whose score is the best but for ``slack``."""
+        return smallest_best(self.scores, self.slack)
+
+    def table(self) -> CriterionTable:
+        """Criteria of the ranks so far."""
+        return CriterionTable((), {})
+
+    def ending(self, chosen: int) -> str:
+        """What to add to the sentence about the rank chosen."""
+        if chosen == max(self.scores) < self.cap:
+            return "It is the largest that was tried: larger ones may be better."
+        return ""
+
+    def cost(self, rank: int) -> float:
+        """What the fit of a rank costs, in any unit."""
+        return float(rank)
+
+    def is_past_best(self, rank: int, policy: Policy) -> bool:
+        """Whether a rank larger than those so far need not be tried."""
+        best = self.choose()
+        return sum(other > best for other in self.scores) >= policy.flat_ranks
+
+    def next_between(self, policy: Policy) -> int | None:
+        """The next rank to try beside the best; None if there are no gaps."""
+        return next_in_gap(self.scores, self.slack, policy)
+
+    def conclude(self, interrupted: bool = False) -> Selection:
+        """Choose a rank by its score, find the ranks that tie with it, and describe both."""
+        scores, chosen = self.scores, self.choose()
+        tried = tuple(sorted(scores))
+        errors = np.array([self.error(chosen, rank) for rank in tried])
+        found = np.array([scores[rank] for rank in tried])
+        near = scores[chosen] - errors <= found  # in this order, so that -inf is near -inf
+        tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
+        words = describe_selection(chosen, scores, tied, self.measure)
+        ended = "The search was interrupted: other ranks may be better."
+        words = " ".join(filter(None, (words, ended if interrupted else self.ending(chosen))))
+        return Selection(
+            chosen,
+            tried,
+            found,
+            errors,
+            tied,
+            self.criterion,
+            words,
+            self.pmf(chosen),
+            interrupted,
+            table=self.table(),
+        )
 
 
-def conclude_search(
-    judge: Judge,
-    scores: Mapping[int, float],
-    criterion: str,
-    pmf: Callable[[int], LowRankPMF],
-    ending: Callable[[int], str],
-    interrupted: bool,
+def search_ranks(
+    judge: Judge, ranks: Sequence[int] | None, session: Session, policy: Policy = DEFAULT
 ) -> Selection:
-    """Choose a rank by its score, find the ranks that tie with it, and describe both.
+    """Score the ranks given, or growing ones until the judge has seen enough, then those between.
 
-    ``pmf`` gives the model of a rank and ``ending`` what to add about the rank chosen.
+    An interrupted search offers a selection of what was scored. Progress says how many ranks there
+    are, at most, and how much time they take at the speed of those before.
     """
-    tried = tuple(sorted(scores))
-    chosen = smallest_best(scores, judge.slack)
-    errors = np.array([judge.error(chosen, rank) for rank in tried])
-    found = np.array([scores[rank] for rank in tried])
-    near = scores[chosen] - errors <= found  # in this order, so that -inf is near -inf
-    tied = tuple(rank for rank, close in zip(tried, near, strict=True) if close)
-    words = describe_selection(chosen, scores, tied, judge.measure)
-    words = " ".join(filter(None, (words, ending(chosen))))
-    return Selection(chosen, tried, found, errors, tied, criterion, words, pmf(chosen), interrupted)
+    growing = ranks is None
+    wanted = list(ranks_to_try(judge.cap, policy) if ranks is None else ranks)
+    head = ""
+    judge.session = session.reporting(lambda line: session.report(f"{head}: {line}"))
+
+    def score(rank: int) -> None:
+        value = judge.fit(rank)
+        judge.scores[rank] = -inf if isnan(value) else value
+        session.offer(lambda: judge.conclude(interrupted=True), certain=True)
+
+    costs = np.cumsum([judge.cost(rank) for rank in wanted])
+    most = max(int(np.sum(costs <= judge.budget)), 1) if growing else len(wanted)
+    countdown, done = Countdown(float(costs[most - 1])), 0.0
+    for number, rank in enumerate(wanted):
+        if growing and judge.scores and judge.is_past_best(rank, policy):
+            break
+        of = f"{number + 1} of {'at most ' if growing else ''}{most}"
+        head = f"rank {rank}, {of}{countdown.tell(done)}"
+        session.report(head)
+        score(rank)
+        done = float(costs[number])
+    while growing and (middle := judge.next_between(policy)) is not None:
+        head = f"rank {middle}, between those tried"
+        session.report(head)
+        score(middle)
+    judge.session = session
+    return judge.conclude()
+
+
+def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
+    """Ranks in growing order, each about half as large again as the one before, up to a cap.
+
+    Examples
+    --------
+    >>> list(ranks_to_try(10)), list(ranks_to_try(1))
+    ([1, 2, 3, 5, 8, 10], [1])
+    """
+    for rank in policy.ranks_tried:
+        if rank >= cap:
+            break
+        yield rank
+    if cap <= policy.ranks_tried[-1]:
+        yield cap
 
 
 def describe_selection(
@@ -253,37 +445,6 @@ def describe_selection(
     return f"{said} {rest} worse by more than {measure.nearness}."
 
 
-def search_ranks(
-    judge: Judge,
-    ranks: Sequence[int] | None,
-    cap: int,
-    session: Session,
-    conclude: Callable[[dict[int, float], bool], Selection],
-    policy: Policy = DEFAULT,
-) -> Selection:
-    """Score the ranks given, or more and more until the score falls, then those in the gaps.
-
-    ``conclude`` makes a selection of the scores, and of whether the search was interrupted.
-    """
-    scores: dict[int, float] = {}
-
-    def is_clearly_worse(best: int, other: int) -> bool:
-        return scores[best] - judge.error(best, other) > scores[other]
-
-    def score(rank: int) -> None:
-        value = judge.score(rank)
-        scores[rank] = -inf if isnan(value) else value
-        session.offer(lambda: conclude(scores, True), certain=True)
-
-    for rank in growing_ranks(cap, policy) if ranks is None else ranks:
-        score(rank)
-        if ranks is None and is_past_best(scores, is_clearly_worse, judge.slack, policy):
-            break
-    while ranks is None and (middle := next_in_gap(scores, judge.slack, policy)) is not None:
-        score(middle)
-    return conclude(scores, False)
-
-
 def smallest_best(scores: Mapping[int, float], slack: float = 0.0) -> int:
     """The smallest rank whose score is the best but for ``slack``.
 
@@ -294,46 +455,6 @@ def smallest_best(scores: Mapping[int, float], slack: float = 0.0) -> int:
     """
     top = max(scores.values()) - slack
     return min(rank for rank, score in scores.items() if score >= top)
-
-
-def growing_ranks(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
-    """Ranks to try in order, up to a cap, which is the last.
-
-    Examples
-    --------
-    >>> list(growing_ranks(9)), list(growing_ranks(23))[-3:]
-    ([1, 2, 3, 4, 5, 6, 8, 9], [15, 20, 23])
-    """
-    beyond = (size * 10**power for power in count() for size in policy.rank_pattern)
-    for size in chain(policy.first_ranks, beyond):
-        if size >= cap:
-            yield cap
-            return
-        yield size
-
-
-def is_past_best(
-    scores: Mapping[int, float],
-    is_clearly_worse: Callable[[int, int], bool],
-    slack: float = 0.0,
-    policy: Policy = DEFAULT,
-) -> bool:
-    """Whether larger ranks need not be tried: the score has fallen, not just dipped.
-
-    Examples
-    --------
-    >>> is_past_best({1: 0.0, 2: 1.0, 3: 0.5}, lambda best, other: True)
-    False
-    >>> is_past_best({1: 0.0, 2: 1.0, 3: 0.5, 4: 0.4}, lambda best, other: True)
-    True
-    """
-    best = smallest_best(scores, slack)
-    beyond = [rank for rank in scores if rank > best]
-    if len(beyond) >= policy.no_better_ranks:
-        return True
-    return len(beyond) >= policy.clearly_worse_ranks and all(
-        is_clearly_worse(best, rank) for rank in beyond
-    )
 
 
 def next_in_gap(

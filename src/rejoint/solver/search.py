@@ -4,7 +4,7 @@ Ctrl-C is caught in two places. :func:`~rejoint.solver.run.run` keeps the model 
 improving, and :func:`interruptible` makes the fit's best result so far out of what was offered.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from itertools import count
@@ -55,8 +55,8 @@ def interruptible(session: Session, fit: Callable[[], T], on_interrupt: OnInterr
 class Follow(Protocol):
     """Follows one start: makes a model, and runs one or several solvers from there."""
 
-    def __call__(self, problem: Any, start: Any, number: int, session: Session, key: str) -> Run:
-        """Return the outcome."""
+    def __call__(self, problem: Any, start: Any, number: int, session: Session, key: str) -> Any:
+        """Return the outcome: a Run, or an object with a method ``freeze``."""
         ...
 
 
@@ -70,7 +70,8 @@ def search(
     enough: Callable[[Sequence[Run]], bool] = lambda runs: False,
     workers: int = 1,
     numbers: Iterable[int] | None = None,
-) -> list[Run]:
+    thaw: Callable[[Mapping[str, Any]], Any] | None = None,
+) -> list[Any]:
     """Follow each start, on the session's executor, in threads, or one after another.
 
     Results do not depend on where starts are followed. Starts that the checkpoint has are not
@@ -79,7 +80,8 @@ def search(
     Parameters
     ----------
     problem : object
-        What to solve; it has a ``fingerprint`` where there is a checkpoint.
+        What to solve; it has a ``fingerprint`` where there is a checkpoint, unless the starts say
+        what they belong to. Elsewhere its ``alone()`` is used, if there is one, as of each start.
     starts : iterable
         Starts, made one at a time.
     follow : callable
@@ -94,8 +96,10 @@ def search(
         Threads to follow starts in.
     numbers : iterable of int, optional
         Rising numbers of the starts, where they are some of many; from 0 on by default.
+    thaw : callable, optional
+        Makes an outcome of what its ``freeze()`` has returned, where outcomes are not Runs.
     """
-    runs: dict[int, Run] = {}
+    runs: dict[int, Any] = {}
     session.unfinished.clear()
     if offer is not None:
         make = offer
@@ -116,8 +120,10 @@ def search(
         session,
         runs,
         workers,
+        thaw,
     ):
         runs[number] = follow(problem, start, number, session, key)
+        _keep(session, key, runs[number])
         if enough(list(runs.values())):
             break
     return [runs[number] for number in sorted(runs)]
@@ -128,11 +134,12 @@ def _pending(
     starts: Iterable[tuple[int, Any]],
     follow: Follow,
     session: Session,
-    runs: dict[int, Run],
+    runs: dict[int, Any],
     workers: int,
+    thaw: Callable[[Mapping[str, Any]], Any] | None,
 ) -> Iterator[tuple[int, Any, str]]:
     """Starts to follow here one after another; outcomes of all others go to ``runs``."""
-    pending = _unknown(problem, starts, follow, session, runs)
+    pending = _unknown(problem, starts, follow, session, runs, thaw)
     if session.executor is not None:
         _follow_elsewhere(problem, list(pending), follow, session, runs)
     elif workers > 1:
@@ -146,17 +153,34 @@ def _unknown(
     starts: Iterable[tuple[int, Any]],
     follow: Follow,
     session: Session,
-    runs: dict[int, Run],
+    runs: dict[int, Any],
+    thaw: Callable[[Mapping[str, Any]], Any] | None,
 ) -> Iterator[tuple[int, Any, str]]:
     """Starts whose outcome the checkpoint does not have."""
+    checkpoint = session.checkpoint
     for number, start in starts:
-        active = session.checkpoint.active
-        key = digest("start", problem.fingerprint, follow, number, start) if active else ""
-        found = session.checkpoint.run(key)
+        key = ""
+        if checkpoint.active:
+            key = digest("start", getattr(problem, "fingerprint", ""), follow, number, start)
+        entry = checkpoint.get(key)
+        found = checkpoint.run(key) if thaw is None or entry is None else thaw(entry)
         if found is None:
             yield number, start, key
         else:
             runs[number] = found
+
+
+def _keep(session: Session, key: str, outcome: Any) -> None:
+    """Keep the outcome of a start."""
+    if isinstance(outcome, Run):
+        session.checkpoint.keep_run(key, outcome)
+    elif session.checkpoint.active:
+        session.checkpoint.put(key, outcome.freeze())
+
+
+def _alone(thing: Any) -> Any:
+    """The same for work in another process."""
+    return thing.alone() if hasattr(thing, "alone") else thing
 
 
 def _follow_elsewhere(
@@ -164,13 +188,13 @@ def _follow_elsewhere(
     pending: list[tuple[int, Any, str]],
     follow: Follow,
     session: Session,
-    runs: dict[int, Run],
+    runs: dict[int, Any],
 ) -> None:
     """Follow starts in other processes or on other machines; Ctrl-C keeps those that are done."""
     assert session.executor is not None
-    alone = problem.alone() if hasattr(problem, "alone") else problem
+    alone = _alone(problem)
     futures = [
-        session.executor.submit(follow, alone, start, number, session.alone(), "")
+        session.executor.submit(follow, alone, _alone(start), number, session.alone(), "")
         for number, start, _ in pending
     ]
     try:
@@ -179,7 +203,7 @@ def _follow_elsewhere(
         for (number, _, key), future in zip(pending, futures, strict=True):
             if not future.cancel() and future.done() and future.exception() is None:
                 runs[number] = future.result()
-                session.checkpoint.keep_run(key, runs[number])
+                _keep(session, key, runs[number])
     for future in futures:
         future.result()  # raises what went wrong there
 
@@ -189,7 +213,7 @@ def _follow_in_threads(
     pending: list[tuple[int, Any, str]],
     follow: Follow,
     session: Session,
-    runs: dict[int, Run],
+    runs: dict[int, Any],
     workers: int,
 ) -> None:
     """Follow starts in threads; the first one in this thread, which Ctrl-C reaches."""
@@ -207,6 +231,7 @@ def _follow_in_threads(
             return
         try:
             runs[number] = follow(problem, start, number, watched, key)
+            _keep(session, key, runs[number])
         except BaseException as error:
             errors.append(error)
             ended.set()  # the other threads stop at their next step
