@@ -21,7 +21,7 @@ from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
-from rejoint.text import plural
+from rejoint.text import format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -382,7 +382,9 @@ def curve(found: Mapping[str, Any], width: int = 640, height: int = 240) -> Pict
     line = " ".join(f"{x(r):.1f},{y(s):.1f}" for r, s in zip(ranks, scores, strict=True))
     shapes = [Shape("polyline", {"points": line, "class": "line"})]
     for value in (low + (high - low) * part for part in (0.1, 0.5, 0.9)):
-        shapes.append(_text(left - 14, y(value) + 4, f"{value:.4g}", "number", "end"))
+        shapes.append(
+            _text(left - 14, y(value) + 4, format_interval(value, low, high)[0], "number", "end")
+        )
     for rank, score, error in zip(ranks, scores, errors, strict=True):
         kind = "chosen" if rank == found["rank"] else "tied" if rank in found["tied"] else "dot"
         tall = y(score - error) - y(score + error)

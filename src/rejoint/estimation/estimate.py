@@ -784,19 +784,22 @@ class Fit:
             means = [draw.mean for draw in draws]
             first = means[-1] if ensemble else model
             mean = posterior_mean(self.data, means, first, passes, self.policy, ensemble=ensemble)
+        pmf = self.data.to_pmf(model, drawn, mean)
         if draws and chains:
             seen = [self.data.observed(draw) for draw in drawn]
+            kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
-                f"{describe_effective_draws(seen, chains)}."
+                f"{describe_effective_draws(seen, chains)}{kept}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, drawn, mean),
+            pmf,
             runs,
-            f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
+            f"Log-likelihood {value:,.2f} of {self.data.total:,.0f} records",
             best=best,
             more=join_messages([dropped, more, words]),
             log_likelihood=value,
+            records=float(self.data.total),
         )
 
     def drop_negligible(
