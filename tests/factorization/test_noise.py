@@ -1,4 +1,4 @@
-"""Tables counted from records: no steps far below sampling noise, nothing that was seen excluded."""
+"""Tables counted from records: no steps below sampling noise, no level that was seen excluded."""
 
 from dataclasses import replace
 

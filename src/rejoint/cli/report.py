@@ -16,6 +16,7 @@ from rejoint.cli.group import in_options
 from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
+from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
@@ -180,7 +181,10 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
         "lines": error if held_out else "the difference that is considered negligible",
         "classes": format_classes(pmf.rank),
         "groups": notes.get("classes_are_groups", True),
-        "notes": [in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)],
+        "notes": [
+            *(in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)),
+            *filter(None, [describe_limit(pmf)]),
+        ],
         "curve": curve(found) if curved and found else None,
     }
 

@@ -71,6 +71,7 @@ def estimate(
     start_labels: Any = None,
     n_init: int | None = None,
     budget: float | None = None,
+    max_classes: int | None = None,
     sample_weight: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -117,6 +118,10 @@ def estimate(
     budget : float, optional
         About how many seconds of computing the search for a rank may take; see
         :func:`rejoint.rank.select`.
+    max_classes : int, optional
+        Largest number of classes of the model that answers, ``result.pmf.mixture``, and of its
+        representative: what asking, a file and a page cost grows with it. By default twice the
+        rank where that is given, and four times the rank that predicts best where it is not.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -158,6 +163,8 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
+    if max_classes is not None:
+        policy = limit_classes(policy, max_classes, rank)
     source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
@@ -191,6 +198,22 @@ class Request:
     policy: Policy = DEFAULT
     labelled: LabelledStart | None = None
     budget: float | None = None
+
+
+def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
+    """The policy with a largest number of classes, which may not be below the rank asked for."""
+    most = whole("max_classes", most)
+    if not isinstance(rank, str) and most < rank:
+        raise ValueError(
+            Message(
+                "{most} is below {rank}: the model that answers has at least as many classes as "
+                "were asked for. Give {enough} or more, or a smaller rank.",
+                most=Argument("max_classes", most),
+                rank=Argument("rank", int(rank)),
+                enough=Argument("max_classes", int(rank)),
+            )
+        )
+    return replace(policy, most_classes=most)
 
 
 def read_labels(

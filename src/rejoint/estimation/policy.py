@@ -4,6 +4,7 @@ Benchmarks vary it, and ``result.policy`` says which one a fit used.
 """
 
 from dataclasses import dataclass, field, fields
+from math import inf
 
 from rejoint.solver.solver import Limits
 
@@ -153,6 +154,9 @@ class Policy:
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
     ensemble_records: float = 2.0
+    # Classes of the model that answers, and of any rank that is searched, at the most: what
+    # ``max_classes`` of `estimate` says; without it nothing but the data limits them.
+    most_classes: float = inf
 
     # -- Records beyond memory ------------------------------------------------------------------
     # Cells of the sample that a fit starts from, and the range of its number of records.

@@ -49,7 +49,8 @@ def posterior_mean(
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
     records = policy.ensemble_records if ensemble else policy.anchor_records
     most = round(classes * float(np.mean([member.rank for member in members])))
-    return anchor(data, compact(members, first, max(most, 1)), passes, records)
+    most = max(int(min(most, policy.most_classes)), 1)
+    return anchor(data, compact(members, first, most), passes, records)
 
 
 def anchor(data: Data, model: Model, passes: int, records: float) -> Model:

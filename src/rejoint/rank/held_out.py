@@ -269,7 +269,8 @@ class HeldOutSearch:
     def cap(self) -> int:
         """Largest rank: one class for ten records, and no more than the joint needs."""
         learn = min((fold.learn.total for fold in self.folds), default=1.0)
-        return max(1, min(int(learn / self.policy.records_per_class), largest_rank(self.data)))
+        most = min(learn / self.policy.records_per_class, self.policy.most_classes)
+        return max(1, min(int(most), largest_rank(self.data)))
 
     def search(self, conclude: Callable[[], object]) -> None:
         """Try ranks until both curves are flat or the budget is spent.

@@ -60,7 +60,7 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
     seed = int(session.rng.integers(2**62))
-    most = max(int(data.total / policy.records_per_class), best)
+    most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), best)
     models: dict[int, list[Model]] = {}
     logs: dict[int, list[FloatArray]] = {}
     for k, fold in enumerate(folds):
