@@ -197,6 +197,7 @@ CASES = {
     "ensemble_errors": (0.0, "default"),
     "ensemble_classes": (1.0, "default"),
     "ensemble_records": (50.0, "default"),
+    "most_classes": (2, "default"),
     "chains": (4, "default"),
     "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 1e6}),
     "sweeps_tried": ((10, 20), "default"),

@@ -16,6 +16,7 @@ from rejoint.cli.options import (
     budget_option,
     data_options,
     draws_option,
+    max_classes_option,
     model_option,
     rank_option,
     seed_option,
@@ -130,6 +131,7 @@ Examples:
 @model_option
 @rank_option
 @budget_option
+@max_classes_option
 @solver_option
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
 @draws_option
@@ -161,6 +163,7 @@ def command(
     output: str,
     rank: int | None,
     budget: float | None,
+    max_classes: int | None,
     solver: str,
     starts: int | None,
     draws: bool,
@@ -184,7 +187,7 @@ def command(
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
-    asked["agreement"] = agreement
+    asked |= {"agreement": agreement, "max_classes": max_classes}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)

@@ -22,6 +22,7 @@ _IN_PLACE_OF = {
     "kinds": "--ordinal",
     "levels": "--levels",
     "LowRankPMF.save": "rejoint fit",
+    "max_classes": "--max-classes",
     "m.disagreements()": "rejoint fit-tables --json",
     "n_init": "--starts",
     "subsets": "--subset",

@@ -41,6 +41,12 @@ model_option = output_option("The model file; .json makes it text.", required=Tr
 rank_option = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
 )
+max_classes_option = click.option(
+    "--max-classes",
+    type=click.IntRange(min=1),
+    help="Largest number of classes of the model that answers: asking, files and pages cost by it.",
+)
+
 budget_option = click.option(
     "--budget",
     type=click.FloatRange(min=0.0, min_open=True),

@@ -24,7 +24,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import plural
+from rejoint.text import format_number, plural
 
 _WIDE = 60  # characters of a cell
 
@@ -89,7 +89,7 @@ def show_columns(records: Records, source: str) -> None:
     """Print what was made of the columns, before anything long begins."""
     share = float((records.codes < 0).mean()) if records.codes.size else 0.0
     weight = records.sample_weight
-    mass = "" if weight is None else f" (weights add up to {weight.sum():,.6g})"
+    mass = "" if weight is None else f" (weights add up to {format_number(float(weight.sum()))})"
     click.echo(
         f"{source}: {plural(len(records), 'record')}{mass}, "
         f"{plural(len(records.domain), 'column')}, {share:.1%} of the cells empty",

@@ -74,6 +74,7 @@ def estimate(
     n_init: int | None = None,
     budget: float | None = None,
     agreement: bool = True,
+    max_classes: int | None = None,
     sample_weight: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
@@ -124,6 +125,10 @@ def estimate(
         Whether what answers (Bayes) is moved towards the tables of two variables of the records,
         by as much as its misfit is beyond chance: where many records answer a question, so that it
         can simply be counted, the answer is then as near to the truth as counting.
+    max_classes : int, optional
+        Largest number of classes of the model that answers, ``result.pmf.mixture``, and of its
+        representative: what asking, a file and a page cost grows with it. By default twice the
+        rank where that is given, and four times the rank that predicts best where it is not.
     sample_weight : array or name of a column, optional
         How many times each record counts.
     domain : Domain, optional
@@ -165,6 +170,8 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
+    if max_classes is not None:
+        policy = limit_classes(policy, max_classes, rank)
     source: Scan | BaseRecords
     if isinstance(data, Scan):
         if domain is not None or sample_weight is not None:
@@ -200,6 +207,22 @@ class Request:
     policy: Policy = DEFAULT
     labelled: LabelledStart | None = None
     budget: float | None = None
+
+
+def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
+    """The policy with a largest number of classes, which may not be below the rank asked for."""
+    most = whole("max_classes", most)
+    if not isinstance(rank, str) and most < rank:
+        raise ValueError(
+            Message(
+                "{most} is below {rank}: the model that answers has at least as many classes as "
+                "were asked for. Give {enough} or more, or a smaller rank.",
+                most=Argument("max_classes", most),
+                rank=Argument("rank", int(rank)),
+                enough=Argument("max_classes", int(rank)),
+            )
+        )
+    return replace(policy, most_classes=most)
 
 
 def read_labels(
@@ -767,19 +790,22 @@ class Fit:
             )
             drawn = spread_draws(self.data, draws, answer)
         gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)
+        pmf = self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
         if draws and chains:
             seen = [self.data.observed(draw.model) for draw in draws]
+            kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
-                f"{describe_effective_draws(seen, chains)}."
+                f"{describe_effective_draws(seen, chains)}{kept}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps),
+            pmf,
             runs,
-            f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
+            f"Log-likelihood {value:,.2f} of {self.data.total:,.0f} records",
             best=best,
             more=join_messages([dropped, more, words, describe_gaps(gaps)]),
             log_likelihood=value,
+            records=float(self.data.total),
         )
 
     def look_at_tables(self, model: Model, answer: Finished | None) -> tuple[TableGap, ...]:

@@ -4,6 +4,7 @@ Benchmarks vary it, and ``result.policy`` says which one a fit used.
 """
 
 from dataclasses import dataclass, field, fields
+from math import inf
 
 from rejoint.solver.solver import Limits
 
@@ -146,6 +147,9 @@ class Policy:
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
     ensemble_records: float = 2.0
+    # Classes of the model that answers, and of any rank that is searched, at the most: what
+    # ``max_classes`` of `estimate` says; without it nothing but the data limits them.
+    most_classes: float = inf
 
     # -- Agreement with the tables of two variables --------------------------------------------
     # On half of each of twelve surveys (762 to 6,791 records), judged by the other half: the RMSE

@@ -84,7 +84,8 @@ def posterior_mean(
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
     records = policy.ensemble_records if ensemble else policy.anchor_records
     members = [draw.mean for draw in draws]
-    most = max(round(classes * float(np.mean([member.rank for member in members]))), 1)
+    most = round(classes * float(np.mean([member.rank for member in members])))
+    most = max(int(min(most, policy.most_classes)), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))
     if not len(data.domain) > 1 or data.layout.size > policy.pair_levels:
         return Finished(model)

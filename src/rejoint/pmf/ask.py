@@ -20,6 +20,7 @@ from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
 from rejoint.queries.evidence import apply_evidence
 from rejoint.queries.tables import joint_table
+from rejoint.text import format_number
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -93,7 +94,7 @@ def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
     evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
     if log_prob - evenly >= _UNLIKELY:
         return ()
-    shown = f"{exp(log_prob):.2g}" if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
+    shown = format_number(exp(log_prob)) if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
     note = (
         f"{', '.join(bound.evidence_text.values())} has probability "
         f"{'zero' if log_prob == -inf else shown}: the answer rests on what this model holds "

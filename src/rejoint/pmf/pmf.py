@@ -32,7 +32,7 @@ from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import as_records
-from rejoint.text import plural, show
+from rejoint.text import format_number, plural, show
 
 if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
@@ -459,7 +459,8 @@ class LowRankPMF:
         if not found.exact and not each:
             remark(
                 f"mode: after {found.nodes:,} nodes the best combination of {len(asked)} variables "
-                f"has probability {mode.prob:.3g}, and some other may have up to {mode.bound:.3g}. "
+                f"has probability {format_number(mode.prob)}, and some other may have up to "
+                f"{format_number(mode.bound)}. "
                 "Ask for fewer variables or raise max_nodes to be certain."
             )
         return mode

@@ -49,7 +49,7 @@ def refine(
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[:parts]
     seed = int(session.rng.integers(2**62))
-    most = max(int(data.total / policy.records_per_class), best)
+    most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), best)
     mark = data.fingerprint if session.checkpoint.active else ""
     countdown = Countdown(len(folds))
     found: list[MergedPart] = []

@@ -5,6 +5,7 @@ import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
 import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
+import { formatNumber } from "./format.js";
 import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
 import { itemText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
@@ -242,7 +243,7 @@ function unlikely(bound, state) {
   if (!bound.evidence.size || state.logProb - evenly >= UNLIKELY) return [];
   const shown =
     state.logProb > -700
-      ? Number(Math.exp(state.logProb).toPrecision(2))
+      ? formatNumber(Math.exp(state.logProb))
       : `1e${Math.round(state.logProb / Math.LN10)}`;
   const [share, held] = state.possible ? [shown, "nearly impossible"] : ["zero", "impossible"];
   return [
@@ -342,7 +343,7 @@ function mode(joint, bound, state) {
       bound.query.at,
     );
   const found = mostProbable(joint, state, asked, 100_000);
-  const most = Number(Math.exp(found.logBound).toPrecision(3));
+  const most = formatNumber(Math.exp(found.logBound));
   const notes = found.exact ? [] : [`The best found; no other has a probability above ${most}.`];
   return {
     kind: "mode",
