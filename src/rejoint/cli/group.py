@@ -24,7 +24,11 @@ _IN_PLACE_OF = {
     "LowRankPMF.save": "rejoint fit",
     "m.disagreements()": "rejoint fit-tables --json",
     "n_init": "--starts",
+    "sample_weight": "--weight",
+    "clusters": "--clusters",
+    "strata": "--strata",
     "subsets": "--subset",
+    "survey_weight": "--survey-weight",
 }
 
 

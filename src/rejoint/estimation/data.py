@@ -92,7 +92,7 @@ class Data(ABC):
 
     @abstractmethod
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """The same with a class drawn for each record, so that counts are whole numbers."""
+        """The same with a class drawn for each record; of whole weights counts are whole."""
 
     @abstractmethod
     def sample(self) -> "Data":
@@ -261,10 +261,7 @@ class InMemory(Data):
 
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
         """One pass with a class drawn for each record."""
-        counts = round_at_random(self.weight, rng)
-        seed = int(rng.integers(2**62))
-        parts = (model.weights, model.factors, self.layout.levels, seed, self.threads)
-        return Expected.of(kernels.class_draws(self.codes, counts, *parts))
+        return draw_classes(self.codes, self.weight, model, rng, self.threads)
 
 
 def departing_share(codes: NDArray[np.signedinteger]) -> float:
@@ -298,6 +295,42 @@ def round_at_random(weight: FloatArray, rng: np.random.Generator) -> FloatArray:
     whole = np.floor(weight)
     whole += rng.random(len(whole)) < weight - whole
     return whole
+
+
+def draw_classes(
+    codes: Any, weight: FloatArray | None, model: Model, rng: np.random.Generator, threads: int
+) -> Expected:
+    """Counts of classes and levels, with a class drawn for each record.
+
+    A record of weight w and class probabilities q is rounded at random to copies, w on average,
+    and a class is drawn for each copy. What rounding has added to w, or taken from it, is put right
+    in proportion to q: the counts sum to w and have mean w q and variance w q (1 - q), as those of
+    w copies. Rounding alone would add w (1 - w) q^2 to the variance, as if the records themselves
+    were drawn anew in every sweep.
+
+    Examples
+    --------
+    >>> model = Model.of([0.5, 0.5], [[[1.0, 0.0], [0.0, 1.0]]])
+    >>> codes, weight = np.array([[0], [1], [1]], dtype=np.int8), np.array([0.5, 0.25, 2.5])
+    >>> draw_classes(codes, weight, model, np.random.default_rng(0), 1).counts
+    array([[0.5 , 2.75],
+           [0.5 , 0.  ],
+           [0.  , 2.75]])
+    """
+    counts = None if weight is None else round_at_random(weight, rng)
+    known = (model.weights, model.factors, model.layout.levels)
+    seed = int(rng.integers(2**62))
+    found = Expected.of(kernels.class_draws(codes, counts, *known, seed, threads))
+    if weight is None or counts is None or np.array_equal(counts, weight):
+        return found
+    value, total = found.log_likelihood, found.counts
+    for sign in (1.0, -1.0):
+        rows = np.flatnonzero(sign * (weight - counts) > 0)
+        if len(rows):
+            rest = np.abs(weight - counts)[rows]
+            more = Expected.of(kernels.class_pass(codes[rows], rest, *known, threads))
+            value, total = value + sign * more.log_likelihood, total + sign * more.counts
+    return Expected(value, np.maximum(total, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,10 +446,7 @@ def draw_part(part: Records, number: int, model: Model, seed: int, threads: int)
            [0., 1.]])
     """
     codes, weight = not_empty(part)
-    rng = np.random.default_rng([seed, number])
-    counts = None if weight is None else round_at_random(weight, rng)
-    parts = (model.weights, model.factors, model.layout.levels, int(rng.integers(2**62)), threads)
-    return Expected.of(kernels.class_draws(codes, counts, *parts))
+    return draw_classes(codes, weight, model, np.random.default_rng([seed, number]), threads)
 
 
 def not_empty(part: Records) -> tuple[Any, FloatArray | None]:

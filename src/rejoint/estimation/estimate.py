@@ -41,6 +41,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
@@ -72,6 +73,9 @@ def estimate(
     n_init: int | None = None,
     budget: float | None = None,
     sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -118,7 +122,11 @@ def estimate(
         About how many seconds of computing the search for a rank may take; see
         :func:`rejoint.rank.select`.
     sample_weight : array or name of a column, optional
-        How many times each record counts.
+        How many times each record counts: k is k copies.
+    survey_weight, strata, clusters : array or name of a column, optional
+        How many people of the population each record stands for, and how the survey was drawn. The
+        weights are scaled to the effective number of records, whatever their scale, so that
+        intervals allow for the design effect; see :meth:`Records.of`.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
     random_state : int or Generator, optional
@@ -159,12 +167,13 @@ def estimate(
     True
     """
     source: Scan | BaseRecords
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
-        if domain is not None or sample_weight is not None:
+        if domain is not None or weights.given:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = as_records(data, domain=domain, sample_weight=sample_weight)
+        source = as_records(data, domain=domain, weights=weights)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
@@ -221,7 +230,8 @@ def _estimate(source: Scan | BaseRecords, request: Request, session: Session) ->
     found = Assessment() if observed is None else assess_records(observed, rank)
     if found.serious:
         remark(found.text)
-    return replace(result, choice=join_messages([result.choice, found.text]))
+    design = "" if source.design is None else source.design.text
+    return replace(result, choice=join_messages([result.choice, design, found.text]))
 
 
 @contextmanager

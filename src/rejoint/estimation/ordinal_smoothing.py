@@ -168,8 +168,9 @@ class Smoothed(Data):
             # Probability of each hidden level (last axis) behind each level in each class.
             chance = kernel[:, None, :] * factors[rows].T[None, :, :] + 1e-300
             chance /= chance.sum(axis=2, keepdims=True)
-            drawn = rng.multinomial(counts[rows].astype(np.int64), chance)
-            shared[rows] = drawn.sum(axis=0).T
+            drawn = rng.multinomial(counts[rows].astype(np.int64), chance).astype(np.float64)
+            rest = counts[rows] - np.floor(counts[rows])  # of weights that are not whole
+            shared[rows] = (drawn + rest[:, :, None] * chance).sum(axis=0).T
         return shared
 
     def expect(self, model: Model) -> Expected:

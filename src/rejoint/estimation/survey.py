@@ -14,8 +14,9 @@ from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import Records, no_weight_error
+from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan
+from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import Checkpoint, digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
@@ -183,9 +184,14 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
 def fit_into(
     held: tuple[Block, ...] | None, domain: Domain, budget: int
 ) -> tuple[Block, ...] | None:
-    """The blocks, merged into one where they do not fit; None where that does not help."""
+    """The blocks, merged into one where they do not fit; None where that does not help.
+
+    Records whose weights are not whole are not merged: each is one observation.
+    """
     if held is None or sum(codes.nbytes + weight.nbytes for codes, weight in held) <= budget:
         return held
+    if not all((weight == np.rint(weight)).all() for _, weight in held):
+        return None
     probe = held[-1][0][:PROBED_ROWS]
     if len(merge_rows(probe, domain.shape, None)[0]) > DISTINCT_SHARE * len(probe):
         return None

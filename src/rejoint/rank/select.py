@@ -34,6 +34,7 @@ from rejoint.rank.selection import (
     search_ranks,
 )
 from rejoint.records.sparse import as_records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
@@ -52,6 +53,9 @@ def select(
     n_init: int = 3,
     budget: float | None = None,
     sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -88,7 +92,7 @@ def select(
     budget : float, optional
         About how many seconds of computing the search may take, 20 by default. It is counted in
         operations, so that the same call has the same result on any machine.
-    sample_weight, domain
+    sample_weight, survey_weight, strata, clusters, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
         Seed.
@@ -126,7 +130,9 @@ def select(
     for name, value, least in (("folds", folds, 2), ("n_init", n_init, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    source = as_records(data, domain=domain, weights=weights)
+    records = InMemory.of(source)
     asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint,
@@ -142,7 +148,10 @@ def select(
         options: dict[str, Any] = {"criterion": criterion, "solver": solver, "folds": folds}
         options |= {"n_init": n_init, "budget": budget}
         choose = partial(select_rank, records, given, **options, session=session, policy=policy)
-        return interruptible(session, choose, on_interrupt)
+        found = interruptible(session, choose, on_interrupt)
+    if source.design is None:
+        return found
+    return replace(found, words=f"{found.words} {source.design.text}")
 
 
 def select_rank(

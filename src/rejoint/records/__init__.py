@@ -2,6 +2,7 @@
 
 records    Records: codes, domain, weights; the base class of all forms of records
 merge      identical rows merged into one
+survey_design  copies, survey weights, strata and clusters; the design effect
 sparse     SparseRecords: the observed cells of each record, and nothing else
 scan       Scan: records read part by part, as often as needed; packs of them in a folder
 frames     any frame, array, list or dict as named columns, and back

@@ -2,7 +2,7 @@
 
 A pack is a folder of plain files. ``codes.bin`` has the rows in order, one byte per cell (two
 or four where a variable has many levels), ``weight.bin`` their weights as float64, if there are
-any, and ``meta.json``, which is written last, the domain and the number of rows.
+any, and ``meta.json``, which is written last, the domain, the number of rows and the survey design.
 """
 
 import json
@@ -22,6 +22,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
+from rejoint.records.survey_design import SurveyDesign
 from rejoint.text import duration, plural
 
 T = TypeVar("T")
@@ -54,6 +55,8 @@ class Scan:
         Bytes of records that a fit may keep; if all fit, the fit is that of records in memory.
     quick : bool
         Whether reading adds little to the cost of a pass; otherwise a fit packs the records first.
+    design : SurveyDesign, optional
+        What survey weights were found to be worth.
 
     Examples
     --------
@@ -72,6 +75,7 @@ class Scan:
     rows: int | None = None
     quick: bool = False
     memory: int = MEMORY
+    design: SurveyDesign | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -208,8 +212,11 @@ def pack(
                 report(f"{count:,} records read")
     if not weighed:
         (place / "weight.bin").unlink()
-    head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
-    text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
+    head: dict[str, Any] = {"format": _FORMAT, "version": 1, "rows": count}
+    head["type"] = np.dtype(kind).str
+    design = None if scan.design is None else scan.design.to_json()
+    head |= {"weighted": weighed, "design": design}
+    text = json.dumps(head | {"domain": scan.domain.to_json()})
     with atomic_file(place / META) as file:
         file.write(text.encode())
     return open_pack(place, longest)
@@ -240,7 +247,8 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     size = size or rows_of_part(len(domain))
     read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
     stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
-    return Scan(domain, read, place.name, stamp, rows, quick=True)
+    design = SurveyDesign.from_json(head.get("design"))
+    return Scan(domain, read, place.name, stamp, rows, quick=True, design=design)
 
 
 def rows_of_part(variables: int) -> int:
