@@ -12,6 +12,7 @@ import click
 
 from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
+from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
@@ -321,8 +322,7 @@ def origin(notes: Mapping[str, Any]) -> str:
     ('20 records of a.csv', 'a.csv')
     """
     parts = []
-    if notes.get("records"):
-        records = notes.get("survey_design", notes)["records"]
+    if records := records_behind(notes):
         parts.append(f"{records:,.0f} records")
     if notes.get("tables"):
         parts.append(f"{len(notes['tables']):,} tables")

@@ -17,6 +17,7 @@ from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import DataReader, as_json, load_with_notes, origin, survey_options
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.page import load_template
+from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
@@ -102,11 +103,9 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
         said.append(f"{plural(len(records), 'record')} are shown beside the model.")
         if records.design is not None:
             said.append(records.design.text)
-    elif notes.get("records"):
-        design = SurveyDesign.from_json(notes.get("survey_design"))
-        number = notes["records"] if design is None else design.records
+    elif number := records_behind(notes):
         said.append(f"The model rests on {number:,.0f} records.")
-        if design is not None:
+        if (design := SurveyDesign.from_json(notes.get("survey_design"))) is not None:
             said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")

@@ -24,6 +24,7 @@ from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
+from rejoint.records.sparse import SparseRecords
 from rejoint.solver.checkpoint import Checkpoint, digest
 from rejoint.solver.session import Report, report_nothing
 
@@ -228,6 +229,11 @@ class InMemory(Data):
         """Some of the records, with other weights."""
         return replace(self, codes=self.codes[rows], weight=weight, unmerged=None)
 
+    @cached_property
+    def counts_copies(self) -> bool:
+        """Whether weights are whole numbers, which count copies of records."""
+        return self.unmerged is None and bool(np.all(self.weight == np.rint(self.weight)))
+
     def observations(self) -> "InMemory":
         """One row for each observation, where weights do not count copies; otherwise itself."""
         if self.unmerged is None:
@@ -238,9 +244,10 @@ class InMemory(Data):
 
     def merge(self) -> "InMemory":
         """The same with identical records merged."""
-        if isinstance(self.codes, SparseCodes | DefaultCodes):
+        if isinstance(self.codes, DefaultCodes):
             return self
-        merged = Records._trusted(self.domain, self.codes, self.weight).merged()
+        kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
+        merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
     def reweight(self, weight: FloatArray) -> "InMemory":

@@ -219,7 +219,8 @@ def read_labels(
 def fingerprint(source: Scan | BaseRecords) -> str:
     """What tells the data of a checkpoint from others."""
     if isinstance(source, Scan):
-        return digest(source.stamp, source.names, source.domain.shape)
+        design = () if source.design is None else (repr(source.design),)
+        return digest(source.stamp, source.names, source.domain.shape, *design)
     return InMemory.of(source).fingerprint
 
 

@@ -240,17 +240,21 @@ def choose_time(
 def hold_out(
     data: InMemory, rng: np.random.Generator, policy: Policy
 ) -> Iterator[tuple[InMemory, InMemory]]:
-    """Records to learn from and records to judge by; copies of one may be in both."""
-    folds = policy.smooth_folds
-    whole = np.floor(data.weight)
-    shares = rng.multinomial(whole.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
-    rest = rng.integers(folds, size=len(whole))
-    shares[np.arange(len(whole)), rest] += data.weight - whole
+    """Records to learn from and records to judge by.
+
+    Copies of one may be in both; weights that do not count copies stay with their record.
+    """
+    folds, data = policy.smooth_folds, data.observations()
+    copies = data.weight if data.counts_copies else np.zeros(len(data.weight))
+    shares = rng.multinomial(copies.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
+    rest = rng.integers(folds, size=len(copies))
+    shares[np.arange(len(copies)), rest] += data.weight - copies
     for k in range(1 if data.total > policy.one_fold_records else folds):
         held = shares[:, k]
         kept = data.weight - held
         if (held > 0).any() and (kept > 0).any():
-            yield data.reweight(kept), data.reweight(held)
+            learn = data.reweight(kept)
+            yield learn if data.counts_copies else learn.merge(), data.reweight(held)
 
 
 def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:

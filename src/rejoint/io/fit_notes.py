@@ -25,6 +25,7 @@ All keys are optional, and their values are plain JSON:
 ``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -91,6 +92,18 @@ def fit_notes(
             "classes_are_groups": None if result.classes_are_groups else False,
         }
     return {key: value for key, value in (notes | more).items() if value is not None}
+
+
+def records_behind(notes: Mapping[str, Any]) -> float | None:
+    """Return the number of records behind a model, not of effective ones; None if not known.
+
+    Examples
+    --------
+    >>> records_behind({"records": 400.0, "survey_design": {"records": 1000}})
+    1000
+    """
+    number = (notes.get("survey_design") or notes).get("records")
+    return number if isinstance(number, int | float) else None
 
 
 def plain_design(source: "BaseRecords | Scan") -> dict[str, Any] | None:

@@ -65,7 +65,7 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
 
 def has_counts(data: InMemory) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
-    return data.unmerged is None and bool(np.all(data.weight == np.rint(data.weight)))
+    return data.counts_copies
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

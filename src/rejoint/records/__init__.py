@@ -23,6 +23,7 @@ from rejoint.records.read import find_domain, read, read_chunks, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
+from rejoint.records.survey_design import SurveyDesign
 
 __all__ = [
     "MISSING",
@@ -30,6 +31,7 @@ __all__ = [
     "Records",
     "Scan",
     "SparseRecords",
+    "SurveyDesign",
     "add_format",
     "find_domain",
     "read",
