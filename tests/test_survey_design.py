@@ -287,6 +287,28 @@ def test_folds_hold_out_whole_records():
     np.testing.assert_allclose(sorted(seen), np.sort(r.sample_weight))
 
 
+def test_folds_hold_out_whole_clusters():
+    frame = survey(200)
+    r = rj.Records.of(frame, survey_weight="w", strata="region", clusters="town")
+    data = InMemory.of(r)
+    for fold in make_folds(data, 5, np.random.default_rng(0)):
+        assert fold.learn.total + fold.mass.sum() == pytest.approx(r.design.effective, rel=1e-6)
+        assert fold.spread.sum() >= (fold.mass**2).sum()
+    part = data.observations().divide(5, np.random.default_rng(0))
+    assert all(len(np.unique(part[r.cluster_keys == key])) == 1 for key in set(r.cluster_keys))
+    assert len(set(r.cluster_keys)) == r.design.clusters == 48
+
+
+def test_copies_in_clusters_do_not_raise_the_rank():
+    """Held out one by one, copies of a record would tell the model what it is judged by."""
+    rng = np.random.default_rng(0)
+    factors = [rng.dirichlet(np.ones(3), 3).T for _ in range(8)]
+    r = rj.LowRankPMF(rng.dirichlet(np.full(3, 3.0)), factors).sample(400, random_state=0)
+    many = rj.Records(r.domain, np.repeat(r.codes, 4, axis=0))
+    found = rj.rank.select(many, clusters=np.repeat(np.arange(400), 4), random_state=0)
+    assert found.rank <= rj.rank.select(r, random_state=0).rank + 1
+
+
 def test_smoothness_is_judged_by_whole_records():
     r = rj.Records.of({"a": [1, 2, 3, 4] * 10}, survey_weight=np.arange(1, 41))
     for learn, judge in hold_out(InMemory.of(r), np.random.default_rng(0), Policy()):
@@ -306,8 +328,10 @@ def test_smooth_columns_draw_fractions_in_full():
 def test_records_of_fractions_are_not_merged_to_fit_into_memory():
     codes = np.zeros((1000, 3), dtype=np.int8)
     domain = rj.Domain.of_shape([2, 2, 2])
-    assert fit_into(((codes, np.full(1000, 2.0)),), domain, 500) is not None
-    assert fit_into(((codes, np.full(1000, 0.4)),), domain, 500) is None
+    none, some = np.empty(0, dtype=np.int64), np.arange(1000)
+    assert fit_into(((codes, np.full(1000, 2.0), none),), domain, 500) is not None
+    assert fit_into(((codes, np.full(1000, 0.4), none),), domain, 500) is None
+    assert fit_into(((codes, np.full(1000, 2.0), some),), domain, 500) is None
 
 
 # --- doors ---------------------------------------------------------------------------------------
@@ -357,6 +381,10 @@ def test_a_pack_keeps_the_design(tmp_path):
     packed = scan.pack(tmp_path / "pack")
     assert packed.design == scan.design == rj.scan(tmp_path / "pack").design
     total = sum(part.sample_weight.sum() for part in packed)
+    whole = rj.Records.of(frame, survey_weight="w", strata="region", clusters="town")
+    for one in (scan, packed):
+        keys = np.concatenate([part.cluster_keys for part in one])
+        np.testing.assert_array_equal(keys, whole.cluster_keys)
     assert total == pytest.approx(scan.design.effective, rel=1e-6)
 
 

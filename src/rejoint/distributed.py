@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
@@ -65,6 +66,7 @@ class EncodedPartition(NamedTuple):
     weight: NDArray[np.float64] | None
     unmatched: Unmatched
     sums: DesignSums | None = None
+    cluster_keys: Keys | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -339,6 +341,7 @@ def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> E
     unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
     codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]
+    keys = [np.empty(0, dtype=np.int64)]
     for frame in frames:
         if not frame.rows:
             continue
@@ -347,8 +350,11 @@ def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> E
         mass.append(rows.raw)
         if weights.is_survey:
             sums.add(part.codes, rows)
+        if rows.cluster_keys is not None:
+            keys.append(rows.cluster_keys)
+    clusters = None if weights.clusters is None else np.concatenate(keys)
     weight = np.concatenate(mass) if weights.given else None
-    return EncodedPartition(np.concatenate(codes), weight, unmatched, sums)
+    return EncodedPartition(np.concatenate(codes), weight, unmatched, sums, clusters)
 
 
 def _plain(partition: Any) -> Any:
@@ -368,7 +374,7 @@ def _records(part: EncodedPartition, domain: Domain, design: SurveyDesign | None
     weight = part.weight
     if design is not None and weight is not None:
         weight = design.scale(weight)
-    return Records._trusted(domain, part.codes, weight)
+    return Records._trusted(domain, part.codes, weight, cluster_keys=part.cluster_keys)
 
 
 def _on_part(

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.survey import Survey
 from rejoint.kernels import DefaultCodes, SparseCodes, has_value
@@ -157,12 +158,14 @@ class InMemory(Data):
     weight: FloatArray
     threads: int
     unmerged: BaseRecords | None = field(default=None, repr=False)
+    cluster_keys: Keys | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
         """Merge identical records, and drop empty ones, which have no information.
 
-        Records whose weights do not count copies stay in ``unmerged``: each is one observation.
+        Records whose weights do not count copies stay in ``unmerged``: each is one observation, and
+        so do those of clusters.
         """
         merged = records.merged()
         weight = merged.sample_weight
@@ -178,7 +181,8 @@ class InMemory(Data):
             codes, mass = codes[used], mass[used]
         given = records.sample_weight
         counts = given is None or bool(np.all(given == np.rint(given)))
-        unmerged = None if counts or merged is records else records
+        alone = (counts or merged is records) and records.cluster_keys is None
+        unmerged = None if alone else records
         return cls(records.domain, codes, mass, threads or kernels.available_threads(), unmerged)
 
     @cached_property
@@ -227,7 +231,8 @@ class InMemory(Data):
 
     def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "InMemory":
         """Some of the records, with other weights."""
-        return replace(self, codes=self.codes[rows], weight=weight, unmerged=None)
+        codes = self.codes[rows]
+        return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=None)
 
     @cached_property
     def counts_copies(self) -> bool:
@@ -240,7 +245,24 @@ class InMemory(Data):
             return self
         codes, weight = self.unmerged.codes, np.asarray(self.unmerged.sample_weight)
         used = has_value(codes) & (weight > 0)
-        return replace(self, codes=codes[used], weight=weight[used], unmerged=None)
+        keys = self.unmerged.cluster_keys
+        keys = None if keys is None else keys[used]
+        codes, weight = codes[used], weight[used]
+        return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=keys)
+
+    def divide(self, parts: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """The part of each row, at random: a cluster is in one part, and so is a record.
+
+        Examples
+        --------
+        >>> records = Records.of({"a": list("xyxyxyxy")}, clusters=[1, 1, 2, 2, 3, 3, 4, 4])
+        >>> InMemory.of(records).observations().divide(2, np.random.default_rng(0))
+        array([1, 1, 0, 0, 0, 0, 1, 1])
+        """
+        if self.cluster_keys is None:
+            return rng.permutation(len(self.weight)) % parts
+        keys, which = np.unique(self.cluster_keys, return_inverse=True)
+        return np.asarray((rng.permutation(len(keys)) % parts)[which.ravel()])
 
     def merge(self) -> "InMemory":
         """The same with identical records merged."""

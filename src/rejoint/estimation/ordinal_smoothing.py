@@ -242,12 +242,14 @@ def hold_out(
 ) -> Iterator[tuple[InMemory, InMemory]]:
     """Records to learn from and records to judge by.
 
-    Copies of one may be in both; weights that do not count copies stay with their record.
+    Copies of one may be in both; weights that do not count copies stay with their record, and
+    records with their cluster.
     """
     folds, data = policy.smooth_folds, data.observations()
     copies = data.weight if data.counts_copies else np.zeros(len(data.weight))
     shares = rng.multinomial(copies.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
-    rest = rng.integers(folds, size=len(copies))
+    counts = data.counts_copies
+    rest = rng.integers(folds, size=len(copies)) if counts else data.divide(folds, rng)
     shares[np.arange(len(copies)), rest] += data.weight - copies
     for k in range(1 if data.total > policy.one_fold_records else folds):
         held = shares[:, k]

@@ -144,8 +144,10 @@ class PartReader:
         return self.design
 
     def _weigh(self, records: Records, rows: RowWeights) -> Records:
-        weight = rows.copies if self.design is None else self.design.scale(rows.raw)
-        return Records._trusted(records.domain, records.codes, weight)
+        if self.design is None:
+            return Records._trusted(records.domain, records.codes, rows.copies)
+        weight, keys = self.design.scale(rows.raw), rows.cluster_keys
+        return Records._trusted(records.domain, records.codes, weight, cluster_keys=keys)
 
     def _pass(
         self, parts: Iterable[Frame | Records]

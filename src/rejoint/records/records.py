@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
@@ -97,6 +97,7 @@ class BaseRecords:
     codes: Any
     sample_weight: FloatArray | None = None
     design: SurveyDesign | None = None
+    cluster_keys: Keys | None = None
 
     @classmethod
     def _trusted(
@@ -105,12 +106,19 @@ class BaseRecords:
         codes: Any,
         sample_weight: FloatArray | None = None,
         design: SurveyDesign | None = None,
+        cluster_keys: Keys | None = None,
     ) -> Self:
         """Make records of codes and weights that are known to be valid."""
         if sample_weight is not None:
             sample_weight.setflags(write=False)
         made = cls.__new__(cls)
-        made.__dict__.update(domain=domain, codes=codes, sample_weight=sample_weight, design=design)
+        made.__dict__.update(
+            domain=domain,
+            codes=codes,
+            sample_weight=sample_weight,
+            design=design,
+            cluster_keys=cluster_keys,
+        )
         return made
 
     def _weigh(self, weights: WeightArguments) -> Self:
@@ -120,6 +128,11 @@ class BaseRecords:
         weights.check_arrays(f"{type(self).__name__} do not hold that column;")
         rows = weights.rows(len(self))
         return self._trusted(self.domain, self.codes, *rows.weigh(self.codes, self.domain.shape))
+
+    @property
+    def _weights(self) -> tuple[FloatArray | None, SurveyDesign | None, Keys | None]:
+        """Everything about the weight of each row, as `_trusted` takes it."""
+        return self.sample_weight, self.design, self.cluster_keys
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached values, which can be computed again."""
@@ -155,11 +168,12 @@ class BaseRecords:
         >>> len(Records.of({"a": [1, 2, 1]}).take([0, 2]))
         2
         """
-        codes = self.codes[rows]
+        codes, keys = self.codes[rows], self.cluster_keys
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         if sample_weight is not None:
-            weight = as_weight(sample_weight, len(codes))
-        return self._trusted(self.domain, codes, weight)
+            weight, keys = as_weight(sample_weight, len(codes)), None
+        keys = None if keys is None else keys[rows]
+        return self._trusted(self.domain, codes, weight, cluster_keys=keys)
 
     def chunks(self, size: int) -> Iterator[Self]:
         """Iterate over the records, `size` rows at a time.
@@ -229,6 +243,8 @@ class Records(BaseRecords):
         weights, scaled to the effective number of records.
     design : SurveyDesign, optional
         What survey weights were found to be worth: ``records``, ``effective``, ``effect``.
+    cluster_keys : array of int, shape (rows,), optional
+        Numbers that are the same within a cluster: clusters are held out as a whole.
 
     Examples
     --------
@@ -334,7 +350,7 @@ class Records(BaseRecords):
                 return data._weigh(weights)
             if not weights.given:
                 found = cls.of(as_frame(data), domain=domain, handle_unknown=handle_unknown)
-                return cls._trusted(domain, found.codes, data.sample_weight, data.design)
+                return cls._trusted(domain, found.codes, *data._weights)
             data = as_frame(data)
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
@@ -349,12 +365,13 @@ class Records(BaseRecords):
         codes: Codes,
         sample_weight: FloatArray | None = None,
         design: SurveyDesign | None = None,
+        cluster_keys: Keys | None = None,
     ) -> Self:
         """Make records of codes and weights that are known to be valid."""
         dtype = code_dtype(max(domain.shape, default=1))
         codes = np.asarray(codes, dtype=dtype, order="C")
         codes.setflags(write=False)
-        return super()._trusted(domain, codes, sample_weight, design)
+        return super()._trusted(domain, codes, sample_weight, design, cluster_keys)
 
     def __repr__(self) -> str:
         return head(self.domain, self.codes, self.sample_weight)
@@ -414,7 +431,7 @@ class Records(BaseRecords):
         """
         chosen = list(self.domain.indices(names))
         domain, codes = self.domain.project(names), self.codes[:, chosen]
-        return self._trusted(domain, codes, self.sample_weight, self.design)
+        return self._trusted(domain, codes, *self._weights)
 
     def to_frame(self, backend: Backend | None = None, *, representatives: bool = False) -> Any:
         """Return a frame with the labels; empty cells are missing.

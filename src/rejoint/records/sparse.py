@@ -299,7 +299,7 @@ class SparseRecords(BaseRecords):
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Records):
             cells = SparseCodes.of_codes(data.codes, data.domain.shape)
-            data = cls._trusted(data.domain, cells, data.sample_weight, data.design)
+            data = cls._trusted(data.domain, cells, *data._weights)
         if isinstance(data, SparseRecords):
             found = data if domain is None or domain == data.domain else _recode(data, domain)
             return found._weigh(weights)
@@ -370,7 +370,7 @@ class SparseRecords(BaseRecords):
                [-1,  0]], dtype=int8)
         """
         codes = self.codes.to_codes()
-        return Records._trusted(self.domain, codes, self.sample_weight, self.design)
+        return Records._trusted(self.domain, codes, *self._weights)
 
     def project(self, names: str | Iterable[Hashable]) -> "SparseRecords":
         """Return the records of some variables, in the order asked.
@@ -384,7 +384,7 @@ class SparseRecords(BaseRecords):
         chosen = positions(self.domain, names)
         domain = Domain(tuple(self.domain[n] for n in chosen))
         codes = self.codes.pick(chosen)
-        return self._trusted(domain, codes, self.sample_weight, self.design)
+        return self._trusted(domain, codes, *self._weights)
 
     def marginal(self, names: str | Iterable[Hashable]) -> FloatArray:
         """Return the shares of some variables among the records that have all of them.
@@ -483,5 +483,5 @@ def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
         mine = order[ends[n] : ends[n + 1]]
         columns.append((variable.name, row[mine], variable.decode(inside[mine])))
     made = ColumnCells(domain, read_declarations(None, None, None), None, "missing")
-    found = cells_of(made, len(codes), columns)
-    return SparseRecords._trusted(*found, records.sample_weight, records.design)
+    domain, cells = cells_of(made, len(codes), columns)
+    return SparseRecords._trusted(domain, cells, *records._weights)

@@ -19,12 +19,13 @@ stratification gains is gained for shares that the strata explain, not for those
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded, Numbers, read_column
 from rejoint.kernels import SparseCodes
 from rejoint.messages import Message, PythonName
@@ -245,7 +246,7 @@ class RowWeights:
     Examples
     --------
     >>> rows = RowWeights(2, survey=np.array([1.0, 3.0]))
-    >>> weight, design = rows.weigh(np.array([[0], [1]]), (2,))
+    >>> weight, design, _ = rows.weigh(np.array([[0], [1]]), (2,))
     >>> weight.round(3), round(design.effect, 3)
     (array([0.4, 1.2]), 1.25)
     """
@@ -269,14 +270,39 @@ class RowWeights:
 
     def weigh(
         self, codes: Any, shape: Sequence[int]
-    ) -> tuple[FloatArray | None, SurveyDesign | None]:
-        """Return the weights of all records of these codes, and their survey design, if any."""
+    ) -> tuple[FloatArray | None, SurveyDesign | None, Keys | None]:
+        """Return the weights of all records of these codes, their survey design, and clusters."""
         if not self.is_survey:
-            return self.copies, None
+            return self.copies, None, None
         sums = DesignSums(shape)
         sums.add(codes, self)
         design = sums.design()
-        return design.scale(self.raw), design
+        return design.scale(self.raw), design, self.cluster_keys
+
+    @property
+    def cluster_keys(self) -> Keys | None:
+        """A number for each row that tells its cluster, the same in whatever part it is."""
+        if self.clusters is None:
+            return None
+        strata = self.strata or SurveyGroups(("",), np.zeros(self.rows, dtype=np.intp))
+        size = len(self.clusters.labels)
+        pairs, place = np.unique(strata.codes * size + self.clusters.codes, return_inverse=True)
+        labels = (divmod(pair, size) for pair in pairs.tolist())
+        keys = [hash_labels(strata.labels[h], self.clusters.labels[c]) for h, c in labels]
+        return np.asarray(np.array(keys, dtype=np.int64)[place.ravel()])
+
+
+def hash_labels(*labels: Hashable) -> int:
+    """Return a 64-bit number that stands for some labels in every process.
+
+    Examples
+    --------
+    >>> hash_labels("north", 1) == hash_labels("north", 1.0) != hash_labels("south", 1)
+    True
+    """
+    texts = (repr(float(x)) if isinstance(x, int | float) else repr(x) for x in labels)
+    found = blake2b("\n".join(texts).encode(), digest_size=8).digest()
+    return int.from_bytes(found, "little", signed=True)
 
 
 @dataclass(frozen=True)
