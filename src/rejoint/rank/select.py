@@ -85,7 +85,8 @@ def select(
         ``"evidence"`` has its own.
     folds : int
         Parts that the records are held out in. Whole-number weights count copies, which are
-        held out one by one; other records are held out whole, and so are clusters; beyond a million records two of the parts are enough.
+        held out one by one; other records are held out whole, and so are clusters. Beyond a million
+        records two of the parts are enough.
     n_init : int
         Starts of the fit of each rank to all records; two of three begin with the classes of
         the next smaller rank.
