@@ -36,11 +36,11 @@ from rejoint.cli.output import (
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
 from rejoint.explorer.document import pair_fit
-from rejoint.io.fit_notes import fit_notes
+from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Model
-from rejoint.records.read import files_of, scan
+from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
 from rejoint.solver.result import FitResult
@@ -224,7 +224,7 @@ def _fit_stream(
 ) -> tuple[FitResult, dict[str, Any]]:
     """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
     click.echo(f"{data}: read part by part, first for its levels.", err=True)
-    found = scan(data, sample_weight=reader.weight, **reader.file(), **reader.wishes())
+    found = reader.scan(data)
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
@@ -232,11 +232,14 @@ def _fit_stream(
         with Progress() as report:
             packed = replace(pack(found, folder, report), stamp=found.stamp)
         click.echo(f"{packed.rows:,} records.", err=True)
+        if packed.design is not None:
+            click.echo(packed.design.text, err=True)
         result = keep_best(estimate, packed, **asked)
         mass = float(sum(packed.map(_mass)))
         seen = Marginals.count(packed, order=1).totals / max(mass, 1e-300)
         missing = dict(zip(packed.names, (1.0 - seen).round(6).tolist(), strict=True))
-        notes = fit_notes(result, fit=pair_fit(result.pmf, packed), missing=missing, **known)
+        known |= {"missing": missing, "survey_design": plain_design(packed)}
+        notes = fit_notes(result, fit=pair_fit(result.pmf, packed), **known)
     return result, {"records": mass, **notes}
 
 

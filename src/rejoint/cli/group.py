@@ -25,7 +25,11 @@ _IN_PLACE_OF = {
     "max_classes": "--max-classes",
     "m.disagreements()": "rejoint fit-tables --json",
     "n_init": "--starts",
+    "sample_weight": "--weight",
+    "clusters": "--clusters",
+    "strata": "--strata",
     "subsets": "--subset",
+    "survey_weight": "--survey-weight",
 }
 
 

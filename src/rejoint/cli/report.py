@@ -14,14 +14,16 @@ from numpy.typing import NDArray
 from rejoint import __version__, identifiability
 from rejoint.cli.group import in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
+from rejoint.cli.options import DataReader, as_json, load_with_notes, origin, survey_options
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
+from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
+from rejoint.records.survey_design import SurveyDesign
 from rejoint.text import format_interval, plural
 
 Notes = Mapping[str, Any]
@@ -100,8 +102,12 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
     said = []
     if records is not None:
         said.append(f"{plural(len(records), 'record')} are shown beside the model.")
-    elif notes.get("records"):
-        said.append(f"The model rests on {notes['records']:,.0f} records.")
+        if records.design is not None:
+            said.append(records.design.text)
+    elif number := records_behind(notes):
+        said.append(f"The model rests on {number:,.0f} records.")
+        if (design := SurveyDesign.from_json(notes.get("survey_design"))) is not None:
+            said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
     cells = prod(pmf.domain.shape)
@@ -453,7 +459,7 @@ Examples:
 @click.option("--title", help="Of the page; the name of the file by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
 @as_json
-@domain_options
+@survey_options
 def command(
     model: str,
     data: str | None,

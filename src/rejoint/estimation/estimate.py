@@ -43,6 +43,7 @@ from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
@@ -76,6 +77,9 @@ def estimate(
     agreement: bool = True,
     max_classes: int | None = None,
     sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -130,7 +134,11 @@ def estimate(
         representative: what asking, a file and a page cost grows with it. By default twice the
         rank where that is given, and four times the rank that predicts best where it is not.
     sample_weight : array or name of a column, optional
-        How many times each record counts.
+        How many times each record counts: k is k copies.
+    survey_weight, strata, clusters : array or name of a column, optional
+        How many people of the population each record stands for, and how the survey was drawn. The
+        weights are scaled to the effective number of records, whatever their scale, so that
+        intervals allow for the design effect; see :meth:`Records.of`.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
     random_state : int or Generator, optional
@@ -173,12 +181,13 @@ def estimate(
     if max_classes is not None:
         policy = limit_classes(policy, max_classes, rank)
     source: Scan | BaseRecords
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
-        if domain is not None or sample_weight is not None:
+        if domain is not None or weights.given:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = as_records(data, domain=domain, sample_weight=sample_weight)
+        source = as_records(data, domain=domain, weights=weights)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
         policy = replace(policy, pair_levels=0)
@@ -242,7 +251,8 @@ def read_labels(
 def fingerprint(source: Scan | BaseRecords) -> str:
     """What tells the data of a checkpoint from others."""
     if isinstance(source, Scan):
-        return digest(source.stamp, source.names, source.domain.shape)
+        design = () if source.design is None else (repr(source.design),)
+        return digest(source.stamp, source.names, source.domain.shape, *design)
     return InMemory.of(source).fingerprint
 
 
@@ -253,7 +263,8 @@ def _estimate(source: Scan | BaseRecords, request: Request, session: Session) ->
     found = Assessment() if observed is None else assess_records(observed, rank)
     if found.serious:
         remark(found.text)
-    return replace(result, choice=join_messages([result.choice, found.text]))
+    design = "" if source.design is None else source.design.text
+    return replace(result, choice=join_messages([result.choice, design, found.text]))
 
 
 @contextmanager

@@ -282,7 +282,7 @@ def run_off(
     race = RunOff(refined.first, session, policy)
     race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    most = max(int(records / policy.records_per_class), 1)
+    most = max(int(min(records / policy.records_per_class, policy.most_classes)), 1)
     wider = min(4 * rank, int(np.clip(records / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [
