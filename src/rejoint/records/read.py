@@ -11,6 +11,8 @@ from typing import Any
 from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
+    DECLARED,
+    Discovered,
     FileOptions,
     PartReader,
     file_frames,
@@ -130,8 +132,9 @@ def read_chunks(
     how, rest = split_options(options)
     source = Source(path)
     if rest.get("domain") is None:
-        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files([source], how, sample_weight, declarations)
+        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+        found = find_domain_of_files([source], how, sample_weight, declarations)
+        rest |= found._asdict()
     frames = file_frames(source, how, size, rest["domain"], sample_weight)
     yield from PartReader(rest, sample_weight).read(frames)
 
@@ -156,8 +159,8 @@ def find_domain(
     (2, 2)
     """
     how, rest = split_options(options)
-    declarations = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
-    return find_domain_of_files([Source(path)], how, sample_weight, declarations)
+    declarations = {key: rest[key] for key in DECLARED if key in rest}
+    return find_domain_of_files([Source(path)], how, sample_weight, declarations).domain
 
 
 def scan(
@@ -268,8 +271,8 @@ def _of_files(
     how, rest = split_options(options | {"domain": domain})
     sources = [Source(path) for path in paths]
     if rest["domain"] is None:
-        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files(sources, how, weight, declarations)
+        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+        rest |= find_domain_of_files(sources, how, weight, declarations)._asdict()
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
@@ -336,21 +339,20 @@ def _of_chunks(
     how, rest = split_options(options)
     if how != FileOptions():
         raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
-    declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-    if domain is None:
-        domain = _domain_of(chunks, weight, declarations)
-    reader = PartReader({**rest, "domain": domain}, weight)
-    return Scan(domain, partial(_read_chunks, chunks, reader))
+    declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    found = Discovered(domain) if domain is not None else _domain_of(chunks, weight, declarations)
+    reader = PartReader({**rest, **found._asdict()}, weight)
+    return Scan(found.domain, partial(_read_chunks, chunks, reader))
 
 
 def _domain_of(
     chunks: Callable[[], Iterable[Any]], weight: str | None, declarations: dict[str, Any]
-) -> Domain:
+) -> Discovered:
     first = next(iter(chunks()), None)
     if first is None:
         raise ValueError("The function gives no chunks: there is nothing to learn from.")
     if isinstance(first, Records):
-        return first.domain
+        return Discovered(first.domain)
     return find_domain_of_frames(map(take_apart, chunks()), weight, declarations)
 
 

@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,16 @@ from rejoint.domain.variable import (
 from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
-from rejoint.records.infer import Declarations, infer_variable, read_declarations
+from rejoint.records.infer import (
+    DEFAULT_RULE,
+    Bins,
+    ColumnRule,
+    Declarations,
+    infer_variable,
+    read_declarations,
+)
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records, as_weight
+from rejoint.records.records import BaseRecords, Records, as_weight, check_undeclared
 from rejoint.text import nearest, show
 
 #: A name, the rows in which the variable is observed, and the values observed there.
@@ -55,7 +62,11 @@ class ColumnCells:
             return None
         else:
             weight = None if self.weight is None else self.weight[rows]
-            variable = infer_variable(name, column, self.declarations.of(name), weight)
+            declared, rule = self.declarations.of(name), self.declarations.rule
+            rule = replace(rule, leave_out_ids=False)  # cells are of few records each
+            found = infer_variable(name, column, declared, weight, rule)
+            assert found is not None
+            variable = found
         self.variables[name] = variable
         codes, unknown = encode_column(variable.levels, column)
         if unknown is not None:
@@ -265,7 +276,7 @@ class SparseRecords(BaseRecords):
         names: Sequence[Any] | None = None,
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Mapping[Any, Any] | Literal[False] | None = None,
+        bins: Bins = None,
         sample_weight: Any = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "SparseRecords":
@@ -314,7 +325,7 @@ class SparseRecords(BaseRecords):
         domain: Domain | None = None,
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Mapping[Any, Any] | Literal[False] | None = None,
+        bins: Bins = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "SparseRecords":
         """Make them from a long table with one row per cell: record, variable and value.
@@ -443,9 +454,18 @@ class DefaultCodedRecords(SparseRecords):
 
 
 def as_records(
-    data: Any, *, domain: Domain | None = None, sample_weight: Any = None
+    data: Any,
+    *,
+    domain: Domain | None = None,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
+    sample_weight: Any = None,
+    rule: ColumnRule = DEFAULT_RULE,
 ) -> Records | SparseRecords:
     """Return sparse records as they are, and `Records` of all other data.
+
+    Every function that takes data reads it by this one, with the arguments of :meth:`Records.of`.
 
     Examples
     --------
@@ -453,8 +473,10 @@ def as_records(
     'Records'
     """
     if isinstance(data, SparseRecords):
+        check_undeclared(kinds, levels, bins)
         return SparseRecords.of(data, domain=domain, sample_weight=sample_weight)
-    return Records.of(data, domain=domain, sample_weight=sample_weight)
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
+    return Records.of(data, domain=domain, sample_weight=sample_weight, **declared)
 
 
 def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
