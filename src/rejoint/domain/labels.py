@@ -176,11 +176,13 @@ def representatives(
     (5.333333333333333, 41.5, 65.0)
     """
     finite = np.isfinite(values)
-    codes = bin_codes(bins, values)
-    keep = finite & (codes >= 0)
-    share = np.ones(keep.sum()) if weight is None else weight[keep]
-    mass = np.bincount(codes[keep], weights=share, minlength=len(bins))
-    total = np.bincount(codes[keep], weights=share * values[keep], minlength=len(bins))
+    # Distinct values in order, so that the sums are the same however the rows are sorted.
+    distinct, where = np.unique(values[finite], return_inverse=True)
+    share = np.bincount(where, None if weight is None else weight[finite], len(distinct))
+    codes = bin_codes(bins, distinct)
+    distinct, share, codes = distinct[codes >= 0], share[codes >= 0], codes[codes >= 0]
+    mass = np.bincount(codes, weights=share, minlength=len(bins))
+    total = np.bincount(codes, weights=share * distinct, minlength=len(bins))
     return tuple(
         float(t / m) if m > 0 else middle(b) for b, m, t in zip(bins, mass, total, strict=True)
     )

@@ -23,7 +23,10 @@ def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> B
         X = check_columns(estimator, X, reset=True)
         if not has_own_names(X):
             X, sample_weight = drop_weightless(X, sample_weight)
-        return as_records(X, sample_weight=sample_weight)
+        names = ("kinds", "levels", "bins")
+        return as_records(
+            X, sample_weight=sample_weight, **{name: getattr(estimator, name) for name in names}
+        )
     domain = estimator.pmf_.domain
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return as_records(X, domain=domain, sample_weight=sample_weight)

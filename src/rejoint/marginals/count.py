@@ -15,7 +15,7 @@ from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records, no_weight_error
+from rejoint.records.records import BaseRecords, Records, check_undeclared, no_weight_error
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords, as_records
 
@@ -33,7 +33,9 @@ MERGE = 4
 FULL = 16
 
 
-def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[BaseRecords]:
+def as_chunks(
+    data: Any, domain: Domain | None, sample_weight: Any, **declared: Any
+) -> Iterator[BaseRecords]:
     """Yield the data as Records (or SparseRecords), all over the same domain.
 
     An iterator yields chunks; anything else is one chunk. Chunks that are not Records need a
@@ -46,13 +48,14 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     [2]
     """
     if not isinstance(data, Iterator):
-        yield as_records(data, domain=domain, sample_weight=sample_weight)
+        yield as_records(data, domain=domain, sample_weight=sample_weight, **declared)
         return
     if sample_weight is not None:
         raise ValueError(
             "sample_weight cannot be matched to an iterator of chunks: give chunks that are "
             "Records with their own weights, Records.of(chunk, sample_weight=...)."
         )
+    check_undeclared(**declared)
     first = next(data, None)
     if first is None:
         raise ValueError("The iterator of chunks is empty: there is nothing to count.")

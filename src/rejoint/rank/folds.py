@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.model import FloatArray
 
 #: Copies of records beyond which they are not dealt out one by one.
@@ -18,7 +18,7 @@ class Fold:
 
     Parameters
     ----------
-    learn, judge : InMemory
+    learn, judge : Data
         Both weighted.
     mass : array
         Weight of each record of ``judge``.
@@ -27,13 +27,13 @@ class Fold:
         other, a weight that is not a count multiplies one record.
     """
 
-    learn: InMemory
-    judge: InMemory
+    learn: Data
+    judge: Data
     mass: FloatArray
     spread: FloatArray
 
 
-def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Divide records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
@@ -42,16 +42,17 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     Examples
     --------
     >>> from rejoint.records import Records
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(Records.of({"a": ["x", "y", "x", "x"]}))
     >>> [fold.mass.sum() for fold in make_folds(data, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
     """
     counts, data = has_counts(data), data.observations()
     if counts:
-        shares = deal(data.weight, folds, rng)
+        shares = deal(data.records.weight, folds, rng)
     else:
-        mine = rng.permutation(len(data.weight)) % folds
-        shares = np.where(mine[:, None] == np.arange(folds), data.weight[:, None], 0.0)
+        mine = rng.permutation(len(data.records.weight)) % folds
+        shares = np.where(mine[:, None] == np.arange(folds), data.records.weight[:, None], 0.0)
     total = shares.sum(axis=1)
     for k in range(folds):
         held = shares[:, k]
@@ -63,9 +64,11 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
         yield Fold(learn if counts else learn.merge(), judge, mass, mass if counts else mass**2)
 
 
-def has_counts(data: InMemory) -> bool:
+def has_counts(data: Data) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
-    return data.unmerged is None and bool(np.all(data.weight == np.rint(data.weight)))
+    return data.records.unmerged is None and bool(
+        np.all(data.records.weight == np.rint(data.records.weight))
+    )
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

@@ -28,7 +28,6 @@ from rejoint.records.records import (
     as_frame,
     as_part_weight,
     check_undeclared,
-    drop_columns,
 )
 from rejoint.records.scan import rows_of_part
 from rejoint.text import nearest, show
@@ -100,8 +99,10 @@ def records_of_part(
     """
     if isinstance(sample_weight, str):
         frame, sample_weight = split_weights(frame, sample_weight)
-    if rest.get("left_out"):
-        frame = take_apart(drop_columns(frame, rest["left_out"]))
+    if rest.get("left_out") and frame.names is not None:
+        kept = [n for n, name in enumerate(frame.names) if name not in rest["left_out"]]
+        names = tuple(frame.names[n] for n in kept)
+        frame = Frame(names, [frame.columns[n] for n in kept], frame.rows)
     weight = None
     if sample_weight is not None:
         weight = as_part_weight(sample_weight, frame.rows, unmatched.rows)

@@ -377,9 +377,9 @@ def report_inferred(
         raise ValueError(
             Message(
                 "Every column numbers or identifies the rows ({columns}): there is nothing to "
-                "learn from. Say {kinds} where one is a number.",
+                "learn from. Say {bins} where one is a number.",
                 columns=show(list(left_out)),
-                kinds=Argument("kinds", {left_out[0]: "binned"}),
+                bins=Argument("bins", {left_out[0]: 10}),
             )
         )
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
@@ -397,10 +397,10 @@ def report_inferred(
     if left_out:
         remark(
             Message(
-                "Columns that number or identify the rows are left out: {columns}. Say {kinds} to "
+                "Columns that number or identify the rows are left out: {columns}. Say {bins} to "
                 "keep one.",
                 columns=_some([repr(name) for name in left_out]),
-                kinds=Argument("kinds", {left_out[0]: "binned"}),
+                bins=Argument("bins", {left_out[0]: 10}),
             )
         )
     for name, declared in declarations.by_name.items():
