@@ -216,11 +216,12 @@ def test_answers_of_a_model_are_sums_over_bins_and_values(seed, rank):
         assert pmf.ask(f"P(y = a | x > {bound})").value == pytest.approx(
             share @ joint[:, 0] / (share @ joint.sum(axis=1)), abs=1e-9
         )
-    # Thinned contents are as far from the values as a half of what each stands for.
+    # Thinned contents are no farther from the values than what each stands for.
     for k, interval in enumerate(bins):
         mine = values[[value in interval for value in values]]
         if len(mine):
-            assert abs(share[k] - (mine > bound).mean()) <= 0.5 / MOST_CONTENTS + 0.5 / len(mine)
+            heap = np.unique(mine, return_counts=True)[1].max() / len(mine)
+            assert abs(share[k] - (mine > bound).mean()) <= 1 / MOST_CONTENTS + heap
 
 
 def test_contents_are_few_and_seen():
@@ -311,8 +312,11 @@ def test_few_records_keep_what_can_be_counted(seed):
         result = rj.estimate(data, random_state=0)
     assert "Smooth columns" in result.choice
     answer = result.pmf.ask("P(mass > 4500 | species = Gentoo)")
-    assert answer.value > 0.8
+    mine = data[data.species == "Gentoo"].mass
+    counted, rows = (mine > 4500).mean(), len(mine)
+    # Unordered labels gave 0.43 where 16 of 17 were counted. What remains is less than chance:
+    assert abs(answer.value - counted) < np.sqrt(counted * (1 - counted) / rows) * 1.645
+    assert answer.value > 0.75
     assert answer.interval.low <= (heavy > 4500).mean() <= answer.interval.high
     expected = result.pmf.ask("E(mass | species = Gentoo)")
-    # Its interval, and half of what it would be off by if the sample's mean of all were taken.
-    assert abs(expected.value - heavy.mean()) < 0.2 * abs(data["mass"].mean() - heavy.mean())
+    assert abs(expected.value - mine.mean()) < 1.645 * mine.std() / np.sqrt(rows)
