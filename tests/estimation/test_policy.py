@@ -10,6 +10,7 @@ from small_records import ordinal, random_records
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
+from rejoint.records.infer import ColumnRule
 from rejoint.solver import Limits
 
 RECORDS = random_records(0, (3, 3, 3, 3), 200, rank=3, missing=0.1)
@@ -86,6 +87,7 @@ FITS = {
     "smooth": lambda **o: estimate(
         rj.Records(ordinal(RECORDS.domain), RECORDS.codes), 2, "map", smooth=True, n_init=1, **o
     ),
+    "columns": lambda **o: estimate({"x": [*range(0, 36, 3)] * 3, "y": [0, 1] * 18}, 2, "ml", **o),
     "rank": lambda **o: rj.rank.select(RECORDS, criterion="bic", **o),
     "rank by ml": lambda **o: rj.rank.select(RECORDS, [1, 2], solver="ml", folds=4, **o),
     "search": lambda **o: rj.rank.select(RECORDS, **o),
@@ -151,6 +153,10 @@ CASES = {
     "smooth_times": ((0.0, 0.5), "smooth"),
     "smooth_folds": (2, "smooth"),
     "one_fold_records": (10, "smooth"),
+    "smooth_rows": (20, "smooth"),
+    "smooth_rank": (1, "smooth"),
+    "smooth_spread": (0.1, "smooth", {"smooth_times": (0.4,)}),
+    "columns": (ColumnRule(few_bins=5, report=False), "columns"),
     "smooth_concentration": (1.0, "smooth", {"smooth_times": (0.4,)}),
     "first_ranks": ((1, 3), "rank"),
     "rank_pattern": ((2, 3, 4, 5), "rank", {"first_ranks": (1,)}),

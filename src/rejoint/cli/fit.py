@@ -134,7 +134,10 @@ Examples:
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
 @draws_option
 @click.option(
-    "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
+    "--smooth/--no-smooth",
+    default=None,
+    help="Whether neighboring levels of ordinal and binned columns inform each other; by default "
+    "unless --solver is ml.",
 )
 @click.option(
     "--stream/--no-stream",
@@ -159,7 +162,7 @@ def command(
     solver: str,
     starts: int | None,
     draws: bool,
-    smooth: bool,
+    smooth: bool | None,
     stream: bool | None,
     checkpoint: str | None,
     seed: int,
@@ -177,7 +180,12 @@ def command(
     if dry_run and stream:
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
+    asked |= {
+        "n_init": starts,
+        "budget": budget,
+        "smooth": "auto" if smooth is None else smooth,
+        "checkpoint": checkpoint,
+    }
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint.estimation.data import Data, InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
@@ -84,7 +84,7 @@ def make_models(
 class FoldFit:
     """A rank to fit to one fold: what a worker needs."""
 
-    data: InMemory = field(compare=False)  # the fingerprint stands for it
+    data: Data = field(compare=False)  # the fingerprint stands for it
     fingerprint: str
     solver: Any
     models: list[Model]
@@ -102,7 +102,7 @@ def follow_fold(problem: Any, start: FoldFit, number: int, session: Session, key
 class RankPath:
     """Fits of growing rank to the same records, each warm from the one below."""
 
-    data: InMemory
+    data: Data
     solver: Any
     n_init: int
     session: Session
@@ -111,7 +111,7 @@ class RankPath:
 
     @classmethod
     def of(
-        cls, data: InMemory, solver: Any, n_init: int, session: Session, policy: Policy
+        cls, data: Data, solver: Any, n_init: int, session: Session, policy: Policy
     ) -> "RankPath":
         """A path that has not begun."""
         return cls(data, solver_for(solver, data, policy), n_init, session, policy)
@@ -261,7 +261,7 @@ class SparseFit:
 
 
 def fit_sparse(
-    data: InMemory, most: int, n_init: int, session: Session, policy: Policy
+    data: Data, most: int, n_init: int, session: Session, policy: Policy
 ) -> Iterable[SparseFit]:
     """Fits under a cap that doubles until it is not reached, without the classes that vanished."""
     caps: tuple[int, ...] = ()
@@ -278,7 +278,7 @@ def fit_sparse(
         cap = min(2 * cap, most)
 
 
-def fit_capped(data: InMemory, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
+def fit_capped(data: Data, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
     """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
     brief = solver_for("map", data, policy)
     limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)

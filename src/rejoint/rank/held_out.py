@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -78,6 +78,7 @@ def try_rank(
     Examples
     --------
     >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.datasets.asia().sample(500, random_state=0))
     >>> rng = np.random.default_rng(0)
     >>> trial = try_rank(next(make_folds(data, 5, rng)), 2, None, rng)
@@ -123,7 +124,7 @@ def try_rank(
 
 
 def polish(
-    data: InMemory,
+    data: Data,
     models: Sequence[Model],
     concentrations: FloatArray,
     steps: int,
@@ -150,6 +151,7 @@ class Curve:
     Examples
     --------
     >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "x", "y"]}))
     >>> curve = Curve(list(make_folds(data, 2, np.random.default_rng(0))))
     >>> curve.logs = {1: np.array([-1.0, -1.0]), 2: np.array([-0.5, -0.7])}
@@ -212,7 +214,7 @@ class HeldOutSearch:
 
     Parameters
     ----------
-    data : InMemory
+    data : Data
         The records.
     session : Session
         Randomness, progress and checkpoint.
@@ -225,7 +227,7 @@ class HeldOutSearch:
         Parts that records are divided into, each of which may judge.
     """
 
-    data: InMemory
+    data: Data
     session: Session
     policy: Policy = DEFAULT
     ranks: Sequence[int] | None = None
@@ -253,13 +255,13 @@ class HeldOutSearch:
         if rows <= policy.judge_rows:
             return Fold(learn, fold.judge, fold.mass, fold.spread)
         chosen = np.sort(rng.choice(rows, size=policy.judge_rows, replace=False))
-        judge = fold.judge.take(chosen, fold.judge.weight[chosen])
+        judge = fold.judge.take(chosen, fold.judge.records.weight[chosen])
         return Fold(learn, judge, fold.mass[chosen], fold.spread[chosen])
 
     def describe_records(self) -> str:
         """Say how many records were used, where not all."""
-        rows, most = len(self.data.weight), self.policy.learn_rows
-        if all(len(fold.learn.weight) < most for fold in self.folds):
+        rows, most = len(self.data.records.weight), self.policy.learn_rows
+        if all(len(fold.learn.records.weight) < most for fold in self.folds):
             return ""
         return (
             f"The search learned from {most:,} of the {rows:,} distinct records, drawn at random."
@@ -407,13 +409,13 @@ def thaw(entry: Mapping[str, Any]) -> Trial:
     return Trial(model, entry["mode"], entry["ensemble"], entry["concentrations"])
 
 
-def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
+def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
     """Return at most ``most`` rows of the data, drawn at random."""
-    rows = len(data.weight)
+    rows = len(data.records.weight)
     if rows <= most:
         return data
     chosen = np.sort(rng.choice(rows, size=most, replace=False))
-    return data.take(chosen, data.weight[chosen])
+    return data.take(chosen, data.records.weight[chosen])
 
 
 def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
@@ -433,7 +435,7 @@ def ranks_to_try(cap: int, policy: Policy = DEFAULT) -> Iterator[int]:
     yield cap
 
 
-def largest_rank(data: InMemory) -> int:
+def largest_rank(data: Data) -> int:
     """Largest rank of use: the joint needs no more, or each record has its own class."""
     cells, records = 1, size_of(data)
     for size in sorted(data.layout.levels)[:-1]:
@@ -441,16 +443,16 @@ def largest_rank(data: InMemory) -> int:
     return max(cells, 1)
 
 
-def size_of(data: InMemory) -> int:
+def size_of(data: Data) -> int:
     """Number of records; of copies, where weights count them."""
-    return int(data.total) if has_counts(data) else len(data.observations().weight)
+    return int(data.total) if has_counts(data) else len(data.observations().records.weight)
 
 
 # --- merging classes ------------------------------------------------------------------------------
 
 
 def merge_down(
-    data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
+    data: Data, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
     """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
 
@@ -458,6 +460,7 @@ def merge_down(
     --------
     >>> import rejoint as rj
     >>> truth = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]] * 5)
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(truth.sample(2000, random_state=0))
     >>> start = random_model(data, 4, np.random.default_rng(0))
     >>> prior = make_prior(data, first_concentrations(data))

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Bayes, ChainPlan
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
@@ -43,7 +43,7 @@ class Refined:
     curve: Curve
 
 
-def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
+def can_refine(data: Data, best: int, policy: Policy = DEFAULT) -> bool:
     """Whether refining ranks around the best is worth its cost."""
     parts = count_parts(data, policy)
     steps = (policy.merged_pairs + 1) * policy.merge_trial_steps + policy.merge_steps
@@ -51,12 +51,12 @@ def can_refine(data: InMemory, best: int, policy: Policy = DEFAULT) -> bool:
     return 1 < best <= policy.largest_best and cells <= policy.refine_cells
 
 
-def count_parts(data: InMemory, policy: Policy) -> int:
+def count_parts(data: Data, policy: Policy) -> int:
     """Parts that judge, one after the other: all five of few records."""
     return int(np.clip(1 + policy.refine_records / max(data.total, 1.0), 2, FOLDS))
 
 
-def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
+def refine(data: Data, best: int, session: Session, policy: Policy = DEFAULT) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[: count_parts(data, policy)]
     seed = int(session.rng.integers(2**62))
@@ -80,7 +80,7 @@ def refine(data: InMemory, best: int, session: Session, policy: Policy = DEFAULT
 
 
 def recall_part(
-    data: InMemory, fold: Fold, asked: tuple[int, ...], session: Session, policy: Policy
+    data: Data, fold: Fold, asked: tuple[int, ...], session: Session, policy: Policy
 ) -> dict[int, Model]:
     """The models of one part, from the checkpoint where they have been made before."""
 
@@ -196,7 +196,7 @@ class RunOff:
 
 
 def plan_chains(
-    data: InMemory,
+    data: Data,
     found: HeldOutSearch,
     refined: Refined | None,
     session: Session,
@@ -206,7 +206,7 @@ def plan_chains(
 
     Parameters
     ----------
-    data : InMemory
+    data : Data
         All records.
     found : HeldOutSearch
         The two curves.
@@ -279,7 +279,7 @@ def run_off(
 
 
 def start_of(
-    data: InMemory, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
+    data: Data, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
 ) -> Model:
     """The best of some models of one rank on all records, followed for a while."""
     concentrations = first_concentrations(data, policy)

@@ -1,6 +1,6 @@
 """Select: choose the rank of records by a criterion."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -10,8 +10,11 @@ from typing import Any, Literal
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import InMemory
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
+from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.gibbs import ChainPlan
+from rejoint.estimation.ordinal_smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
 from rejoint.rank.criteria import (
@@ -33,6 +36,7 @@ from rejoint.rank.selection import (
     describe_selection,
     search_ranks,
 )
+from rejoint.records.infer import Bins
 from rejoint.records.sparse import as_records
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import open_checkpoint
@@ -57,6 +61,10 @@ def select(
     strata: Any = None,
     clusters: Any = None,
     domain: Domain | None = None,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
+    smooth: Smooth = "auto",
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -93,8 +101,10 @@ def select(
     budget : float, optional
         About how many seconds of computing the search may take, 20 by default. It is counted in
         operations, so that the same call has the same result on any machine.
-    sample_weight, survey_weight, strata, clusters, domain
+    sample_weight, survey_weight, strata, clusters, domain, kinds, levels, bins
         As for :meth:`Records.of`.
+    smooth : "auto", bool or list of names
+        Variables with an order whose columns are smooth; see :func:`rejoint.estimate`.
     random_state : int or Generator, optional
         Seed.
     progress : bool, optional
@@ -132,8 +142,10 @@ def select(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
-    source = as_records(data, domain=domain, weights=weights)
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+    source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     records = InMemory.of(source)
+    smoothed = smooth_variables(records.domain, smooth, solver)
     asked = {"ranks": given, "criterion": criterion, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint,
@@ -148,15 +160,19 @@ def select(
         session = Session(rng, report, kept, executor)
         options: dict[str, Any] = {"criterion": criterion, "solver": solver, "folds": folds}
         options |= {"n_init": n_init, "budget": budget}
-        choose = partial(select_rank, records, given, **options, session=session, policy=policy)
-        found = interruptible(session, choose, on_interrupt)
+
+        def choose() -> Selection:
+            found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
+            return select_rank(found, given, **options, session=session, policy=own)
+
+        selection = interruptible(session, choose, on_interrupt)
     if source.design is None:
-        return found
-    return replace(found, words=f"{found.words} {source.design.text}")
+        return selection
+    return replace(selection, words=f"{selection.words} {source.design.text}")
 
 
 def select_rank(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None = None,
     *,
     criterion: CriterionName = "heldout",
@@ -176,7 +192,7 @@ def select_rank(
         return only_one(data, criterion)
     if criterion == "heldout" and solver == "map":  # which limits its records itself
         return select_held_out(data, ranks, folds, session, policy, budget=budget, plan=plan)
-    rows = len(data.weight)
+    rows = len(data.records.weight)
     data = draw_rows(data, policy.most_rows, session.rng)
     cap = largest_rank(data)
     if criterion == "variational":
@@ -192,7 +208,7 @@ def select_rank(
 
 
 def select_held_out(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None,
     folds: int,
     session: Session,
@@ -309,7 +325,7 @@ ENDINGS = {
 
 
 def make_judge(
-    data: InMemory,
+    data: Data,
     criterion: str,
     solver: Any,
     folds: int,
@@ -338,7 +354,7 @@ def make_judge(
 
 
 def select_sparse(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None,
     cap: int,
     n_init: int,
@@ -361,7 +377,7 @@ def select_sparse(
     return selection
 
 
-def describe_sparse(data: InMemory, found: SparseFit, policy: Policy, ending: str) -> Selection:
+def describe_sparse(data: Data, found: SparseFit, policy: Policy, ending: str) -> Selection:
     """The selection of the classes that sparse variational Bayes keeps."""
     classes = plural(found.caps[-1], "class", "classes")
     words = (
@@ -407,7 +423,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def only_one(data: InMemory, criterion: str) -> Selection:
+def only_one(data: Data, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
     if size_of(data) > 1:
