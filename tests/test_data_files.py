@@ -181,7 +181,7 @@ def test_what_looks_like_a_number_but_is_a_name_stays_text(tmp_path):
     records = rj.read(path)
     assert records.domain["zip"].levels == ("01067", "10115")
     assert records.domain["n"].levels == (2, 1000)
-    assert records.domain["big"].kind == "nominal"
+    assert records.domain["big"].kind == "ordinal"
 
 
 def test_labels_take_the_type_of_the_domain(tmp_path):
@@ -206,9 +206,9 @@ def test_chunks_are_the_whole(tmp_path):
         f"{rng.choice(['x', 'y', 'z'])},{rng.integers(0, 5)},{rng.normal():.3f}" for _ in range(700)
     ]
     path = put(tmp_path, "a.csv", "a,b,c\n" + "\n".join(lines))
-    with pytest.warns(rj.Remark, match="'c' .10 bins"):
+    with pytest.warns(rj.Remark, match="'c' .25 bins"):
         whole = rj.read(path)
-    with pytest.warns(rj.Remark, match="'c' .10 bins"):
+    with pytest.warns(rj.Remark, match="'c' .25 bins"):
         parts = list(rj.read_chunks(path, 64))
     assert parts[0].domain.names == whole.domain.names
     assert [v.levels for v in parts[0].domain] == [v.levels for v in whole.domain]

@@ -87,7 +87,7 @@ def test_all_sources_give_the_same_records(source):
     for v, levels in zip(r.domain, LEVELS, strict=True):
         assert [type(x) for x in v.levels] == [type(x) for x in levels]
     assert r.codes.tolist() == CODES
-    assert {v.kind for v in r.domain} == {"nominal"}
+    assert [v.kind for v in r.domain] == ["nominal", "nominal", "ordinal", "nominal"]
     data = (SOURCES if named else WITHOUT_NAMES)[source]()
     assert Records.of(data, domain=r.domain, handle_unknown="error").codes.tolist() == CODES
 

@@ -38,21 +38,22 @@ class TestBins:
     def test_many_numbers_are_binned_with_a_remark(self):
         with pytest.warns(Remark) as said:
             r = Records.of(
-                {"age": range(51), "pay": [0] * 10 + list(range(51, 92)), "sex": [1] * 51}
+                {"age": [*range(50), 49], "pay": [0] * 37 + list(range(51, 65)), "sex": [1] * 51}
             )
-        words = "more than 50 distinct numbers are binned by quantiles: 'age' (10 bins). Say"
+        words = "Numbers are cut into quantile bins: 'age' (15 bins). Say bins={'age': 5} for other"
         assert [words in str(s.message) for s in said] == [True]
-        assert "bins={'age': None} to keep every number a level" in str(said[0].message)
-        assert r.domain["age"].kind == "binned"
-        assert len(r.domain["age"]) == 10
+        assert "bins={'age': None} for none" in str(said[0].message)
+        assert [v.kind for v in r.domain] == ["binned", "ordinal", "nominal"]
+        assert r.domain.shape == (15, 15, 1)
 
     def test_one_remark_for_all_columns_says_how_many_bins_each_got(self):
-        columns = {f"c{n}": range(60) for n in range(6)} | {"pay": [0] * 8 + list(range(1, 53))}
+        columns = {f"c{n}": [*range(59), 5] for n in range(6)}
+        columns["pay"] = [0] * 8 + list(range(1, 53))
         with pytest.warns(Remark) as said:
             Records.of(columns)
         assert len(said) == 1
-        assert "'c4' (10 bins), ... (7 in all)" in str(said[0].message)
-        with pytest.warns(Remark, match=r"'pay' \(9 bins\)"):
+        assert "'c4' (15 bins), ... (7 in all)" in str(said[0].message)
+        with pytest.warns(Remark, match=r"'pay' \(21 bins\)"):
             Records.of({"pay": [0] * 600 + list(range(1, 2401))}, sample_weight=[1.0] * 3000)
 
     @pytest.mark.parametrize(
@@ -68,12 +69,24 @@ class TestBins:
     def test_unless_told_otherwise(self, said):
         assert Records.of({"age": range(51)}, **said).domain["age"].levels == tuple(range(51))
 
-    def test_fifty_numbers_are_levels(self):
-        assert len(Records.of({"age": range(50)}).domain["age"]) == 50
+    def test_fifteen_numbers_are_levels(self):
+        assert Records.of({"age": range(15)}).domain["age"].levels == tuple(range(15))
 
-    def test_kind_binned_is_ten_quantiles_and_no_remark(self):
-        r = Records.of({"age": range(20)}, kinds={"age": "binned"}, bins=False)
-        assert len(r.domain["age"]) == 10
+    def test_kind_binned_is_fifteen_quantiles_and_no_remark(self):
+        r = Records.of({"age": range(30)}, kinds={"age": "binned"}, bins=False)
+        assert len(r.domain["age"]) == 15
+
+    def test_more_records_carry_more_bins(self):
+        for rows, weight, size in ((499, None, 15), (500, None, 25), (100, [5.0] * 100, 25)):
+            with pytest.warns(Remark, match=f"{size} bins"):
+                r = Records.of({"x": np.arange(rows) / 7}, sample_weight=weight)
+            assert r.domain.shape == (size,)
+
+    def test_one_number_of_bins_for_all_columns_of_numbers(self):
+        r = Records.of({"x": np.arange(50) / 7, "y": ["a", "b"] * 25, "z": [0, 1] * 25}, bins=4)
+        assert r.domain.shape == (4, 2, 2)
+        with pytest.raises(ValueError, match="bins must be 2 or more, got 1"):
+            Records.of({"x": [1, 2]}, bins=1)
 
     def test_number_of_bins(self):
         r = Records.of({"age": [*range(100), None]}, bins={"age": 4})

@@ -25,6 +25,7 @@ from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
+    DECLARED,
     FileOptions,
     encode_part,
     file_frames,
@@ -184,9 +185,9 @@ def scan(
     how, rest = split_options(options | {"domain": domain})
     partitions, stamp, name = _partitions(client, data, how)
     if rest["domain"] is None:
-        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
+        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
         seen = _computed(client, _see, partitions, weights)
-        rest["domain"] = find_domain_of_summaries(client.gather(seen), name, declarations)
+        rest |= find_domain_of_summaries(client.gather(seen), name, declarations)._asdict()
     found: Domain = rest["domain"]
     parts = tuple(_computed(client, _encode, partitions, weights, rest))
     unmatched = Unmatched()

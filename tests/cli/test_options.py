@@ -41,7 +41,9 @@ def test_columns_and_their_kinds(run, ages):
     assert fitted(run, "--columns", "town,grade").names == ("grade", "town")
     assert fitted(run, "--without", "age").names == ("grade", "town")
     assert len(fitted(run, "--bins", "age=0,30,99")["age"]) == 2
-    assert fitted(run, "--bins", "age=none")["age"].kind == "nominal"
+    assert fitted(run, "--bins", "age=none")["age"].kind == "ordinal"
+    assert fitted(run, "--nominal", "age")["age"].kind == "nominal"
+    assert len(fitted(run, "--bins", "3")["age"]) == 3
 
 
 def test_missing_markers(run, ages):

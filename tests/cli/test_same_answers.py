@@ -13,7 +13,15 @@ import rejoint as rj
 from rejoint.cli import main
 from rejoint.estimation import Bayes
 
-DOMAIN = rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"], "c": [1, 2, 3], "d": ["u", "v"]})
+AMOUNT = rj.Variable(
+    "m", (rj.Bin(0, 10), rj.Bin(10, 40)), contents=[[(2, 3), (5, 1)], [(12, 1), (20, 2), (33.5, 1)]]
+)
+DOMAIN = rj.Domain(
+    (
+        *rj.Domain.of({"a": ["no", "yes"], "b": ["x", "y", "z"], "c": [1, 2, 3], "d": ["u", "v"]}),
+        AMOUNT,
+    )
+)
 SHORT = Bayes(chains=2, burn_in=3, draws=8, thin=1)
 
 
@@ -32,12 +40,18 @@ def question(draw):
     names = draw(st.permutations(DOMAIN.names))
     asked, by, *given_names = names
     items = [by] if draw(st.booleans()) else []
-    for name in given_names[: draw(st.integers(0, 2))]:
+    for name in given_names[: draw(st.integers(0, 3))]:
+        if name == "m":
+            items.append(f"m {draw(st.sampled_from(['<', '>=']))} {draw(st.integers(4, 30))}")
+            continue
         levels = draw(st.lists(st.sampled_from(DOMAIN[name].levels), min_size=1, unique=True))
         one = f"{name} = {levels[0]}"
         items.append(one if len(levels) == 1 else f"{name} in {{{', '.join(map(str, levels))}}}")
-    event = f"{asked} = {DOMAIN[asked].levels[0]}" if draw(st.booleans()) else asked
-    verb = "E" if asked == "c" and event == "c" and draw(st.booleans()) else "P"
+    first = 3 if asked == "m" else DOMAIN[asked].levels[0]
+    event = f"{asked} = {first}" if draw(st.booleans()) else asked
+    if asked == "m" and draw(st.booleans()):
+        event = f"m > {draw(st.integers(4, 30))}"
+    verb = "E" if asked in ("c", "m") and event == asked and draw(st.booleans()) else "P"
     return f"{verb}({event}{' | ' + ', '.join(items) if items else ''})"
 
 

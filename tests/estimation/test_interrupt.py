@@ -215,13 +215,6 @@ def test_after_the_rank_is_chosen_its_fit_is_the_result(press_at):
     assert TEXT in result.stop
 
 
-def test_before_the_first_smooth_fit_the_rank_is_known(press_at):
-    press_at(ordinal_smoothing, "brief_fit", 1)
-    records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
-    result = interrupted(estimate, records, solver="map", smooth=True, random_state=0)
-    assert result.pmf.rank == result.selection.rank
-
-
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("rank", [2, "auto"])
 def test_while_smoothness_is_chosen(press_at, rank, streamed):
@@ -234,11 +227,12 @@ def test_while_smoothness_is_chosen(press_at, rank, streamed):
     assert result.pmf.domain == records.domain
 
 
-def test_before_the_first_smooth_fit_a_plain_interrupt_is_raised(press_at):
+@pytest.mark.parametrize("rank", [2, "auto"])
+def test_before_the_first_smooth_fit_a_plain_interrupt_is_raised(press_at, rank):
     press_at(ordinal_smoothing, "brief_fit", 1)
     records = rj.Records(ordinal(RECORDS.domain), RECORDS.codes)
     with pytest.raises(KeyboardInterrupt) as caught:
-        estimate(records, 2, "map", smooth=True, random_state=0)
+        estimate(records, rank, "map", smooth=True, random_state=0)
     assert not isinstance(caught.value, FitInterrupted)
 
 

@@ -119,7 +119,7 @@ def test_rough_columns_stay_rough():
     truth = ordinal(rj.LowRankPMF([0.4, 0.6], factors))
     data = truth.sample(3000, random_state=0)
     result = estimate(data, 2, "map", smooth=True, random_state=0)
-    assert result.choice.endswith("but no spread tried raises the held-out likelihood.")
+    assert result.choice.endswith("no spread tried raises the held-out likelihood.")
     plain = estimate(data, 2, "map", random_state=0)
     # The same fit from other random numbers: one maximum, to the stopping rule.
     assert rj.metrics.tensor_error(plain.pmf, result.pmf) < 1e-2
@@ -154,6 +154,9 @@ def test_joint_pmf_takes_smooth():
     assert "Smooth columns" in model.result_.choice
     with pytest.raises(ValueError, match=r"smooth=True needs the records.*'kl'"):
         rj.JointPMF(rank=2, solver="kl", smooth=True).fit(data)
+    for solver, is_smooth in (("map", True), ("ml", False), (Em(), False)):
+        model = rj.JointPMF(rank=2, solver=solver, n_init=2, random_state=0).fit(data)
+        assert ("Smooth columns" in model.result_.choice) == is_smooth
 
 
 def test_ctrl_c_while_the_time_is_chosen(press_at):

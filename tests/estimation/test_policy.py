@@ -10,6 +10,7 @@ from small_records import ordinal, random_records
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, Policy, Variational, estimate
+from rejoint.records.infer import ColumnRule
 from rejoint.solver import Limits
 
 RECORDS = random_records(0, (3, 3, 3, 3), 200, rank=3, missing=0.1)
@@ -96,6 +97,7 @@ FITS = {
     "smooth": lambda **o: estimate(
         rj.Records(ordinal(RECORDS.domain), RECORDS.codes), 2, "map", smooth=True, n_init=1, **o
     ),
+    "columns": lambda **o: estimate({"x": [*range(0, 36, 3)] * 3, "y": [0, 1] * 18}, 2, "ml", **o),
     "rank": lambda **o: rj.rank.select(RECORDS, criterion="bic", **o),
     "evidence": lambda **o: rj.rank.select(RECORDS, [1, 2, 3], criterion="evidence", **o),
     "search": lambda **o: rj.rank.select(RECORDS, **o),
@@ -167,6 +169,10 @@ CASES = {
     "smooth_times": ((0.0, 0.5), "smooth"),
     "smooth_folds": (2, "smooth"),
     "one_fold_records": (10, "smooth"),
+    "smooth_rows": (20, "smooth"),
+    "smooth_rank": (1, "smooth"),
+    "smooth_spread": (0.1, "smooth", {"smooth_times": (0.4,)}),
+    "columns": (ColumnRule(few_bins=5, report=False), "columns"),
     "smooth_concentration": (1.0, "smooth", {"smooth_times": (0.4,)}),
     "rank_gap": (10.0, "rank", {"ranks_tried": (1, 6, 8)}),
     "rank_nats": (300.0, "evidence"),

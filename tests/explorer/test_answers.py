@@ -120,6 +120,33 @@ def test_questions_and_their_intervals_are_answered_as_in_python(node, drawn):
 
 
 @settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    bounds=st.lists(st.integers(-25, 25), min_size=3, max_size=3),
+    signs=st.lists(st.sampled_from(["<", "<=", ">", ">="]), min_size=3, max_size=3),
+)
+def test_comparisons_cut_bins_as_in_python(node, seed, bounds, signs):
+    rng = np.random.default_rng(seed)
+    values = np.round(rng.normal(0.0, 10.0, 200))
+    x = rj.Records.of({"x": values}, bins={"x": 6}).domain["x"]
+    pmf = random_model(rng, 2, 3, most=6)
+    sizes = len(x), pmf.domain.shape[1]
+    factors = [rng.dirichlet(np.full(size, 0.4), 3).T for size in sizes]
+    pmf = rj.LowRankPMF(pmf.weights, factors, rj.Domain((x, pmf.domain[1])))
+    one, two, three = (f"x {sign} {bound}" for sign, bound in zip(signs, bounds, strict=True))
+    texts = [f"P({one})", f"P(not {one}, {two} | x1 = 0)", f"P({one}, {two}, {three})"]
+    texts += [f"P(x1 | {one})", f"E(x | {one}, {two})", "E(x | x1)", f"P(x1 | {one}, not {two})"]
+    found = node("answers", [document(pmf), [[text, []] for text in texts]])
+    for text, answer in zip(texts, found, strict=True):
+        try:
+            wanted = pmf.ask(text)
+        except rj.ZeroEvidenceError:
+            assert "probability zero" in answer["reason"], text
+            continue
+        same(answer["value"], wanted.value, text)
+
+
+@settings(max_examples=40, deadline=None)
 @given(drawn=posteriors(), share=st.sampled_from([0.3, 0.7]))
 def test_questions_take_the_evidence_of_the_page(node, drawn, share):
     """The page shows the whole question, and Python answers that question alike."""

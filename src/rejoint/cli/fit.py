@@ -136,7 +136,10 @@ Examples:
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
 @draws_option
 @click.option(
-    "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
+    "--smooth/--no-smooth",
+    default=None,
+    help="Whether neighboring levels of ordinal and binned columns inform each other; by default "
+    "unless --solver is ml.",
 )
 @click.option(
     "--agreement/--no-agreement",
@@ -167,7 +170,7 @@ def command(
     solver: str,
     starts: int | None,
     draws: bool,
-    smooth: bool,
+    smooth: bool | None,
     agreement: bool,
     stream: bool | None,
     checkpoint: str | None,
@@ -186,7 +189,12 @@ def command(
     if dry_run and stream:
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
+    asked |= {
+        "n_init": starts,
+        "budget": budget,
+        "smooth": "auto" if smooth is None else smooth,
+        "checkpoint": checkpoint,
+    }
     asked |= {"agreement": agreement, "max_classes": max_classes}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):

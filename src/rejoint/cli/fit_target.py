@@ -106,10 +106,10 @@ def _read(data: str, reader: DataReader, names: list[str]) -> Records:
                 f"--target: there is no column {name!r}; the columns are {show(known)}."
                 f"{nearest(name, known)}"
             )
-        if any(name in part for part in declared.values()):
+        if any(isinstance(part, dict) and name in part for part in declared.values()):
             raise click.UsageError(
-                f"--ordinal, --levels and --bins are for other columns than the target {name!r}, "
-                "whose labels are taken as they are."
+                "--ordinal, --nominal, --levels and --bins are for other columns than the target "
+                f"{name!r}, whose labels are taken as they are."
             )
     rest = [name for name in known if name not in names]
     if not rest:
@@ -118,8 +118,15 @@ def _read(data: str, reader: DataReader, names: list[str]) -> Records:
         Frame(tuple(part), [frame.columns[known.index(name)] for name in part], frame.rows)
         for part in (rest, names)
     )
+    bins = declared["bins"]
+    for_all = isinstance(bins, int)
     features, used = make_records(
-        table, weight, "auto", declared["kinds"], declared["levels"], declared["bins"]
+        table,
+        weight,
+        bins if for_all else "auto",
+        declared["kinds"],
+        declared["levels"],
+        None if for_all else bins,
     )
     targets = read_targets(labels, features.names, used)
     return join(features, targets.variables, targets.codes[used > 0])

@@ -59,6 +59,8 @@ def _option(term: Term) -> str:
         return f"{option} {term.value}"
     if isinstance(term.value, dict):
         ((name, value),) = term.value.items()
+        if term.name == "kinds":
+            return f"--{value} '{name}'"
         shown = "0,10,20" if value == [...] else str(value).lower()
         return f"{option} '{name}={shown}'"
     return option

@@ -123,14 +123,21 @@ _COLUMNS = [
         "--ordinal", multiple=True, metavar="A,B,...", help="Columns whose levels have an order."
     ),
     click.option(
+        "--nominal",
+        multiple=True,
+        metavar="A,B,...",
+        help="Columns whose levels have no order, each number or text a level.",
+    ),
+    click.option(
         "--levels", multiple=True, metavar="A=X,Y,...", help="Levels of a column, in order."
     ),
     click.option(
         "--bins",
         multiple=True,
-        metavar="A=N|EDGES|none",
-        help="Cut numbers into N quantile bins, at edges (A=0,18,65,99), or not at all. More than "
-        "50 distinct numbers get 10 bins by default.",
+        metavar="[A=]N|EDGES|none",
+        help="Cut numbers into N quantile bins (without A= those of every column), at edges "
+        "(A=0,18,65,99), or not at all. More than 15 distinct numbers get 15 bins by default, from "
+        "500 records on more than 25 get 25.",
     ),
 ]
 
@@ -158,6 +165,7 @@ class DataReader:
     columns: Sequence[str] = ()
     without: Sequence[str] = ()
     ordinal: Sequence[str] = ()
+    nominal: Sequence[str] = ()
     levels: Sequence[str] = ()
     bins: Sequence[str] = ()
 
@@ -200,11 +208,16 @@ class DataReader:
 
     def wishes(self) -> dict[str, Any]:
         """What was said about columns, as ``rejoint.read`` takes it."""
-        return {
-            "kinds": dict.fromkeys(split_names(self.ordinal), "ordinal"),
-            "levels": dict(map(_levels, self.levels)),
-            "bins": dict(map(_bins, self.bins)),
-        }
+        kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
+        kinds |= dict.fromkeys(split_names(self.nominal), "nominal")
+        bins: Any = dict(map(_bins, self.bins))
+        if "" in bins:
+            if len(bins) > 1:
+                raise click.UsageError(
+                    "--bins N is for all columns: give it alone, or write NAME=N for each."
+                )
+            bins = bins[""]
+        return {"kinds": kinds, "levels": dict(map(_levels, self.levels)), "bins": bins}
 
 
 def split_names(texts: Iterable[str]) -> list[str]:
@@ -229,6 +242,8 @@ def _levels(text: str) -> tuple[str, list[Any]]:
 
 def _bins(text: str) -> tuple[str, Any]:
     name, found, rest = text.rpartition("=")
+    if text.isdecimal():
+        return "", int(text)
     if found and rest.lower() == "none":
         return name, None
     try:

@@ -1,5 +1,6 @@
 """Exact joints, and records with values removed at random."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -7,12 +8,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.infer import Bins
 from rejoint.records.records import Records
 
 
 def remove_cells(
-    data: Any, share: float, *, random_state: int | np.random.Generator | None = None
+    data: Any,
+    share: float,
+    *,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
+    random_state: int | np.random.Generator | None = None,
 ) -> Records:
     """Remove values of records completely at random.
 
@@ -22,6 +32,8 @@ def remove_cells(
         The records; they are not changed.
     share : float
         Probability that a value is removed, between 0 and 1.
+    kinds, levels, bins
+        What is declared about columns; see :meth:`Records.of`.
     random_state : int, Generator or None
         Seed or source of the randomness.
 
@@ -40,7 +52,7 @@ def remove_cells(
     """
     if not 0.0 <= share <= 1.0:
         raise ValueError(f"share is the probability of a cell to be removed, 0 to 1; got {share}.")
-    records = Records.of(data)
+    records = Records.of(data, kinds=kinds, levels=levels, bins=bins)
     rng = np.random.default_rng(random_state)
     gone = rng.random(records.codes.shape) < share
     return replace(records, codes=np.where(gone, records.codes.dtype.type(-1), records.codes))

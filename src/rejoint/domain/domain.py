@@ -217,7 +217,14 @@ def _variable_to_json(variable: Variable) -> dict[str, Any]:
     }
     if variable.representatives is not None:
         plain["representatives"] = list(variable.representatives)
+    if variable.contents is not None:
+        plain["contents"] = [[_plain_pair(pair) for pair in each] for each in variable.contents]
     return plain
+
+
+def _plain_pair(pair: tuple[float, float]) -> list[float]:
+    """A value and its weight, whole numbers without a decimal point."""
+    return [int(x) if x.is_integer() and abs(x) < 2**53 else x for x in pair]
 
 
 def _variable_from_json(plain: Mapping[str, Any]) -> Variable:
@@ -227,6 +234,7 @@ def _variable_from_json(plain: Mapping[str, Any]) -> Variable:
         tuple(_level_from_json(level) for level in plain["levels"]),
         plain["kind"],
         None if stand_ins is None else tuple(stand_ins),
+        plain.get("contents"),
     )
 
 

@@ -176,14 +176,64 @@ def representatives(
     (5.333333333333333, 41.5, 65.0)
     """
     finite = np.isfinite(values)
-    codes = bin_codes(bins, values)
-    keep = finite & (codes >= 0)
-    share = np.ones(keep.sum()) if weight is None else weight[keep]
-    mass = np.bincount(codes[keep], weights=share, minlength=len(bins))
-    total = np.bincount(codes[keep], weights=share * values[keep], minlength=len(bins))
+    # Distinct values in order, so that the sums are the same however the rows are sorted.
+    distinct, where = np.unique(values[finite], return_inverse=True)
+    share = np.bincount(where, None if weight is None else weight[finite], len(distinct))
+    codes = bin_codes(bins, distinct)
+    distinct, share, codes = distinct[codes >= 0], share[codes >= 0], codes[codes >= 0]
+    mass = np.bincount(codes, weights=share, minlength=len(bins))
+    total = np.bincount(codes, weights=share * distinct, minlength=len(bins))
     return tuple(
         float(t / m) if m > 0 else middle(b) for b, m, t in zip(bins, mass, total, strict=True)
     )
+
+
+#: Values that are kept of each bin, at most: each then stands for a twentieth of its records.
+MOST_CONTENTS = 20
+
+#: Values of each bin with their weights, in increasing order.
+Contents = tuple[tuple[tuple[float, float], ...], ...]
+
+
+def values_within(bins: tuple[Bin, ...], values: Floats, weight: Floats | None = None) -> Contents:
+    """Return the values in each bin with their weights, thinned by rank where they are many.
+
+    A bin without values holds its middle (or finite end).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> values_within((Bin(0, 18), Bin(18, 65)), np.array([3.0, 5, 5]))
+    (((3.0, 1.0), (5.0, 2.0)), ((41.5, 1.0),))
+    """
+    codes = bin_codes(bins, values)
+    keep = np.isfinite(values) & (codes >= 0)
+    if weight is not None:
+        keep &= weight > 0
+    order = np.flatnonzero(keep)
+    order = order[np.argsort(values[order], kind="stable")]
+    ordered, codes = values[order], codes[order]
+    mass = np.ones(len(order)) if weight is None else weight[order]
+    ends = np.searchsorted(codes, np.arange(len(bins) + 1))
+    return tuple(
+        _thinned(ordered[a:b], mass[a:b]) if b > a else ((middle(bins[k]), 1.0),)
+        for k, (a, b) in enumerate(pairwise(ends))
+    )
+
+
+def _thinned(ordered: Floats, mass: Floats) -> tuple[tuple[float, float], ...]:
+    """Return values in order once each with their weights; of neighbors in rank the middle one."""
+    distinct, first = np.unique(ordered, return_index=True)
+    total = np.add.reduceat(mass, first)
+    if len(distinct) > MOST_CONTENTS:
+        middles = np.cumsum(total) - total / 2
+        group = np.floor(middles / total.sum() * MOST_CONTENTS)
+        starts = np.flatnonzero(np.diff(group, prepend=-1.0))
+        joint = np.add.reduceat(total, starts)
+        halves = np.cumsum(joint) - joint / 2
+        chosen = np.clip(np.searchsorted(np.cumsum(total), halves), starts, len(distinct) - 1)
+        distinct, total = distinct[chosen], joint
+    return tuple(zip(distinct.tolist(), total.tolist(), strict=True))
 
 
 def middle(interval: Bin) -> float:
@@ -369,3 +419,32 @@ def checked_representatives(
             f"each, not {numbers}."
         )
     return numbers
+
+
+def checked_contents(
+    name: str, levels: tuple[Level, ...], kind: str, contents: Any
+) -> Contents | None:
+    """Return the values of each bin with their weights, or say what is wrong with them.
+
+    Examples
+    --------
+    >>> checked_contents("age", (Bin(0, 18), Bin(18, 65)), "binned", [[(3, 1)], [(20, 2), (60, 1)]])
+    (((3.0, 1.0),), ((20.0, 2.0), (60.0, 1.0)))
+    """
+    if contents is None:
+        return None
+    found = tuple(tuple((float(value), float(mass)) for value, mass in each) for each in contents)
+    bins = [level for level in levels if isinstance(level, Bin)]
+    if kind != "binned" or len(found) != len(bins):
+        raise ValueError(
+            f"Variable {name!r}: contents are values in each of its bins, {len(bins)} lists of "
+            f"pairs (value, weight); got {len(found)} for a {kind} variable."
+        )
+    for interval, each in zip(bins, found, strict=True):
+        rising = all(a < b for (a, _), (b, _) in pairwise(each))
+        if not each or not rising or not all(0 < mass < math.inf for _, mass in each):
+            raise ValueError(
+                f"Variable {name!r}, bin {interval}: contents must be increasing values with "
+                f"weights above zero, not {each}."
+            )
+    return found

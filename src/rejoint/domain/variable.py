@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from rejoint.domain.columns import Coded, Codes, Column, Numbers, read_column
 from rejoint.domain.labels import (
     Bin,
+    Contents,
     Level,
     bin_codes,
+    checked_contents,
     checked_levels,
     checked_representatives,
     is_missing,
@@ -230,7 +232,11 @@ class Variable:
         Whether the order of the levels means something; a variable whose levels are
         adjoining `Bin` intervals is always binned.
     representatives : sequence of float, optional
-        Binned variables only: the number that stands for each bin, by default its middle.
+        Binned variables only: the number that stands for each bin, by default its middle. Those
+        of data are the means of the values in each bin, so that expectations are theirs.
+    contents : sequence of sequences of (value, weight), optional
+        Binned variables only: values seen in each bin, by which a comparison divides its
+        probability. At most 20 of each bin are kept of data.
 
     Examples
     --------
@@ -245,6 +251,7 @@ class Variable:
     levels: tuple[Level, ...]
     kind: Kind = "nominal"
     representatives: tuple[float, ...] | None = None
+    contents: Contents | None = field(default=None, repr=False)
     _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -255,6 +262,8 @@ class Variable:
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "kind", kind)
         object.__setattr__(self, "representatives", stand_ins)
+        contents = checked_contents(self.name, levels, kind, self.contents)
+        object.__setattr__(self, "contents", contents)
         object.__setattr__(self, "_codes", {level: i for i, level in enumerate(levels)})
 
     def __len__(self) -> int:

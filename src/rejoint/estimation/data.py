@@ -111,6 +111,30 @@ class Data(ABC):
     def cells(self) -> int:
         """Cells that a pass goes through, which its cost is in proportion to."""
 
+    def with_records(self, records: "InMemory") -> "Data":
+        """The same over other records in memory."""
+        raise TypeError(f"{type(self).__name__} is not over records in memory.")
+
+    def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "Data":
+        """Some of the records in memory, with other weights."""
+        return self.with_records(self.records.take(rows, weight))
+
+    def reweight(self, weight: FloatArray) -> "Data":
+        """The records in memory of positive weight, with that weight."""
+        return self.with_records(self.records.reweight(weight))
+
+    def observations(self) -> "Data":
+        """One row for each observation, where weights do not count copies; otherwise itself."""
+        return self.with_records(self.records.observations())
+
+    def merge(self) -> "Data":
+        """The same with identical records merged."""
+        return self.with_records(self.records.merge())
+
+    def alone(self) -> "Data":
+        """The same for work beside others: one thread."""
+        return self.with_records(self.records.alone())
+
     @cached_property
     def layout(self) -> Layout:
         """Where the levels of each variable stand in stacked factors."""
@@ -230,6 +254,10 @@ class InMemory(Data):
     def sample(self) -> "InMemory":
         """All of them."""
         return self
+
+    def with_records(self, records: "InMemory") -> "InMemory":
+        """Those."""
+        return records
 
     def alone(self) -> "InMemory":
         """The same for work beside others: one thread."""

@@ -1,6 +1,6 @@
 """Estimate: from records to the joint, whatever the size of the records and wherever they are."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -14,11 +14,18 @@ from numpy.typing import NDArray
 
 from rejoint.check import whole
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
 from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
-from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
+from rejoint.estimation.ordinal_smoothing import (
+    Smooth,
+    Smoothed,
+    smooth_data,
+    smooth_variables,
+)
 from rejoint.estimation.pair_tables import count_pairs, find_gaps
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
@@ -40,6 +47,7 @@ from rejoint.messages import Argument, Message, Progress, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_gap import TableGap
+from rejoint.records.infer import Bins
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
@@ -69,7 +77,7 @@ def estimate(
     rank: int | Literal["auto"] = "auto",
     solver: Any = "auto",
     *,
-    smooth: bool | Sequence[str] = False,
+    smooth: Smooth = "auto",
     start: LowRankPMF | None = None,
     start_labels: Any = None,
     n_init: int | None = None,
@@ -81,6 +89,9 @@ def estimate(
     strata: Any = None,
     clusters: Any = None,
     domain: Domain | None = None,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -105,10 +116,10 @@ def estimate(
         ``"auto"`` takes Bayes, or likelihood where there are 2,000 records per parameter or more.
         An object is one of :class:`Em`, :class:`Variational`, :class:`Bayes`, or any object with
         ``name``, ``limits``, ``init`` and ``step``.
-    smooth : bool or list of names
-        Ordinal or binned variables whose factor columns are to be smooth, neighboring levels
-        informing each other; True for all of them. Held-out likelihood chooses how smooth, and may
-        choose not at all.
+    smooth : "auto", bool or list of names
+        Ordinal or binned variables whose factor columns are smooth, neighboring levels informing
+        each other; True for all of them, and so is ``"auto"`` unless the solver is ``"ml"`` or an
+        object. Held-out likelihood chooses how smooth, and may choose not at all.
     start : LowRankPMF, optional
         Where to start; the only start then.
     start_labels : array or list, optional
@@ -141,6 +152,8 @@ def estimate(
         intervals allow for the design effect; see :meth:`Records.of`.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
+    kinds, levels, bins
+        What is declared about columns; see :meth:`Records.of`.
     random_state : int or Generator, optional
         Seed.
     progress : bool, optional
@@ -183,11 +196,13 @@ def estimate(
     source: Scan | BaseRecords
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
-        if domain is not None or weights.given:
+        declared_any = any(given is not None for given in (domain, kinds, levels, bins))
+        if declared_any or weights.given:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = as_records(data, domain=domain, weights=weights)
+        declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+        source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
     if not agreement:
         policy = replace(policy, pair_levels=0)
@@ -210,7 +225,7 @@ class Request:
 
     rank: int | Literal["auto"] = "auto"
     solver: Any = "auto"
-    smooth: bool | Sequence[str] = False
+    smooth: Smooth = False
     start: LowRankPMF | None = None
     n_init: int | None = None
     policy: Policy = DEFAULT
@@ -291,20 +306,28 @@ def open_data(
 def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     """Choose rank, estimator and smoothness on records in memory, then fit all data."""
     policy, small = request.policy, data.sample()
-    smooth = smooth_variables(data.domain, request.smooth)
+    smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
-    choose_solver(data, 1, request)
+    _, why = choose_solver(data, 1, request)
     start_at(request.start, small, request.rank)
+    asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
     said: list[str] = []
     selection: Selection | None = None
-    if request.rank == "auto":
+    plain = data
+    with session.convert(
+        partial(_interrupted_result, plain, "" if request.solver == "auto" else why)
+    ):
+        most = policy.smooth_rank if asked == "auto" else asked
+        data, policy, time = smooth_data(data, smooth, most, session, policy)
+    small = data.sample()
+    if asked == "auto":
         # Loading rank loads the front of this package, and so this file.
         from rejoint.rank.select import select_rank
 
-        with session.convert(partial(_result_of_selection, data)):
+        with session.convert(partial(_result_of_selection, plain)):
             selection = select_rank(
-                small.records,
+                small,
                 budget=request.budget,
                 plan=request.solver in ("auto", "bayes") or isinstance(request.solver, Bayes),
                 session=session,
@@ -312,15 +335,12 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             )
             session.offer(lambda: selection)
         rank = selection.rank
-        said.append(selection.words + _looked_at(data))
+        said.append(selection.words + _looked_at(plain))
     else:
-        rank = whole("rank", request.rank)
-    solver, why = choose_solver(data, rank, request)
+        rank = asked
+    solver, why = choose_solver(data, rank, replace(request, policy=policy))
     said.append(why)
     if smooth:
-        with session.convert(partial(_interrupted_result, data, join_messages(said))):
-            time = choose_time(small.records, rank, smooth, session, policy)
-        data = Smoothed.over(data, smooth, time, policy)
         said.append(describe_smoothing(time))
     known = [] if selection is None else start_at(selection.pmf, small, rank)
     fit = Fit(data, data.sample(), rank, session, policy, n_init, known)
@@ -330,7 +350,8 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
         fit = replace(fit, given=labelled.models(fit.small, rank, count, session.rng))
 
     def finished(result: FitResult) -> FitResult:
-        return replace(result, choice=join_messages(said), selection=selection, policy=policy)
+        told = join_messages(said)
+        return replace(result, choice=told, selection=selection, policy=request.policy)
 
     with session.convert(finished):
         if isinstance(solver, Bayes):
@@ -422,7 +443,7 @@ def describe_smoothing(time: float) -> str:
     'Smooth columns: held-out likelihood chose that levels spread by 0.89 of a level.'
     """
     if time == 0:
-        return "Smooth columns were asked for, but no spread tried raises the held-out likelihood."
+        return "Columns are not smooth: no spread tried raises the held-out likelihood."
     spread = np.sqrt(2 * time)
     return (
         f"Smooth columns: held-out likelihood chose that levels spread by {spread:.2g} of a level."
@@ -512,7 +533,7 @@ class Fit:
         size = small.cells * self.rank
         threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
         workers = min(small.threads, count) if threaded else 1
-        return (small.alone() if workers > 1 else small), workers  # type: ignore[attr-defined]
+        return (small.alone() if workers > 1 else small), workers
 
     def follow_further(
         self,

@@ -10,6 +10,7 @@ on ``B`` as they do on ``A`` elsewhere. :func:`choose_time` chooses the time.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -116,9 +117,9 @@ class Smoothed(Data):
         small = self.base.sample()
         return self if small is self.base else replace(self, base=small)
 
-    def alone(self) -> "Smoothed":
-        """The same for work beside others: one thread."""
-        return replace(self, base=self.records.alone())
+    def with_records(self, records: InMemory) -> "Smoothed":
+        """The same over other records in memory."""
+        return replace(self, base=records)
 
     @cached_property
     def kernels(self) -> tuple[tuple[slice, FloatArray], ...]:
@@ -186,7 +187,23 @@ class Smoothed(Data):
         return Expected(found.log_likelihood, np.vstack([found.classes, hidden]))
 
 
-def smooth_variables(domain: Domain, smooth: bool | str | Sequence[str]) -> tuple[int, ...]:
+#: Variables that are to be smooth: all that have an order, none, some by name, or, by default, all
+#: unless the likelihood alone is maximized.
+Smooth = bool | Literal["auto"] | Sequence[str]
+
+
+def has_smooth_default(solver: object) -> bool:
+    """Whether ordered variables are smooth by default: where a solver has a prior.
+
+    Examples
+    --------
+    >>> has_smooth_default("bayes"), has_smooth_default("ml")
+    (True, False)
+    """
+    return solver in ("auto", "map", "bayes") if isinstance(solver, str) else False
+
+
+def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") -> tuple[int, ...]:
     """Positions of the variables that are to be smooth.
 
     Examples
@@ -197,6 +214,8 @@ def smooth_variables(domain: Domain, smooth: bool | str | Sequence[str]) -> tupl
     ValueError: Variable 'a' is nominal: its levels have no neighbors to be smooth with. Declare \
 its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     """
+    if smooth == "auto":
+        smooth = has_smooth_default(solver)
     if isinstance(smooth, bool | np.bool_):
         ordered = (n for n, variable in enumerate(domain) if variable.kind != "nominal")
         return tuple(n for n in ordered if len(domain[n]) > 2) if smooth else ()
@@ -212,29 +231,57 @@ its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     return tuple(n for n in asked if len(domain[n]) > 2)
 
 
+def smooth_data(
+    data: Data, variables: Sequence[int], rank: int, session: Session, policy: Policy
+) -> tuple[Data, Policy, float]:
+    """The data with some smooth variables, the policy for them, and the time.
+
+    Held-out records choose the time; the data themselves where that is zero.
+    """
+    if not variables:
+        return data, policy, 0.0
+    wide = replace(policy, concentration_spread=policy.smooth_spread)
+    time = choose_time(data.sample().records, rank, variables, session, wide)
+    if time == 0:
+        return data, policy, time
+    return Smoothed.over(data, variables, time, wide), wide, time
+
+
 def choose_time(
     data: InMemory, rank: int, variables: Sequence[int], session: Session, policy: Policy
 ) -> float:
     """The time after which held-out records are most probable; zero where smoothing does not help.
 
-    What is offered to an interrupted fit is a model of the levels themselves.
+    Times are tried from the one in the middle on, to the side that is better. Few classes and some
+    thousand records are enough to choose by, which keeps the choice cheap. What is offered to an
+    interrupted fit is a model of the levels themselves.
     """
     folds = list(hold_out(data, session.rng, policy))
+    least = min((learn.total for learn, _ in folds), default=0.0)
+    rank = min(rank, policy.smooth_rank, max(int(least / policy.records_per_class), 1))
     models: list[Model | None] = [None] * len(folds)
-    scores: list[float] = []
-    for time in policy.smooth_times:
-        session.report(f"smooth columns, time {time:g}")
-        total = 0.0
+    times = policy.smooth_times
+    scores: dict[int, float] = {}
+
+    def score(at: int) -> float:
+        if at in scores or not 0 <= at < len(times):
+            return scores.get(at, -np.inf)
+        session.report(f"smooth columns, time {times[at]:g}")
+        scores[at] = 0.0
         for k, (learn, judge) in enumerate(folds):
-            smooth = Smoothed.over(learn, variables, time, policy)
+            smooth = Smoothed.over(learn, variables, times[at], policy)
             model = models[k] = brief_fit(smooth, rank, models[k], session, policy)
             seen = smooth.observed(model)
             session.offer(partial(given_model, data, seen))
-            total += float(judge.weight @ judge.log_prob(seen))
-        scores.append(total)
-        if len(scores) - 1 - int(np.argmax(scores)) >= 2:
-            break
-    return policy.smooth_times[int(np.argmax(scores))]
+            scores[at] += float(judge.weight @ judge.log_prob(seen))
+        return scores[at]
+
+    at = len(times) // 2
+    score(at)
+    side = 1 if score(at + 1) > score(at) else -1
+    while score(at + side) > score(at):
+        at += side
+    return times[at]
 
 
 def hold_out(
@@ -245,32 +292,37 @@ def hold_out(
     Copies of one may be in both; weights that do not count copies stay with their record, and
     records with their cluster.
     """
-    folds, data = policy.smooth_folds, data.observations()
-    copies = data.weight if data.counts_copies else np.zeros(len(data.weight))
-    shares = rng.multinomial(copies.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
-    counts = data.counts_copies
-    rest = rng.integers(folds, size=len(copies)) if counts else data.divide(folds, rng)
-    shares[np.arange(len(copies)), rest] += data.weight - copies
+    folds, most = policy.smooth_folds, policy.smooth_rows
+    counts, data = data.counts_copies, data.observations()
+    place = None if counts else data.divide(folds, rng)
+    if len(data.weight) > most:
+        chosen = np.sort(rng.choice(len(data.weight), size=most, replace=False))
+        data = data.take(chosen, data.weight[chosen])
+        place = None if place is None else place[chosen]
+    if place is None:
+        copies = data.weight.astype(np.int64)
+        shares = rng.multinomial(copies, np.full(folds, 1.0 / folds)).astype(np.float64)
+    else:
+        shares = np.where(place[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     for k in range(1 if data.total > policy.one_fold_records else folds):
         held = shares[:, k]
         kept = data.weight - held
         if (held > 0).any() and (kept > 0).any():
             learn = data.reweight(kept)
-            yield learn if data.counts_copies else learn.merge(), data.reweight(held)
+            yield learn if counts else learn.merge(), data.reweight(held)
 
 
 def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:
-    """Some steps with a prior: from the fit of the last time, and from one grown afresh."""
+    """Some steps with a prior: from the fit of another time, or from the better of two starts."""
     rng = session.rng
     em = Em(prior=first_prior(data, policy), policy=policy)
-    blend = policy.cautious_blend
-    grown = partial(grown_model, rank=rank, blend=blend, em=em, rng=child(rng))
-    other: Start
-    if warm is None:
-        other = partial(random_model, rank=rank, rng=child(rng))
-    else:
-        other = partial(given_model, model=warm)
-    starts: list[Start] = [grown, other] if rank > 1 else [independence]
-    explore = replace(em, limits=policy.explore)
+    limits = policy.explore
+    starts: list[Start] = [independence]
+    if warm is not None:
+        starts, limits = [partial(given_model, model=warm)], policy.glimpse
+    elif rank > 1:
+        grown = partial(grown_model, rank=rank, blend=policy.cautious_blend, em=em, rng=child(rng))
+        starts = [grown, partial(random_model, rank=rank, rng=child(rng))]
+    explore = replace(em, limits=limits)
     runs: list[Run] = search(data, starts, partial(follow_start, solver=explore), session)
     return runs[best_run(runs)].model

@@ -1,6 +1,6 @@
 """JointPMF: the joint probability of all columns, as a latent class model for scikit-learn."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -11,9 +11,11 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from rejoint.arrays import FloatArray, IntArray
-from rejoint.domain.labels import Bin
+from rejoint.domain.labels import Bin, Level
+from rejoint.domain.variable import Kind
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, estimate, fit_data
+from rejoint.estimation.ordinal_smoothing import Smooth
 from rejoint.estimators.partial_fit import PartialFit
 from rejoint.estimators.sklearn_input import (
     accept_mixed_columns,
@@ -31,6 +33,7 @@ from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
+from rejoint.records.infer import Bins
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.records.survey_design import WeightArguments
@@ -130,7 +133,10 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         order: int | Literal["auto"] = "auto",
         n_init: int = 5,
         random_state: Any = None,
-        smooth: bool | Sequence[str] = False,
+        smooth: Smooth = "auto",
+        kinds: Mapping[Any, Kind] | None = None,
+        levels: Mapping[Any, Sequence[Level]] | None = None,
+        bins: Bins = None,
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -138,6 +144,9 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.n_init = n_init
         self.random_state = random_state
         self.smooth = smooth
+        self.kinds = kinds
+        self.levels = levels
+        self.bins = bins
 
     def fit(
         self,
@@ -400,13 +409,13 @@ def fit_joint(
     n_init: int,
     random_state: Any,
     order: int | Literal["auto"] = "auto",
-    smooth: bool | Sequence[str] = False,
+    smooth: Smooth = "auto",
 ) -> FitResult:
     """Fit to the records, or to tables counted of them, as the solver asks."""
     rng = generator(random_state)
     if is_for_records(solver):
         return estimate(records, rank, solver, smooth=smooth, n_init=n_init, random_state=rng)
-    if smooth is not False:
+    if smooth is not False and smooth != "auto":
         raise ValueError(
             f"smooth={smooth!r} needs the records, which solver={solver!r} does not use: use "
             "'auto', 'ml', 'map' or 'bayes', or smooth=False."

@@ -29,7 +29,9 @@ def read(
         if not has_own_names(X) and not weights.is_survey:
             X, sample_weight = drop_weightless(X, weights.sample_weight)
             weights = WeightArguments(sample_weight)
-        return as_records(X, weights=weights)
+        names = ("kinds", "levels", "bins")
+        declared = {name: getattr(estimator, name) for name in names}
+        return as_records(X, weights=weights, **declared)
     domain = estimator.pmf_.domain
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return as_records(X, domain=domain, weights=weights)

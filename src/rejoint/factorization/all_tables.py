@@ -1,19 +1,22 @@
 """AllTables: what ``factorize`` takes where tables are too many to be counted."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, is_dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.fit_tables import Auto, as_method, as_pmf, as_start, join_runs
 from rejoint.factorization.problem import draw_model
 from rejoint.factorization.record_tables import RecordTables
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.records.infer import Bins
 from rejoint.records.records import BaseRecords
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.solver.result import FitResult
@@ -44,6 +47,8 @@ class AllTables:
         The records.
     order : int
         Variables of each table.
+    kinds, levels, bins
+        What is declared about columns; see :meth:`Records.of`.
 
     Examples
     --------
@@ -58,9 +63,17 @@ class AllTables:
 
     data: Any
     order: int = 3
+    kinds: InitVar[Mapping[Any, Kind] | None] = None
+    levels: InitVar[Mapping[Any, Sequence[Level]] | None] = None
+    bins: InitVar[Bins] = None
 
-    def __post_init__(self) -> None:
-        records = as_records(self.data)
+    def __post_init__(
+        self,
+        kinds: Mapping[Any, Kind] | None,
+        levels: Mapping[Any, Sequence[Level]] | None,
+        bins: Bins,
+    ) -> None:
+        records = as_records(self.data, kinds=kinds, levels=levels, bins=bins)
         object.__setattr__(self, "data", records)
         size = len(records.domain)
         if isinstance(self.order, bool) or not isinstance(self.order, int | np.integer):

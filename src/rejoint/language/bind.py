@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.language.grammar import parse
 from rejoint.language.match_levels import LevelMatcher, list_known, suggest
-from rejoint.language.query import Item, Name, Query
+from rejoint.language.query import Condition, Item, Name, Query, Soft
 from rejoint.language.tokens import QueryError, quote
 
 FloatArray = NDArray[np.float64]
@@ -110,6 +110,7 @@ class _Binder:
     def _split(self, items: Iterable[Item]) -> tuple[tuple[int, ...], dict[int, FloatArray]]:
         """Return variables without a value, and likelihoods of conditions; all conditions hold."""
         names: list[int] = []
+        conditions: dict[int, list[Condition]] = {}
         likelihoods: dict[int, FloatArray] = {}
         for item in items:
             if isinstance(item, Name):
@@ -117,12 +118,14 @@ class _Binder:
                 continue
             n = self._index(item.name)
             levels = self.levels.setdefault(n, LevelMatcher(self.domain.variables[n], self.text))
-            likelihoods[n] = likelihoods.get(n, 1.0) * levels.likelihood(item)
-        # Products of soft evidence may be tiny; only ratios matter.
-        scaled = {
-            n: likelihood / (likelihood.max() or 1.0) for n, likelihood in likelihoods.items()
-        }
-        return tuple(names), scaled
+            mine = conditions.setdefault(n, [])
+            mine.append(item)
+            found = levels.likelihood(*mine)
+            if any(isinstance(each, Soft) for each in mine):
+                # Products of soft evidence may be tiny; only ratios matter.
+                found = found / (found.max() or 1.0)
+            likelihoods[n] = found
+        return tuple(names), likelihoods
 
     def _index(self, name: Name) -> int:
         if name.text in self.domain:

@@ -83,12 +83,43 @@ class LevelMatcher:
         levels = enumerate(self.variable.levels)
         return {x: i for i, x in levels if isinstance(x, (int, float)) and not isinstance(x, bool)}
 
-    def likelihood(self, condition: Condition) -> FloatArray:
-        """Return a number for each level: 1 or 0 for a condition, else its likelihood."""
-        if isinstance(condition, Soft):
-            return self._soft(condition)
-        meets = self._among(condition) if isinstance(condition, Among) else self._between(condition)
-        return np.where(meets != condition.negated, 1.0, 0.0)
+    def likelihood(self, *conditions: Condition) -> FloatArray:
+        """Return a number for each level: its likelihood, or its share that meets all conditions.
+
+        The share of a level is 1 or 0, but for a bin that a comparison cuts.
+        """
+        found = np.ones(len(self._owner))
+        for condition in conditions:
+            if isinstance(condition, Soft):
+                found = found * self._soft(condition)[self._owner]
+                continue
+            if isinstance(condition, Among):
+                meets = self._among(condition)[self._owner]
+            else:
+                meets = self._between(condition)
+            found = np.where(meets != condition.negated, found, 0.0)
+        if self.variable.contents is None:
+            return found
+        masses = [np.array([mass for _, mass in each]) for each in self.variable.contents]
+        whole = np.concatenate([mass / mass.sum() for mass in masses])
+        shares = np.bincount(self._owner, weights=found * whole, minlength=len(self.variable))
+        # A bin that is met as a whole is met exactly, whatever its shares add up to.
+        least = np.minimum.reduceat(found, self._starts)
+        most = np.maximum.reduceat(found, self._starts)
+        return np.asarray(np.where(least == most, most, shares))
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where the values of each bin begin."""
+        sizes = [len(each) for each in self.variable.contents or ()]
+        return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.intp)]).astype(np.intp)
+
+    @cached_property
+    def _owner(self) -> NDArray[np.intp]:
+        """The level of each value that conditions are looked up for: of each bin's contents."""
+        contents = self.variable.contents
+        levels = np.arange(len(self.variable))
+        return levels if contents is None else np.repeat(levels, [len(each) for each in contents])
 
     def code(self, label: Label) -> int:
         """Return the position of the level that a label names; a number names the bin around it."""
@@ -143,8 +174,9 @@ class LevelMatcher:
         return np.asarray(likelihood / likelihood.max())
 
     def _between(self, condition: Between) -> BoolArray:
+        """Return which values lie between two bounds: of levels, or of the contents of bins."""
         self._check_order(condition)
-        meets = np.ones(len(self.variable), dtype=bool)
+        meets = np.ones(len(self._owner), dtype=bool)
         if condition.low is not None:
             meets &= ~self._below(condition.low, inclusive=not condition.low.included)
         if condition.high is not None:
@@ -164,7 +196,7 @@ class LevelMatcher:
             )
 
     def _below(self, bound: RangeEnd, inclusive: bool) -> BoolArray:
-        """Return which levels lie below a bound, or at it if inclusive."""
+        """Return which values lie below a bound, or at it if inclusive."""
         number = _number(bound.label.text) if bound.label.number else None
         if number is not None and self.variable.kind == "binned":
             return self._bins_below(bound, number, inclusive)
@@ -172,13 +204,15 @@ class LevelMatcher:
             levels = list(self._by_number)  # as they are: whole numbers may exceed any float
             limit = levels[self.code(bound.label)] if number is None else number
             return np.array([x <= limit if inclusive else x < limit for x in levels])
-        places = np.arange(len(self.variable))
-        code = self.code(bound.label)
+        places, code = self._owner, self.code(bound.label)
         return places <= code if inclusive else places < code
 
     def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
         bins = [level for level in self.variable.levels if isinstance(level, Bin)]
         below = np.array([_is_below(b, number, inclusive) for b in bins])
+        if (contents := self.variable.contents) is not None:
+            values = np.array([value for each in contents for value, _ in each])
+            return values <= number if inclusive else values < number
         above = np.array([_is_above(b, number, inclusive) for b in bins])
         cut = np.flatnonzero(~below & ~above)
         if len(cut):

@@ -15,7 +15,7 @@ from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords, as_records
 from rejoint.records.survey_design import WeightArguments, no_weight_error
@@ -34,7 +34,9 @@ MERGE = 4
 FULL = 16
 
 
-def as_chunks(data: Any, domain: Domain | None, weights: WeightArguments) -> Iterator[BaseRecords]:
+def as_chunks(
+    data: Any, domain: Domain | None, weights: WeightArguments, **declared: Any
+) -> Iterator[BaseRecords]:
     """Yield the data as Records (or SparseRecords), all over the same domain.
 
     An iterator yields chunks; anything else is one chunk. Chunks that are not Records need a
@@ -47,7 +49,7 @@ def as_chunks(data: Any, domain: Domain | None, weights: WeightArguments) -> Ite
     [2]
     """
     if not isinstance(data, Iterator):
-        yield as_records(data, domain=domain, weights=weights)
+        yield as_records(data, domain=domain, weights=weights, **declared)
         return
     if weights.given:
         name = next(iter(weights.given))
@@ -58,6 +60,7 @@ def as_chunks(data: Any, domain: Domain | None, weights: WeightArguments) -> Ite
             f"{name} cannot be matched to an iterator of chunks: give chunks that are Records with "
             f"their own weights, {more}."
         )
+    check_undeclared(**declared)
     first = next(data, None)
     if first is None:
         raise ValueError("The iterator of chunks is empty: there is nothing to count.")

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
 from rejoint.kernels import table_sizes
 from rejoint.marginals.align import (
     ReadTables,
@@ -34,6 +36,7 @@ from rejoint.marginals.publication import read_files
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
 from rejoint.model import FloatArray
+from rejoint.records.infer import Bins
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
 from rejoint.text import plural
@@ -273,6 +276,9 @@ class Marginals:
         subsets: Sequence[str | Sequence[str]] | None = None,
         sample: int | None = None,
         domain: Domain | None = None,
+        kinds: Mapping[Any, Kind] | None = None,
+        levels: Mapping[Any, Sequence[Level]] | None = None,
+        bins: Bins = None,
         sample_weight: Any = None,
         survey_weight: Any = None,
         strata: Any = None,
@@ -302,6 +308,8 @@ class Marginals:
             pairs of variables as possible.
         domain : Domain, optional
             Variables and levels, where the data should not define them.
+        kinds, levels, bins
+            What is declared about columns; see :meth:`Records.of`.
         sample_weight : array or name of a column, optional
             How many times each record counts.
         survey_weight, strata, clusters : array or name of a column, optional
@@ -327,11 +335,12 @@ class Marginals:
         """
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Scan):
-            if domain is not None or weights.given:
+            declared_any = any(given is not None for given in (domain, kinds, levels, bins))
+            if declared_any or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
             return cls(data.domain, chosen, count_scan(data, chosen, threads, progress))
-        chunks = as_chunks(data, domain, weights)
+        chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
         flat = count_all(chain([first], chunks), chosen, threads)

@@ -1,11 +1,14 @@
 """Raking: weights of a survey that meet tables, by iterative proportional fitting."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
 from rejoint.marginals.marginals import Marginals
 from rejoint.population.targets import (
     Counts,
@@ -14,7 +17,9 @@ from rejoint.population.targets import (
     known_cells,
     population_size,
 )
-from rejoint.records.records import Records
+from rejoint.records.frames import take_apart
+from rejoint.records.infer import Bins
+from rejoint.records.records import Records, check_undeclared
 from rejoint.records.survey_design import kish_effect
 from rejoint.text import plural, show
 
@@ -63,6 +68,9 @@ def rake(
     records: Any,
     tables: Marginals,
     *,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
     bounds: tuple[float, float] | None = None,
     total: float | None = None,
     tolerance: float = 1e-6,
@@ -79,7 +87,9 @@ def rake(
         The survey. Its ``sample_weight``, if any, gives the initial weights. A record that lacks a
         variable of a table is not changed by it.
     tables : Marginals
-        What is known about the population.
+        What is known about the population. Columns of the survey are read in its levels and bins.
+    kinds, levels, bins
+        What is declared about other columns; see :meth:`Records.of`.
     bounds : (float, float), optional
         Smallest and largest weight, as multiples of the average: ``(0.2, 5)``. Tables may then
         be met less well.
@@ -114,7 +124,13 @@ def rake(
     >>> round(raked.design_effect, 3)
     1.299
     """
-    survey = Records.of(records)
+    if isinstance(records, Records):
+        check_undeclared(kinds, levels, bins)
+        survey = records
+    else:
+        named = set(take_apart(records).names or ())
+        known = {v.name: v.levels for v in tables.domain if v.name in named}
+        survey = Records.of(records, kinds=kinds, levels={**known, **(levels or {})}, bins=bins)
     base = _align_records(survey, tables)
     start = np.ones(len(base)) if survey.sample_weight is None else np.array(survey.sample_weight)
     low, high = _check_bounds(bounds)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.special import gammaln
 
-from rejoint.estimation.data import Data, InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
@@ -92,6 +92,7 @@ def relative_entropy(data: Data, model: Model) -> tuple[float, float]:
     Examples
     --------
     >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "y"], "b": ["x", "y", "y"]}))
     >>> relative_entropy(data, Model.of([0.3, 0.7], [np.eye(2)] * 2))[1]
     1.0
@@ -111,7 +112,7 @@ class InformationCriterion(Judge):
     ----------
     criterion : {"aic", "bic", "abic"}
         The one that chooses; the table has all.
-    data : InMemory
+    data : Data
         All records.
     solver : object
         What maximizes the likelihood.
@@ -126,7 +127,7 @@ class InformationCriterion(Judge):
     def __init__(
         self,
         criterion: str,
-        data: InMemory,
+        data: Data,
         solver: Any,
         n_init: int | None,
         cap: int,
@@ -181,7 +182,7 @@ class EvidenceBound(InformationCriterion):
 
     def __init__(
         self,
-        data: InMemory,
+        data: Data,
         n_init: int | None,
         cap: int,
         session: Session,
@@ -228,7 +229,7 @@ class SparseFit:
 
 
 def fit_sparse(
-    data: InMemory, most: int, n_init: int, session: Session, policy: Policy
+    data: Data, most: int, n_init: int, session: Session, policy: Policy
 ) -> Iterable[SparseFit]:
     """Fits under a cap that doubles until it is not reached, without the classes that vanished."""
     caps: tuple[int, ...] = ()
@@ -245,7 +246,7 @@ def fit_sparse(
         cap = min(2 * cap, most)
 
 
-def fit_capped(data: InMemory, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
+def fit_capped(data: Data, cap: int, n_init: int, session: Session, policy: Policy) -> Run:
     """The best of several runs of sparse variational Bayes, each from a brief fit with a prior."""
     brief = brief_em(data, policy)
     limits = Limits(1000, progress=1e-8, window=20, exact=-1.0)

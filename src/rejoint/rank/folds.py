@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.model import FloatArray
 
 #: Copies of records beyond which they are not dealt out one by one.
@@ -18,7 +18,7 @@ class Fold:
 
     Parameters
     ----------
-    learn, judge : InMemory
+    learn, judge : Data
         Both weighted.
     mass : array
         Weight of each record of ``judge``.
@@ -27,8 +27,8 @@ class Fold:
         other, a weight that is not a count multiplies one record.
     """
 
-    learn: InMemory
-    judge: InMemory
+    learn: Data
+    judge: Data
     mass: FloatArray
     spread: FloatArray
 
@@ -37,7 +37,7 @@ class Fold:
         return replace(self, learn=self.learn.alone(), judge=self.judge.alone())
 
 
-def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
+def make_folds(data: Data, folds: int, rng: np.random.Generator) -> Iterator[Fold]:
     """Divide records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
@@ -46,6 +46,7 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     Examples
     --------
     >>> from rejoint.records import Records
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(Records.of({"a": ["x", "y", "x", "x"]}))
     >>> [fold.mass.sum() for fold in make_folds(data, 2, np.random.default_rng(0))]
     [np.float64(2.0), np.float64(2.0)]
@@ -53,10 +54,10 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     counts, data = has_counts(data), data.observations()
     spread = spread_of_clusters(data)
     if counts:
-        shares = deal(data.weight, folds, rng)
+        shares = deal(data.records.weight, folds, rng)
     else:
-        mine = data.divide(folds, rng)
-        shares = np.where(mine[:, None] == np.arange(folds), data.weight[:, None], 0.0)
+        mine, weight = data.records.divide(folds, rng), data.records.weight
+        shares = np.where(mine[:, None] == np.arange(folds), weight[:, None], 0.0)
     total = shares.sum(axis=1)
     for k in range(folds):
         held = shares[:, k]
@@ -71,20 +72,21 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
             yield Fold(learn.merge(), judge, mass, spread * mass**2)
 
 
-def spread_of_clusters(data: InMemory) -> float:
+def spread_of_clusters(data: Data) -> float:
     """How many times the variance of a weighted sum is that of independent records.
 
     Weights of clusters sum to the effective number of records, which is smaller by as much than
     that of their weights alone.
     """
-    if data.cluster_keys is None:
+    weight = data.records.weight
+    if data.records.cluster_keys is None:
         return 1.0
-    return max(1.0, float(data.weight.sum() / (data.weight @ data.weight)))
+    return max(1.0, float(weight.sum() / (weight @ weight)))
 
 
-def has_counts(data: InMemory) -> bool:
+def has_counts(data: Data) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
-    return data.counts_copies
+    return data.records.counts_copies
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

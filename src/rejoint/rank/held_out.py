@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
@@ -116,6 +116,7 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
     Examples
     --------
     >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.datasets.asia().sample(500, random_state=0))
     >>> session = Session(np.random.default_rng(0))
     >>> trial = try_rank(None, Task(next(make_folds(data, 5, session.rng)), 2), 0, session, "")
@@ -171,7 +172,7 @@ def try_rank(problem: Any, start: Task, number: int, session: Session, key: str)
 
 
 def polish(
-    data: InMemory,
+    data: Data,
     models: Sequence[Model],
     concentrations: FloatArray,
     steps: int,
@@ -198,6 +199,7 @@ class Curve:
     Examples
     --------
     >>> import rejoint as rj
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.Records.of({"a": ["x", "y", "x", "y"]}))
     >>> curve = Curve(list(make_folds(data, 2, np.random.default_rng(0))))
     >>> curve.logs = {1: np.array([-1.0, -1.0]), 2: np.array([-0.5, -0.7])}
@@ -308,7 +310,7 @@ class HeldOutSearch(Judge):
 
     Parameters
     ----------
-    data : InMemory
+    data : Data
         The records.
     session : Session
         Randomness, progress, checkpoint and executor.
@@ -327,7 +329,7 @@ class HeldOutSearch(Judge):
 
     def __init__(
         self,
-        data: InMemory,
+        data: Data,
         session: Session,
         policy: Policy = DEFAULT,
         cells: float | None = None,
@@ -367,7 +369,7 @@ class HeldOutSearch(Judge):
         if rows <= policy.judge_rows:
             return Fold(learn, fold.judge, fold.mass, fold.spread)
         chosen = np.sort(rng.choice(rows, size=policy.judge_rows, replace=False))
-        judge = fold.judge.take(chosen, fold.judge.weight[chosen])
+        judge = fold.judge.take(chosen, fold.judge.records.weight[chosen])
         return Fold(learn, judge, fold.mass[chosen], fold.spread[chosen])
 
     def is_past_best(self, rank: int, policy: Policy) -> bool:
@@ -442,8 +444,8 @@ class HeldOutSearch(Judge):
         if self.refined is None and chosen == max(self.mode.logs) < largest_rank(self.data):
             at_cap = not self.stop and chosen == self.cap
             said.append(ENDINGS["cap" if at_cap else self.stop])
-        rows, most = len(self.data.weight), self.policy.learn_rows
-        if any(len(fold.learn.weight) >= most for fold in self.folds):
+        rows, most = len(self.data.records.weight), self.policy.learn_rows
+        if any(len(fold.learn.records.weight) >= most for fold in self.folds):
             said.append(
                 f"The search learned from {most:,} of the {rows:,} distinct records, drawn at "
                 "random."
@@ -502,16 +504,16 @@ class HeldOutSearch(Judge):
             self.mode.logs[rank] = np.concatenate([each.mode_logs for each in self.trials[rank]])
 
 
-def draw_rows(data: InMemory, most: int, rng: np.random.Generator) -> InMemory:
+def draw_rows(data: Data, most: int, rng: np.random.Generator) -> Data:
     """Return at most ``most`` rows of the data, drawn at random."""
-    rows = len(data.weight)
+    rows = len(data.records.weight)
     if rows <= most:
         return data
     chosen = np.sort(rng.choice(rows, size=most, replace=False))
-    return data.take(chosen, data.weight[chosen])
+    return data.take(chosen, data.records.weight[chosen])
 
 
-def largest_rank(data: InMemory) -> int:
+def largest_rank(data: Data) -> int:
     """Largest rank of use: the joint needs no more, or each record has its own class."""
     cells, records = 1, size_of(data)
     for size in sorted(data.layout.levels)[:-1]:
@@ -519,16 +521,16 @@ def largest_rank(data: InMemory) -> int:
     return max(cells, 1)
 
 
-def size_of(data: InMemory) -> int:
+def size_of(data: Data) -> int:
     """Number of records; of copies, where weights count them."""
-    return int(data.total) if has_counts(data) else len(data.observations().weight)
+    return int(data.total) if has_counts(data) else len(data.observations().records.weight)
 
 
 # --- merging classes ------------------------------------------------------------------------------
 
 
 def merge_down(
-    data: InMemory, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
+    data: Data, model: Model, bottom: int, prior: Prior, policy: Policy = DEFAULT
 ) -> Iterator[Model]:
     """Models of one class less each, down to a rank: the cheapest pairs merged, then followed.
 
@@ -536,6 +538,7 @@ def merge_down(
     --------
     >>> import rejoint as rj
     >>> truth = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]] * 5)
+    >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(truth.sample(2000, random_state=0))
     >>> start = random_model(data, 4, np.random.default_rng(0))
     >>> prior = make_prior(data, first_concentrations(data))

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.estimation.data import InMemory
+from rejoint.estimation.data import Data
 from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
@@ -27,7 +27,7 @@ from rejoint.solver.search import search
 from rejoint.solver.session import Session
 
 
-def count_parts(data: InMemory, best: int, policy: Policy = DEFAULT) -> int:
+def count_parts(data: Data, best: int, policy: Policy = DEFAULT) -> int:
     """Parts that judge while ranks around the best are refined; none where that costs too much."""
     if not 1 < best <= policy.largest_best:
         return 0
@@ -44,7 +44,7 @@ def largest_refined(best: int) -> int:
 
 
 def refine(
-    data: InMemory, best: int, parts: int, session: Session, policy: Policy = DEFAULT
+    data: Data, best: int, parts: int, session: Session, policy: Policy = DEFAULT
 ) -> Refined:
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[:parts]
@@ -170,7 +170,8 @@ class RunOff:
         policy = replace(self.policy, pair_rounds=0)
         passes, learn = policy.anchored_passes, self.fold.learn
         found = posterior_mean(learn, draws, draws[-1].mean, passes, policy, ensemble=True)
-        self.plans.append((plan, self.fold.judge.log_prob(found.model)))
+        # What was found is a model of the levels themselves.
+        self.plans.append((plan, self.fold.judge.records.log_prob(found.model)))
         if plan.at_mode and found.misfit is not None:
             self.mode_fits = found.misfit.fits
 
@@ -215,7 +216,7 @@ class RunOff:
 
 
 def plan_chains(
-    data: InMemory,
+    data: Data,
     found: HeldOutSearch,
     session: Session,
     policy: Policy = DEFAULT,
@@ -224,7 +225,7 @@ def plan_chains(
 
     Parameters
     ----------
-    data : InMemory
+    data : Data
         All records.
     found : HeldOutSearch
         The two curves, and ranks that were refined on all records.
@@ -296,7 +297,7 @@ def run_off(
 
 
 def start_of(
-    data: InMemory, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
+    data: Data, models: Sequence[Model], session: Session, policy: Policy = DEFAULT
 ) -> Model:
     """The best of some models of one rank on all records, followed for a while."""
     concentrations = first_concentrations(data, policy)

@@ -1,6 +1,6 @@
 """Select: choose the rank of records by a criterion."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import replace
 from functools import partial
@@ -10,15 +10,19 @@ from typing import Any, Literal
 import numpy as np
 
 from rejoint.domain.domain import Domain
-from rejoint.estimation.data import InMemory
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind
+from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import ChainPlan
+from rejoint.estimation.ordinal_smoothing import Smooth, smooth_data, smooth_variables
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
 from rejoint.rank.criteria import EvidenceBound, InformationCriterion, SparseFit, fit_sparse
 from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
 from rejoint.rank.run_off import count_parts, plan_chains, refine, start_of
 from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
+from rejoint.records.infer import Bins
 from rejoint.records.sparse import as_records
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import open_checkpoint
@@ -29,6 +33,9 @@ from rejoint.text import plural
 
 CriterionName = Literal["heldout", "bic", "aic", "abic", "evidence", "variational"]
 CRITERIA = ("heldout", "bic", "aic", "abic", "evidence", "variational")
+
+#: Those of a maximum of the likelihood alone.
+INFORMATION = frozenset({"bic", "aic", "abic"})
 
 
 def select(
@@ -45,6 +52,10 @@ def select(
     strata: Any = None,
     clusters: Any = None,
     domain: Domain | None = None,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
+    smooth: Smooth = "auto",
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
     checkpoint: str | PathLike[str] | None = None,
@@ -85,8 +96,11 @@ def select(
         About how many seconds of computing the search of held-out likelihood may take, 20 by
         default. It is counted in operations, so that the same call has the same result on any
         machine.
-    sample_weight, survey_weight, strata, clusters, domain
+    sample_weight, survey_weight, strata, clusters, domain, kinds, levels, bins
         As for :meth:`Records.of`.
+    smooth : "auto", bool or list of names
+        Variables with an order whose columns are smooth; see :func:`rejoint.estimate`. Information
+        criteria are those of columns that are not.
     random_state : int or Generator, optional
         Seed.
     progress : bool, optional
@@ -126,8 +140,12 @@ def select(
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     criteria = checked_criteria(criterion)
     weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
-    source = as_records(data, domain=domain, weights=weights)
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins}
+    source = as_records(data, domain=domain, weights=weights, rule=policy.columns, **declared)
     records = InMemory.of(source)
+    smoothed = smooth_variables(records.domain, smooth, solver)
+    if INFORMATION.issuperset(criteria):
+        smoothed = ()
     asked = {"ranks": given, "criterion": criteria, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint,
@@ -135,6 +153,7 @@ def select(
         lambda: records.fingerprint,
         n_init=n_init,
         budget=budget,
+        smooth=smooth,
         policy=policy,
         **asked,
     )
@@ -142,15 +161,20 @@ def select(
         session = Session(rng, report, kept, executor)
         options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
         options |= {"n_init": n_init, "budget": budget}
-        choose = partial(select_rank, records, given, **options, session=session, policy=policy)
-        found = interruptible(session, choose, on_interrupt)
+
+        def choose() -> Selection:
+            with session.convert(lambda model: None):  # which is no selection yet
+                found, own, _ = smooth_data(records, smoothed, policy.smooth_rank, session, policy)
+            return select_rank(found, given, **options, session=session, policy=own)
+
+        selection = interruptible(session, choose, on_interrupt)
     if source.design is None:
-        return found
-    return replace(found, words=f"{found.words} {source.design.text}")
+        return selection
+    return replace(selection, words=f"{selection.words} {source.design.text}")
 
 
 def select_rank(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None = None,
     *,
     criterion: Sequence[str] = ("heldout",),
@@ -192,7 +216,7 @@ def _instead(found: Selection, other: Selection) -> Selection:
 
 def select_by(
     criterion: str,
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None,
     *,
     solver: Any,
@@ -201,7 +225,9 @@ def select_by(
     policy: Policy,
 ) -> Selection:
     """Choose the rank by a criterion of fits to all records."""
-    rows = len(data.weight)
+    if criterion in INFORMATION:
+        data = data.records
+    rows = len(data.records.weight)
     data = draw_rows(data, policy.most_rows, session.rng)
     cap = largest_rank(data)
     if criterion == "variational":
@@ -240,7 +266,7 @@ def make_solver(solver: Any, default: str, policy: Policy) -> Any:
 
 
 def select_held_out(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None,
     folds: int,
     *,
@@ -298,7 +324,7 @@ def describe_plan(plan: ChainPlan) -> str:
 
 
 def select_sparse(
-    data: InMemory,
+    data: Data,
     ranks: Sequence[int] | None,
     cap: int,
     n_init: int,
@@ -321,7 +347,7 @@ def select_sparse(
     return selection
 
 
-def describe_sparse(data: InMemory, found: SparseFit, policy: Policy, ending: str) -> Selection:
+def describe_sparse(data: Data, found: SparseFit, policy: Policy, ending: str) -> Selection:
     """The selection of the classes that sparse variational Bayes keeps."""
     classes = plural(found.caps[-1], "class", "classes")
     words = (
@@ -362,7 +388,7 @@ def checked_ranks(ranks: Sequence[int]) -> tuple[int, ...]:
     return tuple(sorted({int(rank) for rank in found}))
 
 
-def only_one(data: InMemory, criterion: str) -> Selection:
+def only_one(data: Data, criterion: str) -> Selection:
     """Rank 1, where there is nothing to choose."""
     why = "there is one record"
     if size_of(data) > 1:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
 from rejoint.records.frames import Frame, take_apart
-from rejoint.records.infer import MOST, ColumnSummary, Declarations, read_declarations
+from rejoint.records.infer import MOST, ColumnSummary, read_declarations
 from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
 from rejoint.records.survey_design import (
@@ -32,6 +32,9 @@ from rejoint.records.survey_design import (
     WeightArguments,
 )
 from rejoint.text import nearest, show
+
+#: What may be declared about columns where no domain is given.
+DECLARED = ("kinds", "levels", "bins", "rule")
 
 #: Texts that mean a missing cell.
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "NULL", "#N/A")
@@ -70,7 +73,7 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
     own = FileOptions.__dataclass_fields__
     rest = {key: value for key, value in options.items() if key not in own}
     for key in rest:
-        if key not in ("domain", "kinds", "levels", "bins", "handle_unknown"):
+        if key not in ("domain", "handle_unknown", *DECLARED):
             raise TypeError(f"There is no option {key!r}." + nearest(key, [*own, "domain", "bins"]))
     return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
 
@@ -91,12 +94,14 @@ def encode_part(
     ([1, -1], 2)
     """
     frame, rows = weights.split(frame, unmatched.rows)
-    declared = [rest.get(key) for key in ("kinds", "levels", "bins")]
-    check_undeclared(*declared)
+    if rest.get("left_out") and frame.names is not None:
+        kept = [n for n, name in enumerate(frame.names) if name not in rest["left_out"]]
+        names = tuple(frame.names[n] for n in kept)
+        frame = Frame(names, [frame.columns[n] for n in kept], frame.rows)
+    check_undeclared(*(rest.get(key) for key in ("kinds", "levels", "bins")))
     handle_unknown = rest.get("handle_unknown", "missing")
     found = read_table(
-        *(frame, rest["domain"], read_declarations(*declared), None, handle_unknown),
-        unmatched=unmatched,
+        *(frame, rest["domain"], read_declarations(), None, handle_unknown), unmatched=unmatched
     )
     return Records._trusted(*found), rows
 
@@ -224,12 +229,19 @@ CHUNK = 100_000
 Summaries = dict[str, ColumnSummary]
 
 
+class Discovered(NamedTuple):
+    """The domain of a source, and the columns that it leaves out since they identify rows."""
+
+    domain: Domain
+    left_out: tuple[str, ...] = ()
+
+
 def find_domain_of_files(
     sources: Iterable[Source],
     how: FileOptions,
     weights: WeightArguments,
     declarations: Mapping[str, Any],
-) -> Domain:
+) -> Discovered:
     """Find the domain of files in one pass; keep distinct values and their counts, not rows."""
     sources = list(sources)
     parts = (summarize_file(source, how, weights) for source in sources)
@@ -238,13 +250,13 @@ def find_domain_of_files(
 
 def find_domain_of_frames(
     frames: Iterator[Frame], weights: WeightArguments, declarations: Mapping[str, Any]
-) -> Domain:
+) -> Discovered:
     """Find the domain of a sequence of frames.
 
     Examples
     --------
     >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
-    >>> find_domain_of_frames(iter(frames), NO_WEIGHTS, {})["a"].levels
+    >>> find_domain_of_frames(iter(frames), NO_WEIGHTS, {}).domain["a"].levels
     ('x', 'y', 'z')
     """
     return _conclude("The source", summarize_frames(frames, weights), declarations)
@@ -285,7 +297,7 @@ def _columns(source: Source, how: FileOptions) -> int:
 
 def find_domain_of_summaries(
     parts: Iterable[Summaries], source: str, declarations: Mapping[str, Any]
-) -> Domain:
+) -> Discovered:
     """Return the domain of all summaries, in the order of the parts."""
     total: Summaries = {}
     for part in parts:
@@ -300,9 +312,11 @@ def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: S
         if not frame.rows:
             continue
         before, (frame, rows) = before + frame.rows, weights.split(frame, before)
+        named = frame.names is not None
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
-            seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), rows.copies)
+            mine = seen.setdefault(name, ColumnSummary(name, named=named))
+            mine.add(read_column(column, name), rows.copies)
 
 
 def _summarize_text(
@@ -329,16 +343,16 @@ def _summarize_texts(name: str, texts: list[str], count: Any, seen: Summaries) -
     seen.setdefault(name, ColumnSummary(name)).add(column, None, count)
 
 
-def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Domain:
+def _conclude(source: str, seen: Summaries, declarations: Mapping[str, Any]) -> Discovered:
     if not seen:
         raise ValueError(f"{source} has no rows: levels cannot be seen; give a domain.")
-    declared: Declarations = read_declarations(
-        *(declarations.get(key) for key in ("kinds", "levels", "bins"))
-    )
+    declared = read_declarations(**declarations)
     declared.check(list(seen))
-    variables = {name: mine.variable(declared.of(name)) for name, mine in seen.items()}
-    report_inferred(variables, declared)
-    return Domain(tuple(variables.values()))
+    found = {name: mine.variable(declared.of(name), declared.rule) for name, mine in seen.items()}
+    variables = {name: variable for name, variable in found.items() if variable is not None}
+    left_out = tuple(name for name in found if name not in variables)
+    report_inferred(variables, declared, left_out)
+    return Discovered(Domain(tuple(variables.values())), left_out)
 
 
 def _added(one: Any, other: Any) -> Any:

@@ -1,7 +1,7 @@
 """Encode a table: read every column, find or take its variable, and encode its cells."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +22,13 @@ from rejoint.domain.variable import (
 )
 from rejoint.messages import Argument, Message, PythonOnly, remark
 from rejoint.records.frames import Frame
-from rejoint.records.infer import MANY, Declarations, infer_variable
+from rejoint.records.infer import (
+    DEFAULT_RULE,
+    ColumnRule,
+    Declarations,
+    infer_variable,
+    number_kind,
+)
 from rejoint.text import nearest, show
 
 #: Cells of a block that fits the cache.
@@ -123,7 +129,9 @@ def in_a_row(variable: Variable) -> bool:
     )
 
 
-def read_matrix(matrix: NDArray[Any], domain: Domain | None) -> tuple[Domain, Codes] | None:
+def read_matrix(
+    matrix: NDArray[Any], domain: Domain | None, rule: ColumnRule = DEFAULT_RULE
+) -> tuple[Domain, Codes] | None:
     """Return the codes of an array of numbers in a domain, or in one of few consecutive integers.
 
     None where columns must be read singly; see :func:`codes_of_matrix`.
@@ -140,10 +148,14 @@ def read_matrix(matrix: NDArray[Any], domain: Domain | None) -> tuple[Domain, Co
         if matrix.dtype.kind not in "iuf" or not matrix.size:
             return None
         bounds = list(zip(*(found.tolist() for found in extremes(matrix)), strict=True))
-        if not all(high - low < MANY and low % 1 == 0 for low, high in bounds):  # false for NaN
+        # Cells may be missing: the rule is applied to as few records as there can be.
+        most = max(rule.label_range, min(rule.count_levels(0), rule.count_levels(len(matrix))))
+        if not all(high - low < most and low % 1 == 0 for low, high in bounds):  # false for NaN
             return None
-        levels = [tuple(range(int(low), int(high) + 1)) for low, high in bounds]
-        domain = Domain(tuple(Variable(f"x{n}", found) for n, found in enumerate(levels)))
+        levels = [range(int(low), int(high) + 1) for low, high in bounds]
+        kinds = [number_kind(np.array(found), rule) for found in levels]
+        found = enumerate(zip(levels, kinds, strict=True))
+        domain = Domain(tuple(Variable(f"x{n}", tuple(own), kind) for n, (own, kind) in found))
     codes = codes_of_matrix(matrix, domain)
     if codes is None:
         return None
@@ -268,7 +280,7 @@ def read_table(
     """
     check_handle_unknown(handle_unknown)
     if matrix is not None and (domain is not None or not declarations.by_name):
-        quick = read_matrix(matrix, domain)
+        quick = read_matrix(matrix, domain, declarations.rule)
         if quick is not None:
             quick[1].setflags(write=False)
             return Encoded(*quick)
@@ -276,21 +288,31 @@ def read_table(
     plan = list(_named(frame, declarations) if domain is None else _matched(frame, domain, here))
     if unmatched is None:
         here.report_columns()
+    rule = declarations.rule
+    if frame.names is None:
+        rule = replace(rule, leave_out_ids=False)
     variables: dict[str, Variable] = {}
+    left_out: list[str] = []
     codes: Codes = np.full((frame.rows, len(plan)), -1, dtype=np.int8)
-    for n, (name, raw) in enumerate(plan):
+    for name, raw in plan:
         column = _absent(frame.rows) if raw is None else read_column(raw, name)
-        if domain is None:
-            variables[name] = infer_variable(name, column, declarations.of(name), weight)
+        if domain is not None:
+            variable: Variable | None = domain[name]
         else:
-            variables[name] = domain[name]
-        found, unknown = encode_column(variables[name].levels, column)
+            variable = infer_variable(name, column, declarations.of(name), weight, rule)
+        if variable is None:
+            left_out.append(name)
+            continue
+        found, unknown = encode_column(variable.levels, column)
         codes = codes.astype(np.promote_types(codes.dtype, found.dtype), copy=False)
-        codes[:, n] = found
+        codes[:, len(variables)] = found
+        variables[name] = variable
         if unknown is not None:
             here.labels[name] = unknown
+    if left_out:
+        codes = np.ascontiguousarray(codes[:, : len(variables)])
     if domain is None:
-        report_inferred(variables, declarations)
+        report_inferred(variables, declarations, left_out)
         domain = Domain(tuple(variables.values()))
     if unmatched is None:
         report_unknown(domain, here.labels, handle_unknown)
@@ -347,21 +369,38 @@ def _matched(frame: Frame, domain: Domain, unmatched: Unmatched) -> Iterator[tup
     return ((name, columns.get(name)) for name in domain.names)
 
 
-def report_inferred(variables: Mapping[str, Variable], declarations: Declarations) -> None:
-    """Remark once on numbers binned by default, fewer bins than requested, and NaN as text."""
+def report_inferred(
+    variables: Mapping[str, Variable], declarations: Declarations, left_out: Sequence[str] = ()
+) -> None:
+    """Remark once on columns binned by default or left out, fewer bins, and NaN as text."""
+    if left_out and not variables:
+        raise ValueError(
+            Message(
+                "Every column numbers or identifies the rows ({columns}): there is nothing to "
+                "learn from. Say {bins} where one is a number.",
+                columns=show(list(left_out)),
+                bins=Argument("bins", {left_out[0]: 10}),
+            )
+        )
     ruled = [v for v in variables.values() if v.kind == "binned" and declarations.of(v.name).silent]
-    if ruled:
+    if ruled and declarations.rule.report:
         first = ruled[0].name
         remark(
             Message(
-                "Columns with more than {many} distinct numbers are binned by quantiles: {columns}."
-                " Say {bins} for another number of bins, {edges} for edges of your own, {none} to "
-                "keep every number a level.",
-                many=MANY,
+                "Numbers are cut into quantile bins: {columns}. Say {bins} for other bins, {none} "
+                "for none.",
                 columns=_some([f"{v.name!r} ({len(v)} bins)" for v in ruled]),
                 bins=Argument("bins", {first: 5}),
-                edges=Argument("bins", {first: [...]}),
                 none=Argument("bins", {first: None}),
+            )
+        )
+    if left_out:
+        remark(
+            Message(
+                "Columns that number or identify the rows are left out: {columns}. Say {bins} to "
+                "keep one.",
+                columns=_some([repr(name) for name in left_out]),
+                bins=Argument("bins", {left_out[0]: 10}),
             )
         )
     for name, declared in declarations.by_name.items():

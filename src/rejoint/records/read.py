@@ -11,6 +11,8 @@ from typing import Any
 from rejoint.domain.domain import Domain
 from rejoint.records.discover import (
     CHUNK,
+    DECLARED,
+    Discovered,
     FileOptions,
     PartReader,
     file_frames,
@@ -148,8 +150,8 @@ def read_chunks(
     how, rest = split_options(options)
     source = Source(path)
     if rest.get("domain") is None:
-        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files([source], how, weights, declarations)
+        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+        rest |= find_domain_of_files([source], how, weights, declarations)._asdict()
     reader = PartReader(rest, weights)
     frames = partial(file_frames, source, how, size, rest["domain"], weights)
     reader.measure(frames())
@@ -176,8 +178,9 @@ def find_domain(
     (2, 2)
     """
     how, rest = split_options(options)
-    declarations = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
-    return find_domain_of_files([Source(path)], how, WeightArguments(sample_weight), declarations)
+    declarations = {key: rest[key] for key in DECLARED if key in rest}
+    weights = WeightArguments(sample_weight)
+    return find_domain_of_files([Source(path)], how, weights, declarations).domain
 
 
 def scan(
@@ -300,8 +303,8 @@ def _of_files(
     how, rest = split_options(options | {"domain": domain})
     sources = [Source(path) for path in paths]
     if rest["domain"] is None:
-        declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files(sources, how, weights, declarations)
+        declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+        rest |= find_domain_of_files(sources, how, weights, declarations)._asdict()
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
@@ -374,22 +377,21 @@ def _of_chunks(
     how, rest = split_options(options)
     if how != FileOptions():
         raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
-    declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-    if domain is None:
-        domain = _domain_of(chunks, weights, declarations)
-    reader = PartReader({**rest, "domain": domain}, weights)
+    declarations = {key: rest.pop(key) for key in DECLARED if key in rest}
+    found = Discovered(domain) if domain is not None else _domain_of(chunks, weights, declarations)
+    reader = PartReader({**rest, **found._asdict()}, weights)
     design = reader.measure(_parts_of(chunks))
-    return Scan(domain, partial(_read_chunks, chunks, reader), design=design)
+    return Scan(found.domain, partial(_read_chunks, chunks, reader), design=design)
 
 
 def _domain_of(
     chunks: Callable[[], Iterable[Any]], weights: WeightArguments, declarations: dict[str, Any]
-) -> Domain:
+) -> Discovered:
     first = next(iter(chunks()), None)
     if first is None:
         raise ValueError("The function gives no chunks: there is nothing to learn from.")
     if isinstance(first, Records):
-        return first.domain
+        return Discovered(first.domain)
     return find_domain_of_frames(map(take_apart, chunks()), weights, declarations)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
 from rejoint.records.encode import extremes, read_table
 from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
-from rejoint.records.infer import read_declarations
+from rejoint.records.infer import DEFAULT_RULE, Bins, ColumnRule, read_declarations
 from rejoint.records.merge import has_twins, merge_rows
 from rejoint.records.survey_design import SurveyDesign, WeightArguments, as_weight
 
@@ -52,7 +52,7 @@ def as_codes(domain: Domain, codes: Any) -> Codes:
 
 
 def check_undeclared(kinds: object = None, levels: object = None, bins: object = None) -> None:
-    """Raise an error for declarations that are given together with a domain.
+    """Raise an error for declarations that are given together with a domain, or with records.
 
     Examples
     --------
@@ -272,20 +272,27 @@ class Records(BaseRecords):
         domain: Domain | None = None,
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Mapping[Any, Any] | Literal[False] | None = None,
+        bins: Bins = None,
         sample_weight: Any = None,
         survey_weight: Any = None,
         strata: Any = None,
         clusters: Any = None,
         handle_unknown: HandleUnknown = "missing",
+        rule: ColumnRule = DEFAULT_RULE,
     ) -> "Records":
         """Make records from a frame, an array, a list of dicts or rows, a dict of columns.
 
         None, NaN, pandas NA and a key that a dict lacks are missing. Levels are the labels
         that occur, in natural order; where the data declares them (a pandas Categorical, a
         polars Enum, an Arrow dictionary) they are kept as declared, and are ordinal if
-        declared ordered. Whole numbers are integer levels, also in a float column. Booleans
-        have both levels. Dates, and text that looks like an identifier, are refused.
+        declared ordered. Booleans have both levels.
+
+        Numbers are ordered: a column of few distinct values has them as ordinal levels, one of
+        more is cut into quantile bins, 15 below 500 records and 25 from there on, with a
+        `Remark`. Whole numbers from a range of at most ten (0 to 9) may be codes: they are
+        labels. Whole numbers that are all different are left out with a `Remark` if they run in
+        steps of one or their name says that they identify rows. Dates, and text that looks like
+        an identifier, are refused. The columns of an array have no names and are never left out.
 
         Parameters
         ----------
@@ -299,11 +306,10 @@ class Records(BaseRecords):
             What the order of levels means.
         levels : dict of lists by name, optional
             The levels in order, whether they occur or not.
-        bins : dict by name, or False, optional
+        bins : dict by name, int, False or ColumnRule, optional
             For columns of numbers: how many quantile bins, or their edges (the last bin
-            holds its right edge), or None for no bins. Columns with more than 50 distinct
-            numbers and no declaration get 10 quantile bins and a `Remark`; False makes every
-            number a level.
+            holds its right edge), or None for no bins. An int is the number of bins of every
+            column with more distinct numbers; False makes every number a level.
         sample_weight : array of float, or name of a column, optional
             How many times each row counts: k is k copies.
         survey_weight : array of float, or name of a column, optional
@@ -318,6 +324,8 @@ class Records(BaseRecords):
         handle_unknown : {"missing", "error"}, default "missing"
             Labels that are not levels, and numbers outside all bins, become missing with a
             `Remark`, or raise an error.
+        rule : ColumnRule
+            Limits by which columns that nothing is declared about become variables.
 
         Examples
         --------
@@ -354,7 +362,7 @@ class Records(BaseRecords):
             data = as_frame(data)
         frame, rows = weights.split(take_apart(data))
         weights.check_mass(rows)
-        declared = read_declarations(kinds, levels, bins)
+        declared = read_declarations(kinds, levels, bins, rule)
         domain, codes = read_table(frame, domain, declared, rows.copies, handle_unknown, matrix)
         return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 

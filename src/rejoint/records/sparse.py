@@ -2,9 +2,9 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,16 @@ from rejoint.domain.variable import (
 from rejoint.kernels import DefaultCodes, SparseCodes
 from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
-from rejoint.records.infer import Declarations, infer_variable, read_declarations
+from rejoint.records.infer import (
+    DEFAULT_RULE,
+    Bins,
+    ColumnRule,
+    Declarations,
+    infer_variable,
+    read_declarations,
+)
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records
+from rejoint.records.records import BaseRecords, Records, check_undeclared
 from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
 from rejoint.text import nearest, show
 
@@ -56,7 +63,11 @@ class ColumnCells:
             return None
         else:
             weight = None if self.weight is None else self.weight[rows]
-            variable = infer_variable(name, column, self.declarations.of(name), weight)
+            declared, rule = self.declarations.of(name), self.declarations.rule
+            rule = replace(rule, leave_out_ids=False)  # cells are of few records each
+            found = infer_variable(name, column, declared, weight, rule)
+            assert found is not None
+            variable = found
         self.variables[name] = variable
         codes, unknown = encode_column(variable.levels, column)
         if unknown is not None:
@@ -266,7 +277,7 @@ class SparseRecords(BaseRecords):
         names: Sequence[Any] | None = None,
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Mapping[Any, Any] | Literal[False] | None = None,
+        bins: Bins = None,
         sample_weight: Any = None,
         survey_weight: Any = None,
         strata: Any = None,
@@ -321,7 +332,7 @@ class SparseRecords(BaseRecords):
         domain: Domain | None = None,
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
-        bins: Mapping[Any, Any] | Literal[False] | None = None,
+        bins: Bins = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "SparseRecords":
         """Make them from a long table with one row per cell: record, variable and value.
@@ -452,9 +463,18 @@ class DefaultCodedRecords(SparseRecords):
 
 
 def as_records(
-    data: Any, *, domain: Domain | None = None, weights: WeightArguments = NO_WEIGHTS
+    data: Any,
+    *,
+    domain: Domain | None = None,
+    kinds: Mapping[Any, Kind] | None = None,
+    levels: Mapping[Any, Sequence[Level]] | None = None,
+    bins: Bins = None,
+    weights: WeightArguments = NO_WEIGHTS,
+    rule: ColumnRule = DEFAULT_RULE,
 ) -> Records | SparseRecords:
     """Return sparse records as they are, and `Records` of all other data.
+
+    Every function that takes data reads it by this one, with the arguments of :meth:`Records.of`.
 
     Examples
     --------
@@ -462,8 +482,10 @@ def as_records(
     'Records'
     """
     if isinstance(data, SparseRecords):
+        check_undeclared(kinds, levels, bins)
         return SparseRecords.of(data, domain=domain, **weights.given)
-    return Records.of(data, domain=domain, **weights.given)
+    declared: dict[str, Any] = {"kinds": kinds, "levels": levels, "bins": bins, "rule": rule}
+    return Records.of(data, domain=domain, **weights.given, **declared)
 
 
 def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:

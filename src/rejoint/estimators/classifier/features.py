@@ -1,6 +1,7 @@
 """Read features and labels as users of scikit-learn pass them into codes."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,18 +10,23 @@ from sklearn.utils import assert_all_finite
 from sklearn.utils.multiclass import check_classification_targets
 
 from rejoint.arrays import Codes, FloatArray, IntArray
-from rejoint.domain.columns import Coded, Numbers, read_column
+from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Bin, quantile_edges
+from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
+from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import as_weight
 from rejoint.text import nearest, plural, show
 
-#: Distinct numbers above which a column is binned, and the fewest and most bins.
-MOST_UNBINNED, FEWEST_BINS, MOST_BINS = 15, 4, 20
+#: The fewest and most bins of a column.
+FEWEST_BINS, MOST_BINS = 4, 20
+
+#: How the classifier reads columns: it has its own number of bins, bins columns of more than 15
+#: numbers whatever that is, and needs every column.
+CLASSIFIER_RULE = ColumnRule(most_levels=15, leave_out_ids=False, report=False)
 
 
 def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, FloatArray]:
@@ -64,14 +70,21 @@ def make_records(
     weight = weight_of(sample_weight, take_apart(X).rows)
     X, used = drop_weightless(X, sample_weight)
     frame = take_apart(X)
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+    rule = CLASSIFIER_RULE
     if bins == "auto" or isinstance(bins, int | np.integer):
-        own = {*(kinds or ()), *(levels or ()), *(declared_bins or ())}
-        pairs = zip(names, frame.columns, strict=True)
-        others = {name: column for name, column in pairs if name not in own}
-        bins = bin_edges(others, bins, weight[weight > 0]) | dict(declared_bins or {})
-    frame = Frame(names, frame.columns, frame.rows)
-    return Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used), weight
+        count = bins
+        if bins == "auto":
+            count = np.clip(2.0 * np.cbrt(weight.sum()), FEWEST_BINS, MOST_BINS)
+        rule = replace(rule, few_bins=int(count), many_bins=int(count))
+        bins = declared_bins
+    frame = Frame(frame.names or name_columns(frame), frame.columns, frame.rows)
+    made = Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used, rule=rule)
+    return made, weight
+
+
+def name_columns(frame: Frame) -> tuple[str, ...]:
+    """Return names of the columns of an array."""
+    return tuple(f"x{n}" for n in range(len(frame.columns)))
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
@@ -79,28 +92,6 @@ def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
     refuse_non_table(X)
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return Records.of(X, domain=domain).codes
-
-
-def bin_edges(table: dict[str, Any], wanted: Any, weight: FloatArray) -> dict[str, FloatArray]:
-    """Return edges of quantile bins for each column with many distinct numbers.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> bin_edges({"a": np.arange(100) / 7, "b": ["x"] * 100}, 4, np.ones(100))
-    {'a': array([-inf,  3.5,  7.1, 10.7,  inf])}
-    """
-    count = wanted
-    if wanted == "auto":
-        count = np.clip(2.0 * np.cbrt(weight.sum()), FEWEST_BINS, MOST_BINS)
-    edges = {}
-    for name, column in table.items():
-        cells = read_column(column, name)
-        if isinstance(cells, Numbers) and len(np.unique(cells.present())) > MOST_UNBINNED:
-            values = cells.floats()
-            there = np.isfinite(values)
-            edges[name] = quantile_edges(values[there], int(count), weight[there])
-    return edges
 
 
 def weight_of(sample_weight: Any, rows: int) -> FloatArray:

@@ -203,11 +203,12 @@ def label_folds(data: InMemory, targets: int, rng: np.random.Generator) -> Itera
     cells = 0
     for fold in make_folds(labelled, FOLDS, rng):
         held = tuple(
-            remove_values(np.array(fold.judge.codes), targets, *share, rng)
+            remove_values(np.array(fold.judge.records.codes), targets, *share, rng)
             for share in MISSING_SHARES
         )
         seed = int(rng.integers(2**32))
-        learn = join([fold.learn, others]) if len(others.weight) else fold.learn
+        learn = fold.learn.records
+        learn = join([learn, others]) if len(others.weight) else learn
         yield LabelFold(Labelled.of(learn, targets), held, fold.mass, seed)
         cells += learn.codes.size
         if cells > ENOUGH_CELLS:
@@ -229,7 +230,7 @@ def sample_enough(data: InMemory, rng: np.random.Generator) -> InMemory:
     """A sample of the records, where they are more than enough to choose settings by."""
     if data.total < 2 * ENOUGH_RECORDS:
         return data
-    return next(iter(make_folds(data, int(data.total // ENOUGH_RECORDS), rng))).judge
+    return next(iter(make_folds(data, int(data.total // ENOUGH_RECORDS), rng))).judge.records
 
 
 def search_settings(

@@ -7,15 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
-from rejoint.domain.columns import Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number, label_array
 from rejoint.domain.variable import Variable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.queries.modes import most_probable
-from rejoint.records.frames import take_apart
-from rejoint.records.records import Records
 
 #: Nodes after which the search for the joint mode of a row ends unproven.
 MOST_NODES = 20_000
@@ -23,9 +20,6 @@ MOST_NODES = 20_000
 #: Classes of less posterior probability do not enter that search: with thousands of them, a
 #: combination could still not gain more than about 1e-13.
 NEGLIGIBLE_POSTERIOR = 1e-16
-
-#: Values kept of each bin, evenly spaced in rank, from which draws are taken.
-MOST_DONORS = 101
 
 
 class Filled(NamedTuple):
@@ -174,51 +168,24 @@ def numeric_values(domain: Domain) -> dict[int, FloatArray]:
     }
 
 
-def find_donors(records: Records, X: Any) -> dict[int, list[FloatArray]]:
-    """Return values seen in each bin of each binned variable, evenly spaced in rank."""
-    binned = [n for n, v in enumerate(records.domain) if v.kind == "binned"]
-    if not binned or isinstance(X, Records):
-        return {}
-    columns = take_apart(X).columns
-    kept = {}
-    for n in binned:
-        variable = records.domain[n]
-        values = _floats(columns[n], variable.name)
-        codes = variable.encode(values)
-        kept[n] = [_thin(values[codes == k]) for k in range(len(variable))]
-    return kept
-
-
-def _floats(raw: Any, name: str) -> FloatArray:
-    """Return a column of numbers as floats, NaN where missing."""
-    column = read_column(raw, name)
-    if isinstance(column, Numbers):
-        return column.floats()
-    labels = np.array([*(float(str(x)) for x in column.labels), np.nan])  # numbers written as text
-    return np.asarray(labels[column.codes])
-
-
-def _thin(values: FloatArray) -> FloatArray:
-    """Keep at most ``MOST_DONORS`` values, evenly spaced in rank."""
-    ordered = np.sort(values[np.isfinite(values)])
-    if len(ordered) <= MOST_DONORS:
-        return ordered
-    return np.asarray(ordered[np.linspace(0, len(ordered) - 1, MOST_DONORS).round().astype(int)])
-
-
 def labels_of(
-    variable: Variable,
-    codes: NDArray[Any],
-    donors: list[FloatArray] | None,
-    rng: np.random.Generator | None,
+    variable: Variable, codes: NDArray[Any], rng: np.random.Generator | None
 ) -> NDArray[Any]:
-    """Return labels of codes; for bins a value seen in them, the median or a random one."""
+    """Return labels of codes; for bins a value seen in them, the median or a random one.
+
+    Examples
+    --------
+    >>> age = Variable("age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]])
+    >>> labels_of(age, np.array([0, 1]), None)
+    array([ 3., 20.])
+    """
     if variable.kind != "binned":
         return np.asarray(label_array(variable.levels)[codes])
     values: FloatArray = variable.numeric[codes]
-    for k, seen in enumerate(donors or []):
+    for k, within in enumerate(variable.contents or ()):
         mine = np.flatnonzero(codes == k)
-        if len(seen) and len(mine):
-            places = len(seen) // 2 if rng is None else rng.integers(len(seen), size=len(mine))
-            values[mine] = seen[places]
+        seen, mass = np.array(within).T
+        ends = np.cumsum(mass) / mass.sum()
+        height = np.full(len(mine), 0.5) if rng is None else rng.random(len(mine))
+        values[mine] = seen[np.minimum(np.searchsorted(ends, height), len(seen) - 1)]
     return values

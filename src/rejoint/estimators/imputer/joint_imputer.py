@@ -1,5 +1,6 @@
 """JointImputer: missing values of any table, filled from the joint model of its columns."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -9,11 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 from rejoint.arrays import BoolArray, Codes, FloatArray
 from rejoint.domain.columns import Coded, Column, read_column
 from rejoint.domain.domain import Domain
-from rejoint.domain.variable import code_dtype, encode_column, unknown_text
+from rejoint.domain.labels import Level
+from rejoint.domain.variable import Kind, code_dtype, encode_column, unknown_text
+from rejoint.estimation.ordinal_smoothing import Smooth
 from rejoint.estimators.imputer.fill import (
     Filled,
     fill,
-    find_donors,
     labels_of,
     level_probabilities,
     numeric_values,
@@ -25,6 +27,7 @@ from rejoint.messages import remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
+from rejoint.records.infer import Bins
 from rejoint.records.records import Records
 from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
@@ -110,6 +113,10 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         joint: bool = False,
         n_init: int = 3,
         random_state: Any = None,
+        smooth: Smooth = "auto",
+        kinds: Mapping[Any, Kind] | None = None,
+        levels: Mapping[Any, Sequence[Level]] | None = None,
+        bins: Bins = None,
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -117,6 +124,10 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         self.joint = joint
         self.n_init = n_init
         self.random_state = random_state
+        self.smooth = smooth
+        self.kinds = kinds
+        self.levels = levels
+        self.bins = bins
 
     def fit(
         self,
@@ -157,11 +168,11 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         records = read(self, X, weights, reset=True)
         assert isinstance(records, Records)
-        result = fit_joint(records, self.rank, self.solver, self.n_init, self.random_state)
+        how = (self.rank, self.solver, self.n_init, self.random_state)
+        result = fit_joint(records, *how, smooth=self.smooth)
         self.result_: FitResult = result
         self.pmf_: LowRankPMF = result.pmf
         self.rank_ = result.pmf.rank
-        self._donors = find_donors(records, X)
         return self
 
     def transform(self, X: Any) -> Any:
@@ -305,8 +316,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
                 continue
             gone, values = table.gone[:, n], filled.expected.get(n)
             if values is None or has_categories(table.frame.columns[position]):
-                variable, donors = self.pmf_.domain[n], self._donors.get(n)
-                values = labels_of(variable, filled.codes[gone, n], donors, rng)
+                values = labels_of(self.pmf_.domain[n], filled.codes[gone, n], rng)
             patches[position] = Patch(gone, values)
         return complete(X, table.frame, patches)
 

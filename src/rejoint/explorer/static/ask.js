@@ -149,25 +149,21 @@ function bind(model, text, evidence) {
   const levels = new Map();
   const split = (items) => {
     const names = [];
+    const conditions = new Map();
     const likelihoods = new Map();
     for (const item of items) {
       const n = index(model, item.kind === "name" ? item : item.name, text);
       if (item.kind === "name") names.push(n);
       else {
         if (!levels.has(n)) levels.set(n, new Levels(model.variables[n], text));
-        const found = levels.get(n).likelihood(item);
-        const before = likelihoods.get(n);
-        likelihoods.set(n, before ? found.map((x, i) => x * before[i]) : found);
+        const mine = [...(conditions.get(n) ?? []), item];
+        conditions.set(n, mine);
+        const found = levels.get(n).likelihood(...mine);
+        // Products of soft evidence may be tiny; only ratios matter.
+        const isSoft = mine.some((each) => each.kind === "soft");
+        const top = isSoft ? found.reduce((a, b) => Math.max(a, b), 0) : 1;
+        likelihoods.set(n, top > 0 && top !== 1 ? found.map((x) => x / top) : found);
       }
-    }
-    // Products of soft evidence may be tiny; only ratios matter.
-    for (const [n, found] of likelihoods) {
-      const top = found.reduce((a, b) => Math.max(a, b), 0);
-      if (top > 0)
-        likelihoods.set(
-          n,
-          found.map((x) => x / top),
-        );
     }
     return [names, likelihoods];
   };

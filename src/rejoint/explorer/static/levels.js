@@ -53,14 +53,38 @@ export class Levels {
     variable.levels.forEach((level, i) => {
       if (typeof level === "boolean" && !this.byText.has(String(level))) this.byText.set(String(level), i);
     });
+    const sizes = variable.contents?.map((within) => within.length);
+    this.owner = variable.labels.flatMap((_, i) => new Array(sizes ? sizes[i] : 1).fill(i));
     this.bins = variable.levels.map((level) => (level?.bin ? level.bin.map((x) => number(x) ?? x) : null));
   }
 
-  /** One number for each level: whether it meets the condition, or how likely it makes it. */
-  likelihood(condition) {
-    if (condition.kind === "soft") return this.soft(condition);
-    const meets = condition.kind === "among" ? this.among(condition) : this.between(condition);
-    return Float64Array.from(meets, (met) => (met !== condition.negated ? 1 : 0));
+  /** One number for each level: how likely it is made, or its share that meets all conditions. */
+  likelihood(...conditions) {
+    const found = new Float64Array(this.owner.length).fill(1);
+    for (const condition of conditions) {
+      if (condition.kind === "soft") {
+        const soft = this.soft(condition);
+        this.owner.forEach((level, at) => (found[at] *= soft[level]));
+        continue;
+      }
+      const isAmong = condition.kind === "among";
+      const meets = isAmong ? this.among(condition) : this.between(condition);
+      this.owner.forEach((level, at) => {
+        if (meets[isAmong ? level : at] === condition.negated) found[at] = 0;
+      });
+    }
+    return this.variable.contents ? this.share(found) : found;
+  }
+
+  /** The mean over the values of each bin; a bin that is met as a whole is met exactly. */
+  share(found) {
+    let at = 0;
+    return Float64Array.from(this.variable.contents, (within) => {
+      const mine = found.subarray(at, (at += within.length));
+      if (mine.every((x) => x === mine[0])) return mine[0];
+      const total = within.reduce((sum, [, mass]) => sum + mass, 0);
+      return within.reduce((sum, [, mass], k) => sum + mine[k] * (mass / total), 0);
+    });
   }
 
   code(label) {
@@ -125,10 +149,10 @@ export class Levels {
     }
     const low = condition.low ? this.below(condition.low, !condition.low.included) : null;
     const high = condition.high ? this.below(condition.high, condition.high.included) : null;
-    return variable.labels.map((_, i) => !low?.[i] && (high ? high[i] : true));
+    return this.owner.map((_, at) => !low?.[at] && (high ? high[at] : true));
   }
 
-  /** Which levels lie below a bound, or at it if that is inclusive. */
+  /** Which values lie below a bound, or at it if that is inclusive: of levels, or within bins. */
   below({ label }, inclusive) {
     const { variable } = this;
     const value = label.number ? Number(label.text) : null;
@@ -139,10 +163,12 @@ export class Levels {
       return numbers.map((x) => (inclusive ? x <= limit : x < limit));
     }
     const code = this.code(label);
-    return variable.labels.map((_, i) => (inclusive ? i <= code : i < code));
+    return this.owner.map((i) => (inclusive ? i <= code : i < code));
   }
 
   binsBelow(label, value, inclusive) {
+    if (this.variable.contents)
+      return this.variable.contents.flat().map(([x]) => (inclusive ? x <= value : x < value));
     const below = this.bins.map(([, right, closed]) =>
       closed && Number.isFinite(right) && !inclusive ? right < value : right <= value,
     );

@@ -92,6 +92,7 @@ function readVariable(plain) {
     labels,
     levels: plain.levels ?? labels,
     values: plain.values ?? null,
+    contents: plain.contents ?? null,
     size: labels.length,
   };
 }
