@@ -37,6 +37,9 @@ from rejoint.solver.solver import Run
 #: Steps to the hidden distribution behind a variable's own.
 CENTER_STEPS = 30
 
+#: Levels of a variable whose time is the one that is chosen.
+TIME_LEVELS = 15
+
 
 @lru_cache(maxsize=1024)
 def heat_kernel(size: int, time: float) -> FloatArray:
@@ -68,8 +71,15 @@ class Smoothed(Data):
     def over(
         cls, base: Data, variables: Sequence[int], time: float, policy: Policy = DEFAULT
     ) -> "Smoothed":
-        """Give some of the variables a time."""
-        times = tuple(time if n in variables else 0.0 for n in range(len(base.domain)))
+        """Give some of the variables a time, for each in proportion to the square of its levels.
+
+        Levels then spread by the same share of their number: what is near in 25 bins is the same
+        level where there are five.
+        """
+        times = tuple(
+            time * (len(variable) / TIME_LEVELS) ** 2 if n in variables else 0.0
+            for n, variable in enumerate(base.domain)
+        )
         return cls(base, times, policy)
 
     @property
