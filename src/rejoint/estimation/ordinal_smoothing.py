@@ -37,6 +37,10 @@ from rejoint.solver.solver import Run
 #: Steps to the hidden distribution behind a variable's own.
 CENTER_STEPS = 30
 
+#: Levels of all variables together that are smooth by default: each variable has its own kernel,
+#: and thousands of them would take longer than the records.
+MOST_SMOOTH_LEVELS = 5_000
+
 #: Levels of a variable whose time is the one that is chosen.
 TIME_LEVELS = 15
 
@@ -224,7 +228,8 @@ def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") ->
 its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     """
     if smooth == "auto":
-        smooth = has_smooth_default(solver)
+        found = smooth_variables(domain, has_smooth_default(solver))
+        return found if sum(len(domain[n]) for n in found) <= MOST_SMOOTH_LEVELS else ()
     if isinstance(smooth, bool | np.bool_):
         ordered = (n for n, variable in enumerate(domain) if variable.kind != "nominal")
         return tuple(n for n in ordered if len(domain[n]) > 2) if smooth else ()
