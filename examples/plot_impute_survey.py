@@ -79,7 +79,7 @@ survey.head()
 
 # %%
 # Best guesses. The frame comes back as it was, types and categories included, and every answer
-# that was there is the same. Incomes have many values: they are put into ten bins, as a remark
+# that was there is the same. Incomes have many values: they are put into bins, as a remark
 # says, and a gap gets a value that was seen in its bin.
 with warnings.catch_warnings(action="ignore", category=rj.Remark):
     imputer = rj.JointImputer(random_state=0).fit(survey)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint.domain.labels import MOST_CONTENTS, bins_of_edges, values_within
+from rejoint.records import infer
 from rejoint.records.infer import ColumnRule
 from rejoint.records.read import find_domain
 
@@ -222,6 +223,32 @@ def test_answers_of_a_model_are_sums_over_bins_and_values(seed, rank):
         if len(mine):
             heap = np.unique(mine, return_counts=True)[1].max() / len(mine)
             assert abs(share[k] - (mine > bound).mean()) <= 1 / MOST_CONTENTS + heap
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.integers(-30, 30), min_size=3, max_size=60), st.floats(0, 1))
+def test_quantiles_are_those_of_the_data(values, q):
+    data = {"x": values, "y": ["a"] * len(values)}
+    pmf = rj.estimate(rj.Records.of(data, bins={"x": [-30, -3, 0, 8, 30]}), 1, "ml").pmf
+    found = pmf.quantile("x", q)
+    array = np.array(values)
+    assert found in values
+    assert (array <= found).mean() >= q - 1e-9
+    assert (array < found).mean() <= q + 1e-9
+
+
+def test_identifiers_beyond_what_is_kept(tmp_path, monkeypatch):
+    """More distinct numbers than a summary keeps: it is told by their range and their number."""
+    for module in (infer, rj.records.delimited, rj.records.discover):
+        monkeypatch.setattr(module, "MOST", 300)
+    monkeypatch.setattr(rj.records.discover, "CHUNK", 500)
+    rng = np.random.default_rng(0)
+    data = pd.DataFrame({"row": rng.permutation(2000), "pay": rng.integers(0, 10**9, 2000)})
+    data["user_id"] = data["pay"]
+    data.to_parquet(tmp_path / "a.parquet")
+    with pytest.warns(rj.Remark) as said:
+        assert rj.scan(tmp_path / "a.parquet").domain.names == ("pay",)
+    assert "left out: 'row', 'user_id'" in str(said[-1].message)
 
 
 def test_contents_are_few_and_seen():

@@ -372,6 +372,41 @@ Domain or leave the cell empty.
             )
         return np.array(self.levels, dtype=np.float64)
 
+    def quantile(self, shares: NDArray[np.float64], q: float) -> float:
+        """Return the smallest value whose share, with all below it, is at least ``q``.
+
+        Parameters
+        ----------
+        shares : array of float
+            Probability of each level.
+        q : float
+            Between 0 and 1.
+
+        Examples
+        --------
+        >>> age = Variable(
+        ...     "age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]]
+        ... )
+        >>> age.quantile(np.array([0.2, 0.8]), 0.5), age.quantile(np.array([0.2, 0.8]), 0.9)
+        (20.0, 60.0)
+        """
+        if not 0 <= q <= 1:
+            raise ValueError(f"q must be between 0 and 1, got {q!r}.")
+        pairs = [((value, 1.0),) for value in self.numeric.tolist()]
+        values, mass = [], []
+        for share, within in zip(shares.tolist(), self.contents or pairs, strict=True):
+            total = sum(weight for _, weight in within)
+            values += [value for value, _ in within]
+            mass += [share * weight / total for _, weight in within]
+        possible = np.array(mass) > 0
+        order = np.argsort(np.array(values)[possible], kind="stable")
+        ordered, sums = (
+            np.array(values)[possible][order],
+            np.cumsum(np.array(mass)[possible][order]),
+        )
+        at = int(np.searchsorted(sums, q * sums[-1] * (1 - 1e-12)))
+        return float(ordered[min(at, len(ordered) - 1)])
+
     def likelihood(self, evidence: Any) -> NDArray[np.float64]:
         """Return how well each level agrees with the evidence.
 

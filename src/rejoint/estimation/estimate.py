@@ -21,6 +21,7 @@ from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import (
+    TIME_LEVELS,
     Smooth,
     Smoothed,
     smooth_data,
@@ -440,13 +441,14 @@ def describe_smoothing(time: float) -> str:
     Examples
     --------
     >>> describe_smoothing(0.4)
-    'Smooth columns: held-out likelihood chose that levels spread by 0.89 of a level.'
+    'Smooth columns: held-out likelihood chose that levels spread by 6% of their number.'
     """
     if time == 0:
         return "Columns are not smooth: no spread tried raises the held-out likelihood."
-    spread = np.sqrt(2 * time)
+    share = np.sqrt(2 * time) / TIME_LEVELS
     return (
-        f"Smooth columns: held-out likelihood chose that levels spread by {spread:.2g} of a level."
+        f"Smooth columns: held-out likelihood chose that levels spread by {share:.0%} of their "
+        "number."
     )
 
 

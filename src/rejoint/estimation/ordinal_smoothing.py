@@ -37,6 +37,13 @@ from rejoint.solver.solver import Run
 #: Steps to the hidden distribution behind a variable's own.
 CENTER_STEPS = 30
 
+#: Levels of all variables together that are smooth by default: each variable has its own kernel,
+#: and thousands of them would take longer than the records.
+MOST_SMOOTH_LEVELS = 5_000
+
+#: Levels of a variable whose time is the one that is chosen.
+TIME_LEVELS = 15
+
 
 @lru_cache(maxsize=1024)
 def heat_kernel(size: int, time: float) -> FloatArray:
@@ -68,8 +75,15 @@ class Smoothed(Data):
     def over(
         cls, base: Data, variables: Sequence[int], time: float, policy: Policy = DEFAULT
     ) -> "Smoothed":
-        """Give some of the variables a time."""
-        times = tuple(time if n in variables else 0.0 for n in range(len(base.domain)))
+        """Give some of the variables a time, for each in proportion to the square of its levels.
+
+        Levels then spread by the same share of their number: what is near in 25 bins is the same
+        level where there are five.
+        """
+        times = tuple(
+            time * (len(variable) / TIME_LEVELS) ** 2 if n in variables else 0.0
+            for n, variable in enumerate(base.domain)
+        )
         return cls(base, times, policy)
 
     @property
@@ -215,7 +229,8 @@ def smooth_variables(domain: Domain, smooth: Smooth, solver: object = "auto") ->
 its kind as 'ordinal' (kinds={'a': 'ordinal'}), or leave it out of smooth.
     """
     if smooth == "auto":
-        smooth = has_smooth_default(solver)
+        found = smooth_variables(domain, has_smooth_default(solver))
+        return found if sum(len(domain[n]) for n in found) <= MOST_SMOOTH_LEVELS else ()
     if isinstance(smooth, bool | np.bool_):
         ordered = (n for n, variable in enumerate(domain) if variable.kind != "nominal")
         return tuple(n for n in ordered if len(domain[n]) > 2) if smooth else ()

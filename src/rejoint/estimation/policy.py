@@ -200,8 +200,8 @@ class Policy:
     streamed_thin: int = 2
 
     # -- Smooth columns -------------------------------------------------------------------------
-    # Diffusion times to try, from the one in the middle on; the standard deviation of the levels is
-    # the root of twice the time.
+    # Diffusion times to try, from the one in the middle on, for a variable of 15 levels, and as the
+    # square of their number for others; the standard deviation is the root of twice the time.
     smooth_times: tuple[float, ...] = (0.0, 0.1, 0.2, 0.4, 0.8, 1.5, 3.0)
     # Folds to hold out, records beyond which one of them is enough, distinct records that are
     # looked at, and classes of the fits that are compared, all at most.

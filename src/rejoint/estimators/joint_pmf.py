@@ -75,9 +75,11 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Number of starts.
     random_state : int, RandomState, Generator or None
         Source of randomness.
-    smooth : bool or list of names
-        Ordinal or binned columns whose neighboring levels inform each other; True for all of
-        them. For ``fit`` with solvers that work on records.
+    smooth : "auto", bool or list of names
+        Ordinal or binned columns whose neighboring levels inform each other; True for all of them,
+        and so is ``"auto"`` with the solvers ``"auto"``, ``"map"`` and ``"bayes"``.
+    kinds, levels, bins
+        What is declared about columns; see :meth:`Records.of`.
 
     Attributes
     ----------

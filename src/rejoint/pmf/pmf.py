@@ -402,6 +402,28 @@ class LowRankPMF:
             result[variable.name] = float(values @ (factors[n] @ shares))
         return next(iter(result.values())) if isinstance(names, str) else result
 
+    def quantile(self, name: str, q: float = 0.5, given: Given = None) -> float:
+        """Return a quantile of a variable of numbers, the median by default.
+
+        Parameters
+        ----------
+        name : str
+            The variable; its levels must be numbers or bins, of which the values within count.
+        q : float
+            Probability of the value or a smaller one.
+        given : mapping, optional
+            Evidence.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> domain = rj.Domain.of({"rating": [1, 2, 3], "seen": ["yes", "no"]})
+        >>> p = rj.LowRankPMF([1.0], [[[0.2], [0.3], [0.5]], [[0.5], [0.5]]], domain)
+        >>> p.quantile("rating"), p.quantile("rating", 0.6, given={"seen": "yes"})
+        (2.0, 3.0)
+        """
+        return self.domain[name].quantile(self.marginal(name, given), q)
+
     def mode(
         self,
         names: str | Sequence[str] | None = None,

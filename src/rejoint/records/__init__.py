@@ -19,6 +19,7 @@ read       read, read_chunks, scan: files, folders, queries and streams as recor
 from rejoint.records.discover import MISSING
 from rejoint.records.formats import add_format
 from rejoint.records.frames import Backend
+from rejoint.records.infer import ColumnRule
 from rejoint.records.read import find_domain, read, read_chunks, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
@@ -28,6 +29,7 @@ from rejoint.records.survey_design import SurveyDesign
 __all__ = [
     "MISSING",
     "Backend",
+    "ColumnRule",
     "Records",
     "Scan",
     "SparseRecords",

@@ -36,7 +36,7 @@ def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, 
     if isinstance(X, Records):
         weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
         return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
-    return make_records(X, sample_weight, estimator.bins)
+    return make_records(X, sample_weight, estimator.bins, estimator.kinds, estimator.levels)
 
 
 def make_records(

@@ -64,6 +64,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         How columns of numbers are binned. By default those with more than 15 distinct values get
         quantile bins, ``2 n^(1/3)`` for n records (4 to 20). An int is another number of bins;
         a dict or None is passed on to :meth:`Records.of`.
+    kinds, levels : dict by name, optional
+        What is declared about single columns; see :meth:`Records.of`.
     random_state : int, RandomState, Generator or None
         Source of randomness.
 
@@ -123,12 +125,16 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         n_init: int = 5,
         bins: Any = "auto",
         random_state: Any = None,
+        kinds: Mapping[Any, Any] | None = None,
+        levels: Mapping[Any, Any] | None = None,
     ) -> None:
         self.rank = rank
         self.solver = solver
         self.n_init = n_init
         self.bins = bins
         self.random_state = random_state
+        self.kinds = kinds
+        self.levels = levels
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows and their labels.

@@ -62,6 +62,11 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         Starts, or chains of posterior draws.
     random_state : int, RandomState, Generator or None
         Source of randomness.
+    smooth : "auto", bool or list of names
+        Ordinal or binned columns whose neighboring levels inform each other; see
+        :func:`rejoint.estimate`.
+    kinds, levels, bins
+        What is declared about columns; see :meth:`Records.of`.
 
     Attributes
     ----------
@@ -88,9 +93,10 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     Where the fit is by Bayes, cells are filled by the posterior mean.
 
-    Columns of numbers with many values are binned (:class:`Records` says how). A filled cell gets
+    Columns of numbers with many values are binned (:meth:`Records.of` says how). A filled cell gets
     the median of the values seen in its bin, a draw one of those values, and an expectation the
-    mean over the bins. In a column of integers the expectation is rounded.
+    mean over the bins. In a column of integers the expectation is rounded. Columns that number or
+    identify rows stay as they are.
 
     Examples
     --------
