@@ -37,6 +37,9 @@ FITS = {
     "bayes": {"rank": 2, "solver": Bayes(burn_in=10, draws=12, thin=1), "n_init": 2},
 }
 
+#: Frames that are fitted.
+WORLDS = ("holes", "weighted", "survey")
+
 #: Ways in where all records are in memory, and where they are not; all are compared with Records.
 IN_MEMORY = [
     *("pandas", "polars", "csv", "parquet", "sparse", "JointPMF"),
@@ -95,7 +98,7 @@ def test_what_is_known_is_tested():
 
 @cache
 def world(name):
-    """A frame of text with holes; with weights; or one whose halves hold different variables."""
+    """A frame of text with holes; with weights; of a survey; or of halves of other variables."""
     if name in ("numbers", "late"):
         return numbers(late=name == "late")
     rng = np.random.default_rng(0)
@@ -112,7 +115,26 @@ def world(name):
         frame["times"] = np.random.default_rng(2).integers(0, 4, ROWS).astype(float)
     if name == "no weight":
         frame["times"] = 0.0
+    if name == "survey":
+        rng = np.random.default_rng(3)
+        frame["people"] = np.exp(rng.normal(7.0, 0.5, ROWS))
+        frame["region"] = rng.integers(0, 3, ROWS)
+        frame["town"] = [f"town {k}" for k in rng.integers(0, 20, ROWS)]
     return frame
+
+
+#: Columns that weigh the records, where a world has them.
+WEIGHTS = {
+    "sample_weight": "times",
+    "survey_weight": "people",
+    "strata": "region",
+    "clusters": "town",
+}
+
+
+def weights_of(frame):
+    """Arguments that name the columns which weigh the records of a frame."""
+    return {name: column for name, column in WEIGHTS.items() if column in frame}
 
 
 def numbers(late):
@@ -161,8 +183,7 @@ def enter(tmp_path_factory, request):
 
     def by(door, name, **options):
         frame = world(name)
-        if "times" in frame:
-            options["sample_weight"] = "times"
+        options |= weights_of(frame)
         kind, _, what = door.partition(" ")
         if kind in ("records", "pandas", "JointPMF"):
             return rj.Records.of(frame, **options)
@@ -216,15 +237,14 @@ def fitted(enter):
 
 
 def joint_pmf(frame, rank="auto", **options):
-    weight = frame["times"].to_numpy() if "times" in frame else None
-    columns = frame.drop(columns="times", errors="ignore")
-    return rj.JointPMF(rank, **options).fit(columns, sample_weight=weight).result_
+    weights = {name: frame[column].to_numpy() for name, column in weights_of(frame).items()}
+    columns = frame.drop(columns=list(WEIGHTS.values()), errors="ignore")
+    return rj.JointPMF(rank, **options).fit(columns, **weights).result_
 
 
 def estimate_frame(door, frame, **options):
     """A frame is given to ``estimate`` as it is."""
-    if "times" in frame:
-        options["sample_weight"] = "times"
+    options |= weights_of(frame)
     return rj.estimate(pl.from_pandas(frame) if door == "polars" else frame, **options)
 
 
@@ -245,9 +265,7 @@ def kind_of(sentence):
 # --- the model, where all records are in memory --------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fit", "name", "door"), cases("model", FITS, ("holes", "weighted"), IN_MEMORY)
-)
+@pytest.mark.parametrize(("fit", "name", "door"), cases("model", FITS, WORLDS, IN_MEMORY))
 def test_the_model_is_the_same(fitted, fit, name, door):
     mine, other = (fitted(fit, name, by)[0] for by in (door, "records"))
     # Sums in another order at the most: 1e-16, magnified by the steps of a fit.
@@ -257,7 +275,7 @@ def test_the_model_is_the_same(fitted, fit, name, door):
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=exact**1.2)
 
 
-@pytest.mark.parametrize(("name", "door"), cases("draws", ("holes", "weighted"), IN_MEMORY[:4]))
+@pytest.mark.parametrize(("name", "door"), cases("draws", WORLDS, IN_MEMORY[:4]))
 def test_the_draws_are_the_same(fitted, name, door):
     mine, other = (fitted("bayes", name, by)[0].posterior.draws for by in (door, "records"))
     assert len(mine) == len(other) == 24
@@ -267,9 +285,7 @@ def test_the_draws_are_the_same(fitted, name, door):
 # --- choices -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("name", "door"), cases("rank", ("holes", "weighted"), [*IN_MEMORY, *BEYOND])
-)
+@pytest.mark.parametrize(("name", "door"), cases("rank", WORLDS, [*IN_MEMORY, *BEYOND]))
 def test_the_rank_is_the_same(fitted, name, door):
     """Beyond memory, too: the sample that it is chosen from is all records here."""
     mine, other = (fitted("rank", name, by)[0] for by in (door, "records"))
@@ -277,9 +293,7 @@ def test_the_rank_is_the_same(fitted, name, door):
     assert mine.selection.ranks == other.selection.ranks
 
 
-@pytest.mark.parametrize(
-    ("name", "door"), cases("scores", ("holes", "weighted"), [*IN_MEMORY, *BEYOND])
-)
+@pytest.mark.parametrize(("name", "door"), cases("scores", WORLDS, [*IN_MEMORY, *BEYOND]))
 def test_the_scores_of_ranks_are_the_same(fitted, name, door):
     mine, other = (fitted("rank", name, by)[0].selection for by in (door, "records"))
     np.testing.assert_allclose(mine.scores, other.scores, rtol=1e-9)  # sums in another order
@@ -288,10 +302,11 @@ def test_the_scores_of_ranks_are_the_same(fitted, name, door):
 
 
 @pytest.mark.parametrize(
-    ("fit", "door"), cases("choice in words", ("ml", "rank", "apart"), [*IN_MEMORY, *BEYOND])
+    ("fit", "door"),
+    cases("choice in words", ("ml", "rank", "apart", "survey"), [*IN_MEMORY, *BEYOND]),
 )
 def test_the_choice_is_told_in_the_same_words(fitted, fit, door):
-    name = ("ml", "apart") if fit == "apart" else (fit, "holes")
+    name = ("ml", fit) if fit in ("apart", "survey") else (fit, "holes")
     mine, other = (fitted(*name, by)[0].choice for by in (door, "records"))
     assert mine == other
 
@@ -310,9 +325,7 @@ def test_auto_takes_the_same_estimator(times):
 # --- beyond memory -------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("fit", "name", "door"), cases("likelihood", FITS, ("holes", "weighted"), BEYOND)
-)
+@pytest.mark.parametrize(("fit", "name", "door"), cases("likelihood", FITS, WORLDS, BEYOND))
 def test_the_likelihood_is_nearly_the_same_beyond_memory(fitted, fit, name, door):
     mine, other = (fitted(fit, name, by)[0] for by in (door, "records"))
     frame = world(name)
@@ -341,9 +354,7 @@ def test_a_fit_makes_the_same_remarks(fitted, door):
     assert mine == other
 
 
-@pytest.mark.parametrize(
-    ("name", "door"), cases("no remarks", ("holes", "weighted"), [*IN_MEMORY, *BEYOND])
-)
+@pytest.mark.parametrize(("name", "door"), cases("no remarks", WORLDS, [*IN_MEMORY, *BEYOND]))
 def test_a_fit_without_concerns_makes_no_remarks(fitted, name, door):
     assert [fitted(fit, name, door)[1] for fit in FITS] == [[]] * len(FITS)
 

@@ -115,7 +115,7 @@ class TestTrusted:
             raise AssertionError("checked again")
 
         monkeypatch.setattr(rj.records.records, "as_codes", refuse)
-        monkeypatch.setattr(rj.records.records, "as_part_weight", refuse)
+        monkeypatch.setattr(rj.records.survey_design, "as_part_weight", refuse)
         parts = [*r.chunks(20), *rj.scan(tmp_path / "pack", size=20)]
         parts += [r.merged(), r.project(["a", "c"]), r.take([3, 4]), r.take(slice(2))]
         parts += [SparseRecords.of(r).take([1]).to_records(), *rj.scan(r, size=20)]

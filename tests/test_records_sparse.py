@@ -6,6 +6,7 @@ from scipy import sparse
 
 import rejoint as rj
 from rejoint.records.sparse import SparseRecords, as_records
+from rejoint.records.survey_design import WeightArguments
 
 
 def holey(rows=400, seed=0):
@@ -156,7 +157,7 @@ def test_a_recommender_takes_them():
 def test_weights_are_kept():
     records, _ = holey(30)
     weight = np.arange(30.0)
-    cells = as_records(SparseRecords.of(records), sample_weight=weight)
+    cells = as_records(SparseRecords.of(records), weights=WeightArguments(weight))
     np.testing.assert_array_equal(cells.to_records().sample_weight, weight)
     assert len(next(cells.chunks(7)).sample_weight) == 7
 

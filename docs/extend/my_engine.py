@@ -69,6 +69,7 @@ def pooled(scan: rj.Scan, pool: Executor, ahead: int = 4) -> PooledScan:
         scan.rows,
         quick=True,
         memory=scan.memory,
+        design=scan.design,
         pool=pool,
         ahead=ahead,
     )

@@ -9,5 +9,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.intp]
 BoolArray = NDArray[np.bool_]
 
+#: A number for each record that is the same within a cluster.
+Keys = NDArray[np.int64]
+
 #: Positions of levels, -1 where a value is missing.
 Codes = NDArray[np.signedinteger[Any]]

@@ -19,15 +19,16 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.estimation.data import Data
 from rejoint.records.discover import (
     CHUNK,
     FileOptions,
+    encode_part,
     file_frames,
     find_domain_of_summaries,
-    records_of_part,
     split_options,
     summarize_file,
     summarize_frames,
@@ -39,6 +40,7 @@ from rejoint.records.frames import take_apart
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, Report, Scan, how_far
+from rejoint.records.survey_design import DesignSums, SurveyDesign, WeightArguments
 
 __all__ = ["DaskScan", "executor", "scan"]
 
@@ -55,11 +57,16 @@ GROUP = 8
 
 
 class EncodedPartition(NamedTuple):
-    """Codes of a partition, as narrow as they can be, weights, and what the domain lacks."""
+    """Codes of a partition, as narrow as they can be, weights, and what the domain lacks.
+
+    Survey weights are as given; ``sums`` are those that they are scaled by.
+    """
 
     codes: NDArray[np.signedinteger[Any]]
     weight: NDArray[np.float64] | None
     unmatched: Unmatched
+    sums: DesignSums | None = None
+    cluster_keys: Keys | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,9 +120,9 @@ class DaskScan(Scan):
                 report(how_far(skip * each, number * each, self.rows, perf_counter() - begun))
 
     def _total(self, function: Any, first: int, numbered: bool) -> Any:
-        send = self.client.submit
+        send, known = self.client.submit, (self.domain, self.design)
         found = [
-            send(_on_part, function, part, self.domain, number if numbered else None, **_TASK)
+            send(_on_part, function, part, *known, number if numbered else None, **_TASK)
             for number, part in enumerate(self.parts[first : first + GROUP], first)
         ]
         return found[0] if len(found) == 1 else send(_added, *found, **_TASK)
@@ -126,6 +133,9 @@ def scan(
     *,
     domain: Domain | None = None,
     sample_weight: str | None = None,
+    survey_weight: str | None = None,
+    strata: str | None = None,
+    clusters: str | None = None,
     memory: int = MEMORY,
     client: Any = None,
     **options: Any,
@@ -141,7 +151,9 @@ def scan(
     domain : Domain, optional
         Variables and levels; by default they are found in a first pass.
     sample_weight : str, optional
-        The column with the weights.
+        The column with the weights: how many times each record counts.
+    survey_weight, strata, clusters : str, optional
+        Columns of a survey design; see :meth:`Records.of`.
     memory : int
         Bytes of records that the fit itself may hold: where all fit, once identical ones are
         merged, it is one of records in memory.
@@ -167,20 +179,30 @@ def scan(
     array([2., 1.])
     """
     client = _client(client)
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    weights.check_named("A scan")
     how, rest = split_options(options | {"domain": domain})
     partitions, stamp, name = _partitions(client, data, how)
     if rest["domain"] is None:
         declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        seen = _computed(client, _see, partitions, sample_weight)
+        seen = _computed(client, _see, partitions, weights)
         rest["domain"] = find_domain_of_summaries(client.gather(seen), name, declarations)
     found: Domain = rest["domain"]
-    parts = tuple(_computed(client, _encode, partitions, sample_weight, rest))
+    parts = tuple(_computed(client, _encode, partitions, weights, rest))
     unmatched = Unmatched()
     for mine in client.gather([client.submit(_unmatched, p, retries=RETRIES) for p in parts]):
         unmatched.add(mine)
     unmatched.report(found, rest.get("handle_unknown", "missing"))
     rows = unmatched.rows
-    scanned = DaskScan(found, lambda: iter(()), name, stamp, rows, True, memory, client, parts)
+    design = None
+    if weights.is_survey:
+        sums = DesignSums(found.shape)
+        for mine in client.gather([client.submit(_sums, p, retries=RETRIES) for p in parts]):
+            sums.join(mine)
+        design = sums.design()
+    scanned = DaskScan(
+        *(found, lambda: iter(()), name, stamp, rows, True, memory, design, client, parts)
+    )
     return replace(scanned, read=lambda: _fetched(scanned))
 
 
@@ -304,27 +326,35 @@ def _computed(client: Any, function: Callable[..., Any], partitions: list[Any], 
     return client.compute(tasks, retries=RETRIES)
 
 
-def _see(partition: Any, weight: str | None) -> Any:
+def _see(partition: Any, weights: WeightArguments) -> Any:
     if isinstance(partition, _File):
-        return summarize_file(partition.source, partition.how, weight)
-    return summarize_frames(iter([take_apart(_plain(partition))]), weight)
+        return summarize_file(partition.source, partition.how, weights)
+    return summarize_frames(iter([take_apart(_plain(partition))]), weights)
 
 
-def _encode(partition: Any, weight: str | None, rest: dict[str, Any]) -> EncodedPartition:
+def _encode(partition: Any, weights: WeightArguments, rest: dict[str, Any]) -> EncodedPartition:
     domain = rest["domain"]
     if isinstance(partition, _File):
-        frames = file_frames(partition.source, partition.how, CHUNK, domain, weight)
+        frames = file_frames(partition.source, partition.how, CHUNK, domain, weights)
     else:
         frames = iter([take_apart(_plain(partition))])
-    unmatched = Unmatched()
-    found = [records_of_part(frame, rest, weight, unmatched) for frame in frames if frame.rows]
+    unmatched, sums = Unmatched(), DesignSums(domain.shape)
     width = code_dtype(max(domain.shape))
-    none = np.empty((0, len(domain)), dtype=width)
-    codes = np.concatenate([none, *(part.codes.astype(width) for part in found)])
-    if weight is None:
-        return EncodedPartition(codes, None, unmatched)
-    mass = np.concatenate([np.empty(0), *(part.sample_weight for part in found)])
-    return EncodedPartition(codes, mass, unmatched)
+    codes, mass = [np.empty((0, len(domain)), dtype=width)], [np.empty(0)]
+    keys = [np.empty(0, dtype=np.int64)]
+    for frame in frames:
+        if not frame.rows:
+            continue
+        part, rows = encode_part(frame, rest, weights, unmatched)
+        codes.append(part.codes.astype(width))
+        mass.append(rows.raw)
+        if weights.is_survey:
+            sums.add(part.codes, rows)
+        if rows.cluster_keys is not None:
+            keys.append(rows.cluster_keys)
+    clusters = None if weights.clusters is None else np.concatenate(keys)
+    weight = np.concatenate(mass) if weights.given else None
+    return EncodedPartition(np.concatenate(codes), weight, unmatched, sums, clusters)
 
 
 def _plain(partition: Any) -> Any:
@@ -336,10 +366,25 @@ def _unmatched(part: EncodedPartition) -> Unmatched:
     return part.unmatched
 
 
+def _sums(part: EncodedPartition) -> DesignSums | None:
+    return part.sums
+
+
+def _records(part: EncodedPartition, domain: Domain, design: SurveyDesign | None) -> Records:
+    weight = part.weight
+    if design is not None and weight is not None:
+        weight = design.scale(weight)
+    return Records._trusted(domain, part.codes, weight, cluster_keys=part.cluster_keys)
+
+
 def _on_part(
-    function: Callable[..., T], part: EncodedPartition, domain: Domain, number: int | None
+    function: Callable[..., T],
+    part: EncodedPartition,
+    domain: Domain,
+    design: SurveyDesign | None,
+    number: int | None,
 ) -> T:
-    records = Records._trusted(domain, part.codes, part.weight)
+    records = _records(part, domain, design)
     return function(records) if number is None else function(records, number)
 
 
@@ -358,4 +403,4 @@ def _fetched(scanned: DaskScan) -> Iterator[Records]:
     for part in scanned.parts:
         found = part.result()
         if len(found.codes):
-            yield Records._trusted(scanned.domain, found.codes, found.weight)
+            yield _records(found, scanned.domain, scanned.design)

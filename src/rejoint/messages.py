@@ -162,8 +162,15 @@ class Remark(UserWarning):
     """
 
 
+#: Texts of remarks that were given.
+_GIVEN: set[str] = set()
+
+
 def remark(text: str) -> None:
     """Warn with a `Remark` that points at the first line outside this package.
+
+    The same text is given once a session, unless the filter of warnings that applies to it says
+    "always" or "error".
 
     Parameters
     ----------
@@ -184,7 +191,31 @@ def remark(text: str) -> None:
     depth, frame = 1, sys._getframe(1)
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_PACKAGE):
         depth, frame = depth + 1, frame.f_back
+    module = frame.f_globals.get("__name__") or "<unknown>"
+    action = _filter_of(str(text), module, frame.f_lineno)
+    if action in _WHERE_NEW and text in _GIVEN:
+        return
+    if action != "ignore":
+        _GIVEN.add(str(text))
     warnings.warn(text, Remark, stacklevel=depth + 1)
+
+
+#: Actions of filters by which a warning is given where it is new.
+_WHERE_NEW = ("default", "module", "once")
+
+
+def _filter_of(text: str, module: str, line: int) -> str:
+    """The action of the first filter of warnings that applies to a remark."""
+    # Python forgets which warnings were given whenever any filter changes, which libraries do.
+    for action, pattern, category, modules, number in warnings.filters:
+        if (
+            issubclass(Remark, category)
+            and (pattern is None or pattern.match(text))
+            and (modules is None or modules.match(module))
+            and number in (0, line)
+        ):
+            return action
+    return "default"
 
 
 class FitInterrupted(KeyboardInterrupt):

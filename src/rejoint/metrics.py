@@ -10,6 +10,7 @@ from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Projectable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries import distances
+from rejoint.text import format_number
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
 
@@ -52,7 +53,7 @@ class Estimate(float):
 
     def __repr__(self) -> str:
         value = float.__repr__(self)
-        return value if self.exact else f"{float(self):.4g} ± {self.standard_error:.2g}"
+        return value if self.exact else f"{format_number(self)} ± {self.standard_error:.2g}"
 
 
 def factor_error(truth: LowRankPMF, estimate: LowRankPMF) -> float:

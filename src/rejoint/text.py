@@ -2,6 +2,12 @@
 
 import difflib
 from collections.abc import Sequence
+from decimal import ROUND_HALF_UP, Decimal
+from math import isfinite
+
+_DIGITS = 4  # significant digits of a number that no interval says more about
+_MOST_DECIMALS = 6
+_SMALL, _LARGE = 1e-4, 1e15  # numbers outside are written with a power of ten
 
 
 def show(levels: Sequence[object], most: int = 6) -> str:
@@ -64,6 +70,82 @@ def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
     return [
         title if given.count(title) == 1 else f"{title} ({f + 1})" for f, title in enumerate(given)
     ]
+
+
+def format_number(value: float) -> str:
+    """Write a number with four significant digits, and no digit before the point left out.
+
+    The page writes the same by ``formatNumber`` of ``format.js``.
+
+    Examples
+    --------
+    >>> format_number(0.25), format_number(4083.21), format_number(0.01234567)
+    ('0.25', '4,083', '0.01235')
+    >>> format_number(1234567.0), format_number(0.0000123456), format_number(float("nan"))
+    ('1,234,567', '1.235e-5', 'nan')
+    """
+    if not isfinite(value) or value == 0:
+        return f"{value:g}".replace("-0", "0")
+    if not _SMALL <= abs(value) < _LARGE:
+        lead, tens = _scientific(value, _DIGITS).split("e")
+        return f"{_strip_zeros(lead)}e{tens}"
+    return _strip_zeros(_rounded(value, min(_tens(value) - _DIGITS + 1, 0)))
+
+
+def format_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Write a number and its bounds with the digits that matter: two of the distance of the bounds.
+
+    The number itself keeps a digit that is not zero, and a probability near one a digit that is not
+    nine. The page writes the same by ``formatInterval`` of ``format.js``.
+
+    Examples
+    --------
+    >>> format_interval(0.60551, 0.5881, 0.6380)
+    ('0.606', '0.588', '0.638')
+    >>> format_interval(4238.2, 4083.0, 4361.9), format_interval(0.0004, 0.00012, 0.1)
+    (('4,240', '4,080', '4,360'), ('0.0004', '0.0001', '0.1000'))
+    >>> format_interval(2e-7, 1e-8, 5.02e-7)
+    ('2.0e-7', '1.0e-8', '5.0e-7')
+    """
+    numbers = value, low, high
+    if not all(map(isfinite, numbers)) or not high > low:
+        one, other, last = map(format_number, numbers)
+        return one, other, last
+    if not _SMALL <= max(map(abs, numbers)) < _LARGE:
+        one, other, last = (_scientific(x, 2) if x else "0" for x in numbers)
+        return one, other, last
+    place = _tens(high - low) - 1
+    if value:
+        place = min(place, _tens(value))
+    if 0 < value < 1:
+        place = min(place, _tens(1 - value))
+    one, other, last = (_rounded(x, max(place, -_MOST_DECIMALS)) for x in numbers)
+    return one, other, last
+
+
+def _strip_zeros(text: str) -> str:
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _tens(value: float) -> int:
+    """The power of ten of the first digit."""
+    return Decimal(repr(float(value))).adjusted()
+
+
+def _rounded(value: float, place: int) -> str:
+    """Round to a power of ten, halves away from zero, as JavaScript does."""
+    scaled = Decimal(float(value)) if place <= 0 else Decimal(float(value) / 10.0**place)
+    step = Decimal(1).scaleb(min(place, 0))
+    whole = scaled.quantize(step, ROUND_HALF_UP).scaleb(max(place, 0))
+    return f"{whole + 0:,f}"  # adding zero takes the sign from zero
+
+
+def _scientific(value: float, digits: int) -> str:
+    last = Decimal(1).scaleb(_tens(value) - digits + 1)
+    found = Decimal(float(value)).quantize(last, ROUND_HALF_UP)
+    tens = found.adjusted()  # 9.996 has become 10.00
+    lead = found.scaleb(-tens).quantize(Decimal(1).scaleb(1 - digits))
+    return f"{lead}e{tens}"
 
 
 def duration(seconds: float) -> str:

@@ -28,7 +28,7 @@ def test_log_likelihood_is_that_of_the_model(solver, rank):
     assert result.log_likelihood == pytest.approx(exact, rel=1e-10)
     assert result.pmf.rank <= rank
     assert result.pmf.domain == RECORDS.domain
-    assert f"Log-likelihood {exact:.6g} of " in result.stop
+    assert f"Log-likelihood {exact:,.2f} of " in result.stop
 
 
 def test_likelihood_is_highest_for_ml():

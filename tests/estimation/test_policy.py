@@ -71,7 +71,17 @@ def scan():
     return rj.scan(RECORDS, size=50, memory=0)
 
 
+def dependent():
+    """Records in which each two variables depend in their own way."""
+    rng = np.random.default_rng(0)
+    first = rng.integers(3, size=(2000, 4))
+    first[:, 1] = np.where(rng.random(2000) < 0.8, first[:, 0], first[:, 1])
+    first[:, 3] = np.where(rng.random(2000) < 0.8, first[:, 2], first[:, 3])
+    return rj.Records.of(first, domain=rj.Domain.of_shape((3, 3, 3, 3)))
+
+
 FITS = {
+    "misfit": lambda **o: estimate(dependent(), 2, SHORT, **o),
     "ml": lambda **o: estimate(RECORDS, 3, "ml", n_init=5, **o),
     "ml, default starts": lambda **o: estimate(RECORDS, 3, "ml", **o),
     "shared labels": lambda **o: estimate(RECORDS, 3, "ml", n_init=1, **o),
@@ -134,6 +144,15 @@ CASES = {
     "answer_classes": (1.0, "bayes"),
     "anchored_passes": (0, "bayes"),
     "anchor_records": (1.0, "bayes"),
+    "pair_levels": (0, "bayes"),
+    "pair_cells": (1e4, "bayes"),
+    "pair_anchor": (1.0, "bayes"),
+    "pair_steps": (2, "bayes"),
+    "pair_rounds": (0, "misfit"),
+    "pair_anchor_divided": (5.0, "misfit"),
+    "pair_cells_divided": (0.0, "misfit"),
+    "gap_errors": (-10.0, "ml"),
+    "gaps_kept": (1, "ml", {"gap_errors": -10.0}),
     "mode_nats": (-1.0, "bayes", {"explore": Limits(max_steps=5, exact=-1.0)}),
     "finished_mode_records_per_parameter": (0.0, "bayes"),
     "concentration_stride": (0.1, "bayes"),
@@ -178,6 +197,7 @@ CASES = {
     "ensemble_errors": (0.0, "default"),
     "ensemble_classes": (1.0, "default"),
     "ensemble_records": (50.0, "default"),
+    "most_classes": (2, "default"),
     "chains": (4, "default"),
     "few_chains": (2, "default", {"sure_errors": -50.0, "run_off_cells": 1e6}),
     "sweeps_tried": ((10, 20), "default"),

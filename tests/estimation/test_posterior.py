@@ -118,10 +118,20 @@ def test_equal_weights_are_no_weights(seed, count):
     assert one.effective == pytest.approx(count)
 
 
-def test_bounds_are_stretched_to_the_answer():
+def test_bounds_are_centered_on_the_answer():
     values = np.linspace(0.4, 0.6, 40)
-    low, high = credible_interval(values, 0.9, answer=0.61)
-    assert (low > 0.4, high) == (True, 0.61)
+    low, high = credible_interval(values, 0.9)
+    moved = credible_interval(values, 0.9, answer=0.61)
+    np.testing.assert_allclose(moved, (low + 0.11, high + 0.11))
+    assert credible_interval(values, 0.9, answer=0.95).high == 1.0
+    assert credible_interval(values, 0.9, answer=0.95, limits=(0.0, 2.0)).high > 1.0
+
+
+def test_bounds_are_stretched_to_the_answer():
+    """Few draws may lie far to one side of their mean."""
+    values = np.array([0.1] * 39 + [0.9])
+    low, high = credible_interval(values, 0.5, answer=float(values.mean()))
+    assert (low, high) == (0.1, pytest.approx(values.mean()))
 
 
 def test_wider_levels_have_wider_bounds():

@@ -1,6 +1,7 @@
 """JointRecommender: forms of ratings, predictions, advice, against brute force; the contract."""
 
 import pickle
+import warnings
 from itertools import combinations, product
 
 import numpy as np
@@ -589,3 +590,43 @@ def test_an_interrupted_fit_of_classes_has_its_best_model(monkeypatch):
         rj.JointRecommender("map", rank=2, random_state=0).fit(rows)
     assert pressed.value.result.interrupted
     assert pressed.value.result.pmf.domain.names == ("0", "1", "2", "3")
+
+
+def long_ratings(names):
+    rng = np.random.default_rng(0)
+    columns = (
+        rng.permutation(np.repeat(np.arange(100, 140), 20)),
+        rng.integers(0, 60, 800),
+        rng.integers(1, 6, 800),
+        rng.integers(10**9, 2 * 10**9, 800),
+    )
+    return pd.DataFrame(dict(zip(names, columns, strict=False))).drop_duplicates(list(names[:2]))
+
+
+def test_rows_with_short_names_are_rows():
+    model = rj.JointRecommender(QUICK, random_state=0)
+    model.fit(long_ratings(("uid", "movie", "stars", "when")))
+    assert len(model.items_) == 60
+
+
+@pytest.mark.parametrize(
+    "names",
+    [("who", "what", "how", "when"), ("who", "what", "how"), ("who", "movie", "stars", "when")],
+)
+def test_rows_with_names_of_their_own_are_no_table(names):
+    frame = long_ratings(names)
+    model = rj.JointRecommender(QUICK, random_state=0)
+    with pytest.raises(ValueError, match=r"look like rows .* name the three, such as columns="):
+        model.fit(frame)
+    model.set_params(columns=names[:3]).fit(frame)
+    assert len(model.items_) == 60
+
+
+def test_tables_with_names_stay_tables():
+    rng = np.random.default_rng(0)
+    for high in (6, 101):
+        table = pd.DataFrame(rng.integers(1, high, (200, 4)), columns=list("abcd"))
+        model = rj.JointRecommender(QUICK, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rj.Remark)  # that ratings are binned
+            assert len(model.fit(table).items_) == 4

@@ -2,6 +2,7 @@
 
 import { ask } from "./ask.js";
 import { Beliefs } from "./beliefs.js";
+import { formatInterval, formatNumber } from "./format.js";
 import { QueryError } from "./tokens.js";
 import { readModel } from "./model.js";
 
@@ -26,4 +27,9 @@ export function answers([doc, questions]) {
       return { reason: error.reason, position: error.position };
     }
   });
+}
+
+/** Numbers, and numbers with their bounds, as the page writes them. */
+export function texts([numbers, intervals]) {
+  return [numbers.map(formatNumber), intervals.map((ends) => formatInterval(...ends))];
 }

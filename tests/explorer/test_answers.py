@@ -1,5 +1,7 @@
 """Answers and credible intervals of the page against Python's, on random models with posteriors."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,6 +11,7 @@ from page_models import pieces, random_evidence, random_model
 import rejoint as rj
 from rejoint.explorer import document
 from rejoint.explorer.open import open_model
+from rejoint.pmf.table_gap import TableGap
 
 # Both sides sum the same float64 numbers, in another order: a few units in the last place.
 SAME = 1e-9
@@ -19,7 +22,12 @@ def with_posterior(rng, *, variables, rank, draws, zeros=False):
     first = random_model(rng, variables, rank)
     others = [again(rng, first, int(rng.integers(1, rank + 2)), zeros) for _ in range(draws)]
     mixture = again(rng, first, 3 * rank, zeros)
-    return rj.LowRankPMF(first.weights, first.factors, first.domain, others, mixture)
+    names = first.domain.names
+    gaps = [
+        TableGap((a, b), 0.03, 0.01, f"{a} = 0, {b} = 1", rng.random(), rng.random())
+        for a, b in pairwise(names)
+    ]
+    return rj.LowRankPMF(first.weights, first.factors, first.domain, others, mixture, gaps)
 
 
 def again(rng, pmf, rank, zeros):
@@ -101,6 +109,7 @@ def test_questions_and_their_intervals_are_answered_as_in_python(node, drawn):
             assert "probability zero" in answer["reason"], text
             continue
         same(answer["value"], wanted.value, text)
+        assert answer["notes"] == list(wanted.notes), text
         if wanted.interval is None:
             assert answer["interval"] is None
             continue

@@ -237,7 +237,7 @@ def test_a_number_in_a_bin_is_read_as_the_bin_and_said():
 
 def test_unlikely_evidence_gets_a_remark():
     rare = rj.LowRankPMF([1.0], [[[1e-9], [1 - 1e-9]], [[0.5], [0.5]]])
-    with pytest.warns(rj.Remark, match="x0 = 0 has probability 1e-09: the answer rests on"):
+    with pytest.warns(rj.Remark, match="x0 = 0 has probability 1e-9: the answer rests on"):
         answer = rare.ask("P(x1 | x0 = 0)")
     assert answer.evidence == pytest.approx(1e-9)
     assert "nearly impossible" in str(answer)

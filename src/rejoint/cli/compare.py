@@ -11,6 +11,7 @@ from rejoint.cli.group import FAR
 from rejoint.cli.options import as_json, load, seed_option
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import format_number
 
 EXAMPLES = """\b
 Examples:
@@ -99,7 +100,7 @@ def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: 
         "factor_error": "relative error of the factors",
     }
     rows = [
-        (words[name], f"{value:.4g}", f"{value.standard_error:.1g}" if _drawn(value) else "")
+        (words[name], format_number(value), f"{value.standard_error:.1g}" if _drawn(value) else "")
         for name, value in found.items()
     ]
     click.echo(f"Rank {rank} and rank {other}")

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from rejoint import io
-from rejoint.cli.options import DataReader, as_json, domain_options
+from rejoint.cli.options import DataReader, as_json, survey_options
 from rejoint.cli.output import echo_json
 from rejoint.explorer.open import open_model
 from rejoint.explorer.page import write_page
@@ -29,7 +29,7 @@ Examples:
 )
 @click.option("--data", metavar="FILE", help="Records to count and step through, in the page.")
 @as_json
-@domain_options
+@survey_options
 def command(model: str, output: str, data: str | None, as_json: bool, reader: DataReader) -> None:
     """Write the explorer of a model as one page that works offline, or the model as JSON.
 

@@ -16,6 +16,7 @@ from rejoint.cli.options import (
     budget_option,
     data_options,
     draws_option,
+    max_classes_option,
     model_option,
     rank_option,
     seed_option,
@@ -35,11 +36,11 @@ from rejoint.cli.output import (
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
 from rejoint.explorer.document import pair_fit
-from rejoint.io.fit_notes import fit_notes
+from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Model
-from rejoint.records.read import files_of, scan
+from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
 from rejoint.solver.result import FitResult
@@ -130,11 +131,17 @@ Examples:
 @model_option
 @rank_option
 @budget_option
+@max_classes_option
 @solver_option
 @click.option("--starts", type=click.IntRange(min=1), help="Starts to try; chosen without it.")
 @draws_option
 @click.option(
     "--smooth", is_flag=True, help="Let neighboring levels of ordinal and binned columns agree."
+)
+@click.option(
+    "--agreement/--no-agreement",
+    default=True,
+    help="Whether answers are moved towards tables of two columns that the records contradict.",
 )
 @click.option(
     "--stream/--no-stream",
@@ -156,10 +163,12 @@ def command(
     output: str,
     rank: int | None,
     budget: float | None,
+    max_classes: int | None,
     solver: str,
     starts: int | None,
     draws: bool,
     smooth: bool,
+    agreement: bool,
     stream: bool | None,
     checkpoint: str | None,
     seed: int,
@@ -178,6 +187,7 @@ def command(
         raise click.UsageError("--stream goes without --dry-run.")
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
     asked |= {"n_init": starts, "budget": budget, "smooth": smooth, "checkpoint": checkpoint}
+    asked |= {"agreement": agreement, "max_classes": max_classes}
     known: dict[str, Any] = {"source": source_name(data), "seed": seed}
     if stream or (stream is None and not dry_run and is_big(data)):
         result, notes = _fit_stream(data, reader, asked, known)
@@ -214,7 +224,7 @@ def _fit_stream(
 ) -> tuple[FitResult, dict[str, Any]]:
     """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
     click.echo(f"{data}: read part by part, first for its levels.", err=True)
-    found = scan(data, sample_weight=reader.weight, **reader.file(), **reader.wishes())
+    found = reader.scan(data)
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
@@ -222,11 +232,14 @@ def _fit_stream(
         with Progress() as report:
             packed = replace(pack(found, folder, report), stamp=found.stamp)
         click.echo(f"{packed.rows:,} records.", err=True)
+        if packed.design is not None:
+            click.echo(packed.design.text, err=True)
         result = keep_best(estimate, packed, **asked)
         mass = float(sum(packed.map(_mass)))
         seen = Marginals.count(packed, order=1).totals / max(mass, 1e-300)
         missing = dict(zip(packed.names, (1.0 - seen).round(6).tolist(), strict=True))
-        notes = fit_notes(result, fit=pair_fit(result.pmf, packed), missing=missing, **known)
+        known |= {"missing": missing, "survey_design": plain_design(packed)}
+        notes = fit_notes(result, fit=pair_fit(result.pmf, packed), **known)
     return result, {"records": mass, **notes}
 
 

@@ -33,7 +33,8 @@ Examples:
     "--columns",
     "three",
     metavar="USER,ITEM,RATING",
-    help="Names of the three columns; the first three of DATA without it.",
+    help="Names of the three columns; by default those with usual names, such as userId, movie, "
+    "stars, or else the first three of DATA.",
 )
 @model_option
 @rank_option
@@ -67,6 +68,7 @@ def command(
     """
     # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
+    from rejoint.estimators.recommender.ratings import usual_names
 
     check_output(output, as_json)
     if solver == "traits" and rank is not None:
@@ -74,7 +76,9 @@ def command(
     if solver == "auto":
         solver = "traits" if rank is None else "map"
     raw = read_raw(data, reader)
-    names = list(raw.names[:3]) if three is None else split_names([three])
+    found = usual_names(raw.names)
+    usual = [name for names in found for name in names] if all(map(len, found)) else []
+    names = split_names([three]) if three else usual if len(usual) == 3 else list(raw.names[:3])
     if len(names) != 3:
         raise click.UsageError("--columns: name three columns, such as user,film,stars.")
     rows = list(zip(*(raw.values(name) for name in names), strict=True))

@@ -15,6 +15,7 @@ from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Remark, join_messages
+from rejoint.text import format_number
 
 EXAMPLES = """\b
 Examples:
@@ -117,7 +118,8 @@ def command(
     elif within is not None and fits and fits[0].distance > within:
         worst = ", ".join(fits[0].names)
         click.echo(
-            f"Table {worst} is missed by {fits[0].distance:.4g}: --within {within}.", err=True
+            f"Table {worst} is missed by {format_number(fits[0].distance)}: --within {within}.",
+            err=True,
         )
         raise click.exceptions.Exit(FAR)
 

@@ -8,7 +8,6 @@ from rejoint.cli.group import keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
-    data_options,
     draws_option,
     model_option,
     rank_option,
@@ -16,6 +15,7 @@ from rejoint.cli.options import (
     solver_option,
     source_name,
     split_names,
+    target_options,
 )
 from rejoint.cli.output import check_output, end_fit, show_columns
 from rejoint.explorer.document import pair_fit
@@ -51,7 +51,7 @@ Examples:
 @draws_option
 @seed_option
 @as_json
-@data_options
+@target_options
 def command(
     data: str,
     target: str,

@@ -22,9 +22,14 @@ _IN_PLACE_OF = {
     "kinds": "--ordinal",
     "levels": "--levels",
     "LowRankPMF.save": "rejoint fit",
+    "max_classes": "--max-classes",
     "m.disagreements()": "rejoint fit-tables --json",
     "n_init": "--starts",
+    "sample_weight": "--weight",
+    "clusters": "--clusters",
+    "strata": "--strata",
     "subsets": "--subset",
+    "survey_weight": "--survey-weight",
 }
 
 

@@ -10,11 +10,11 @@ from rejoint.cli.group import in_options
 from rejoint.cli.options import (
     DataReader,
     as_json,
-    domain_options,
     load_answerer,
     origin,
     read_tables,
     split_names,
+    survey_options,
 )
 from rejoint.cli.output import (
     clean_label,
@@ -47,7 +47,7 @@ _CLASSES = 12  # shown side by side
 @click.option("--variables", metavar="A,B,...", help="Profiles of these only.")
 @click.option("--plot", metavar="FILE", help="Draw the profiles: .svg, .png, .pdf.")
 @as_json
-@domain_options
+@survey_options
 def command(
     model: str,
     data: str | None,

@@ -12,16 +12,19 @@ import click
 
 from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
+from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
-from rejoint.records.discover import MISSING, split_weights
+from rejoint.records.discover import MISSING
 from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.frames import Frame
-from rejoint.records.read import read, read_chunks, read_frame
+from rejoint.records.read import read, read_chunks, read_frame, scan
 from rejoint.records.records import Records
+from rejoint.records.scan import Scan
+from rejoint.records.survey_design import WeightArguments
 
 Callback = Callable[..., Any]
 
@@ -41,6 +44,12 @@ model_option = output_option("The model file; .json makes it text.", required=Tr
 rank_option = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
 )
+max_classes_option = click.option(
+    "--max-classes",
+    type=click.IntRange(min=1),
+    help="Largest number of classes of the model that answers: asking, files and pages cost by it.",
+)
+
 budget_option = click.option(
     "--budget",
     type=click.FloatRange(min=0.0, min_open=True),
@@ -94,6 +103,19 @@ _FILE = [
 
 _WEIGHT = click.option("--weight", metavar="COLUMN", help="How many times each record counts.")
 
+_SURVEY = [
+    click.option(
+        "--survey-weight",
+        metavar="COLUMN",
+        help="How many people each record stands for, at any scale: intervals allow for the design "
+        "effect.",
+    ),
+    click.option("--strata", metavar="COLUMN", help="The stratum of each record."),
+    click.option(
+        "--clusters", metavar="COLUMN", help="The cluster (sampling unit) of each record."
+    ),
+]
+
 _COLUMNS = [
     click.option("--columns", multiple=True, metavar="A,B,...", help="Only these."),
     click.option("--without", multiple=True, metavar="A,B,...", help="All but these."),
@@ -130,6 +152,9 @@ class DataReader:
     format: str | None = None
     names: str | None = None
     weight: str | None = None
+    survey_weight: str | None = None
+    strata: str | None = None
+    clusters: str | None = None
     columns: Sequence[str] = ()
     without: Sequence[str] = ()
     ordinal: Sequence[str] = ()
@@ -139,16 +164,24 @@ class DataReader:
     def read(self, path: str, domain: Domain | None = None) -> Records:
         """All records of a file, over a domain or over what its columns and the wishes make."""
         rest = self.wishes() if domain is None else {"domain": domain}
-        return read(path, sample_weight=self.weight, **self.file(), **rest)
+        return read(path, **self.weights().given, **self.file(), **rest)
 
     def frame(self, path: str) -> tuple[Frame, FloatArray | None]:
-        """The columns of a file, of which no levels are made yet, and the weights."""
-        frame = read_frame(path, sample_weight=self.weight, **self.file())
-        return (frame, None) if self.weight is None else split_weights(frame, self.weight)
+        """The columns of a file, of which no levels are made yet, and how often each row counts."""
+        frame, rows = self.weights().split(read_frame(path, self.weights(), **self.file()))
+        return frame, rows.copies
 
     def chunks(self, path: str) -> Iterator[Records]:
         """The same in parts."""
-        return read_chunks(path, sample_weight=self.weight, **self.file(), **self.wishes())
+        return read_chunks(path, **self.weights().given, **self.file(), **self.wishes())
+
+    def scan(self, path: str) -> Scan:
+        """The same, to be read any number of times."""
+        return scan(path, **self.weights().given, **self.file(), **self.wishes())
+
+    def weights(self) -> WeightArguments:
+        """The columns that weigh the records."""
+        return WeightArguments(self.weight, self.survey_weight, self.strata, self.clusters)
 
     def file(self) -> dict[str, Any]:
         """Options of the file, as ``rejoint.read`` takes them."""
@@ -223,12 +256,22 @@ def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
 
 def data_options(callback: Callback) -> Callback:
     """Options of a data file whose columns have no meaning yet; they become ``reader``."""
+    return _gathered([*_FILE, _WEIGHT, *_SURVEY, *_COLUMNS], callback)
+
+
+def target_options(callback: Callback) -> Callback:
+    """The same without survey weights, where labels are to be predicted."""
     return _gathered([*_FILE, _WEIGHT, *_COLUMNS], callback)
 
 
 def domain_options(callback: Callback) -> Callback:
     """Options of a data file whose columns a model explains; they become ``reader``."""
     return _gathered([*_FILE, _WEIGHT], callback)
+
+
+def survey_options(callback: Callback) -> Callback:
+    """The same with survey weights, where the records are held against the model."""
+    return _gathered([*_FILE, _WEIGHT, *_SURVEY], callback)
 
 
 def file_options(callback: Callback) -> Callback:
@@ -285,8 +328,8 @@ def origin(notes: Mapping[str, Any]) -> str:
     ('20 records of a.csv', 'a.csv')
     """
     parts = []
-    if notes.get("records"):
-        parts.append(f"{notes['records']:,.0f} records")
+    if records := records_behind(notes):
+        parts.append(f"{records:,.0f} records")
     if notes.get("tables"):
         parts.append(f"{len(notes['tables']):,} tables")
     if notes.get("source"):

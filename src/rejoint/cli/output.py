@@ -24,7 +24,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import plural
+from rejoint.text import format_number, plural
 
 _WIDE = 60  # characters of a cell
 
@@ -89,12 +89,16 @@ def show_columns(records: Records, source: str) -> None:
     """Print what was made of the columns, before anything long begins."""
     share = float((records.codes < 0).mean()) if records.codes.size else 0.0
     weight = records.sample_weight
-    mass = "" if weight is None else f" (weights add up to {weight.sum():,.6g})"
+    mass = "" if weight is None else f" (weights add up to {format_number(float(weight.sum()))})"
+    if records.design is not None:
+        mass = ""
     click.echo(
         f"{source}: {plural(len(records), 'record')}{mass}, "
         f"{plural(len(records.domain), 'column')}, {share:.1%} of the cells empty",
         err=True,
     )
+    if records.design is not None:
+        click.echo(records.design.text, err=True)
     gone = (records.codes < 0).mean(axis=0) if len(records) else [0.0] * len(records.domain)
     rows = [
         (v.name, v.kind, list_levels(v), len(v), f"{empty:.1%}")

@@ -14,14 +14,17 @@ from numpy.typing import NDArray
 from rejoint import __version__, identifiability
 from rejoint.cli.group import in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, origin
+from rejoint.cli.options import DataReader, as_json, load_with_notes, origin, survey_options
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
+from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
+from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
-from rejoint.text import plural
+from rejoint.records.survey_design import SurveyDesign
+from rejoint.text import format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -99,8 +102,12 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
     said = []
     if records is not None:
         said.append(f"{plural(len(records), 'record')} are shown beside the model.")
-    elif notes.get("records"):
-        said.append(f"The model rests on {notes['records']:,.0f} records.")
+        if records.design is not None:
+            said.append(records.design.text)
+    elif number := records_behind(notes):
+        said.append(f"The model rests on {number:,.0f} records.")
+        if (design := SurveyDesign.from_json(notes.get("survey_design"))) is not None:
+            said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
     cells = prod(pmf.domain.shape)
@@ -180,7 +187,10 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
         "lines": error if held_out else "the difference that is considered negligible",
         "classes": format_classes(pmf.rank),
         "groups": notes.get("classes_are_groups", True),
-        "notes": [in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)],
+        "notes": [
+            *(in_options(notes[key]) for key in ("choice", "stop") if notes.get(key)),
+            *filter(None, [describe_limit(pmf)]),
+        ],
         "curve": curve(found) if curved and found else None,
     }
 
@@ -382,7 +392,9 @@ def curve(found: Mapping[str, Any], width: int = 640, height: int = 240) -> Pict
     line = " ".join(f"{x(r):.1f},{y(s):.1f}" for r, s in zip(ranks, scores, strict=True))
     shapes = [Shape("polyline", {"points": line, "class": "line"})]
     for value in (low + (high - low) * part for part in (0.1, 0.5, 0.9)):
-        shapes.append(_text(left - 14, y(value) + 4, f"{value:.4g}", "number", "end"))
+        shapes.append(
+            _text(left - 14, y(value) + 4, format_interval(value, low, high)[0], "number", "end")
+        )
     for rank, score, error in zip(ranks, scores, errors, strict=True):
         kind = "chosen" if rank == found["rank"] else "tied" if rank in found["tied"] else "dot"
         tall = y(score - error) - y(score + error)
@@ -447,7 +459,7 @@ Examples:
 @click.option("--title", help="Of the page; the name of the file by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
 @as_json
-@domain_options
+@survey_options
 def command(
     model: str,
     data: str | None,

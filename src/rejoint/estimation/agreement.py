@@ -12,7 +12,7 @@ from rejoint.messages import Argument, Message, PythonOnly, join_messages, remar
 from rejoint.model import Model
 from rejoint.solver.search import best_run
 from rejoint.solver.solver import Run, Stop
-from rejoint.text import plural
+from rejoint.text import format_number, plural
 
 #: Records whose classes are found at a time.
 BLOCK_RECORDS = 65_536
@@ -74,9 +74,10 @@ class Agreement:
         )
         if np.isnan(self.gap):
             return said
+        gap = format_number(float(f"{self.gap:.2g}"))
         said += (
-            f" The next best one is {self.gap:.2g} nats lower and has {self.moved:.0%} of the "
-            "records in other classes."
+            f" The next best one is {gap} nats lower and has {self.moved:.0%} of the records in "
+            "other classes."
         )
         if self.near and self.differs:
             said += " The records hardly tell the two apart."

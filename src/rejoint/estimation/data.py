@@ -16,14 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import kernels
+from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.survey import Survey
 from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
+from rejoint.records.sparse import SparseRecords
 from rejoint.solver.checkpoint import Checkpoint, digest
 from rejoint.solver.session import Report, report_nothing
 
@@ -92,7 +95,7 @@ class Data(ABC):
 
     @abstractmethod
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
-        """The same with a class drawn for each record, so that counts are whole numbers."""
+        """The same with a class drawn for each record; of whole weights counts are whole."""
 
     @abstractmethod
     def sample(self) -> "Data":
@@ -138,13 +141,18 @@ class Data(ABC):
         return float("nan")
 
     def to_pmf(
-        self, model: Model, draws: Sequence[Model] = (), mixture: Model | None = None
+        self,
+        model: Model,
+        draws: Sequence[Model] = (),
+        mixture: Model | None = None,
+        gaps: Sequence[TableGap] = (),
     ) -> LowRankPMF:
-        """The model with its labels, posterior draws and their mean."""
-        seen = self.observed(model)
-        kept = Draws.of([self.to_pmf(draw) for draw in draws], self.domain, LowRankPMF).to_carry()
-        answer = None if mixture is None else self.to_pmf(mixture)
-        return LowRankPMF(seen.weights, seen.parts, self.domain, kept, answer)
+        """The model with its labels; posterior draws and their mean, of the levels themselves."""
+        seen, domain = self.observed(model), self.domain
+        drawn = [LowRankPMF(draw.weights, draw.parts, domain) for draw in draws]
+        kept = Draws.of(drawn, domain, LowRankPMF).to_carry()
+        answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
+        return LowRankPMF(seen.weights, seen.parts, domain, kept, answer, gaps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,12 +164,14 @@ class InMemory(Data):
     weight: FloatArray
     threads: int
     unmerged: BaseRecords | None = field(default=None, repr=False)
+    cluster_keys: Keys | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, records: BaseRecords, threads: int | None = None) -> "InMemory":
         """Merge identical records, and drop empty ones, which have no information.
 
-        Records whose weights do not count copies stay in ``unmerged``: each is one observation.
+        Records whose weights do not count copies stay in ``unmerged``: each is one observation, and
+        so do those of clusters.
         """
         merged = records.merged()
         weight = merged.sample_weight
@@ -177,7 +187,8 @@ class InMemory(Data):
             codes, mass = codes[used], mass[used]
         given = records.sample_weight
         counts = given is None or bool(np.all(given == np.rint(given)))
-        unmerged = None if counts or merged is records else records
+        alone = (counts or merged is records) and records.cluster_keys is None
+        unmerged = None if alone else records
         return cls(records.domain, codes, mass, threads or kernels.available_threads(), unmerged)
 
     @cached_property
@@ -226,7 +237,13 @@ class InMemory(Data):
 
     def take(self, rows: NDArray[np.intp], weight: FloatArray) -> "InMemory":
         """Some of the records, with other weights."""
-        return replace(self, codes=self.codes[rows], weight=weight, unmerged=None)
+        codes = self.codes[rows]
+        return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=None)
+
+    @cached_property
+    def counts_copies(self) -> bool:
+        """Whether weights are whole numbers, which count copies of records."""
+        return self.unmerged is None and bool(np.all(self.weight == np.rint(self.weight)))
 
     def observations(self) -> "InMemory":
         """One row for each observation, where weights do not count copies; otherwise itself."""
@@ -234,13 +251,31 @@ class InMemory(Data):
             return self
         codes, weight = self.unmerged.codes, np.asarray(self.unmerged.sample_weight)
         used = has_value(codes) & (weight > 0)
-        return replace(self, codes=codes[used], weight=weight[used], unmerged=None)
+        keys = self.unmerged.cluster_keys
+        keys = None if keys is None else keys[used]
+        codes, weight = codes[used], weight[used]
+        return replace(self, codes=codes, weight=weight, unmerged=None, cluster_keys=keys)
+
+    def divide(self, parts: int, rng: np.random.Generator) -> NDArray[np.intp]:
+        """The part of each row, at random: a cluster is in one part, and so is a record.
+
+        Examples
+        --------
+        >>> records = Records.of({"a": list("xyxyxyxy")}, clusters=[1, 1, 2, 2, 3, 3, 4, 4])
+        >>> InMemory.of(records).observations().divide(2, np.random.default_rng(0))
+        array([1, 1, 0, 0, 0, 0, 1, 1])
+        """
+        if self.cluster_keys is None:
+            return rng.permutation(len(self.weight)) % parts
+        keys, which = np.unique(self.cluster_keys, return_inverse=True)
+        return np.asarray((rng.permutation(len(keys)) % parts)[which.ravel()])
 
     def merge(self) -> "InMemory":
         """The same with identical records merged."""
-        if isinstance(self.codes, SparseCodes | DefaultCodes):
+        if isinstance(self.codes, DefaultCodes):
             return self
-        merged = Records._trusted(self.domain, self.codes, self.weight).merged()
+        kind = SparseRecords if isinstance(self.codes, SparseCodes) else Records
+        merged = kind._trusted(self.domain, self.codes, self.weight).merged()
         return replace(self, codes=merged.codes, weight=np.asarray(merged.sample_weight))
 
     def reweight(self, weight: FloatArray) -> "InMemory":
@@ -261,10 +296,7 @@ class InMemory(Data):
 
     def draw(self, model: Model, rng: np.random.Generator) -> Expected:
         """One pass with a class drawn for each record."""
-        counts = round_at_random(self.weight, rng)
-        seed = int(rng.integers(2**62))
-        parts = (model.weights, model.factors, self.layout.levels, seed, self.threads)
-        return Expected.of(kernels.class_draws(self.codes, counts, *parts))
+        return draw_classes(self.codes, self.weight, model, rng, self.threads)
 
 
 def departing_share(codes: NDArray[np.signedinteger]) -> float:
@@ -298,6 +330,42 @@ def round_at_random(weight: FloatArray, rng: np.random.Generator) -> FloatArray:
     whole = np.floor(weight)
     whole += rng.random(len(whole)) < weight - whole
     return whole
+
+
+def draw_classes(
+    codes: Any, weight: FloatArray | None, model: Model, rng: np.random.Generator, threads: int
+) -> Expected:
+    """Counts of classes and levels, with a class drawn for each record.
+
+    A record of weight w and class probabilities q is rounded at random to copies, w on average,
+    and a class is drawn for each copy. What rounding has added to w, or taken from it, is put right
+    in proportion to q: the counts sum to w and have mean w q and variance w q (1 - q), as those of
+    w copies. Rounding alone would add w (1 - w) q^2 to the variance, as if the records themselves
+    were drawn anew in every sweep.
+
+    Examples
+    --------
+    >>> model = Model.of([0.5, 0.5], [[[1.0, 0.0], [0.0, 1.0]]])
+    >>> codes, weight = np.array([[0], [1], [1]], dtype=np.int8), np.array([0.5, 0.25, 2.5])
+    >>> draw_classes(codes, weight, model, np.random.default_rng(0), 1).counts
+    array([[0.5 , 2.75],
+           [0.5 , 0.  ],
+           [0.  , 2.75]])
+    """
+    counts = None if weight is None else round_at_random(weight, rng)
+    known = (model.weights, model.factors, model.layout.levels)
+    seed = int(rng.integers(2**62))
+    found = Expected.of(kernels.class_draws(codes, counts, *known, seed, threads))
+    if weight is None or counts is None or np.array_equal(counts, weight):
+        return found
+    value, total = found.log_likelihood, found.counts
+    for sign in (1.0, -1.0):
+        rows = np.flatnonzero(sign * (weight - counts) > 0)
+        if len(rows):
+            rest = np.abs(weight - counts)[rows]
+            more = Expected.of(kernels.class_pass(codes[rows], rest, *known, threads))
+            value, total = value + sign * more.log_likelihood, total + sign * more.counts
+    return Expected(value, np.maximum(total, 0.0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -413,10 +481,7 @@ def draw_part(part: Records, number: int, model: Model, seed: int, threads: int)
            [0., 1.]])
     """
     codes, weight = not_empty(part)
-    rng = np.random.default_rng([seed, number])
-    counts = None if weight is None else round_at_random(weight, rng)
-    parts = (model.weights, model.factors, model.layout.levels, int(rng.integers(2**62)), threads)
-    return Expected.of(kernels.class_draws(codes, counts, *parts))
+    return draw_classes(codes, weight, model, np.random.default_rng([seed, number]), threads)
 
 
 def not_empty(part: Records) -> tuple[Any, FloatArray | None]:

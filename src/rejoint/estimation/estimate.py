@@ -19,8 +19,9 @@ from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import Smoothed, choose_time, smooth_variables
+from rejoint.estimation.pair_tables import count_pairs, find_gaps
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.estimation.posterior_mean import posterior_mean
+from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
@@ -38,9 +39,11 @@ from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, join_messages, remark
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.table_gap import TableGap
 from rejoint.records.records import BaseRecords
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
@@ -71,7 +74,12 @@ def estimate(
     start_labels: Any = None,
     n_init: int | None = None,
     budget: float | None = None,
+    agreement: bool = True,
+    max_classes: int | None = None,
     sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -117,8 +125,20 @@ def estimate(
     budget : float, optional
         About how many seconds of computing the search for a rank may take; see
         :func:`rejoint.rank.select`.
+    agreement : bool
+        Whether what answers (Bayes) is moved towards the tables of two variables of the records,
+        by as much as its misfit is beyond chance: where many records answer a question, so that it
+        can simply be counted, the answer is then as near to the truth as counting.
+    max_classes : int, optional
+        Largest number of classes of the model that answers, ``result.pmf.mixture``, and of its
+        representative: what asking, a file and a page cost grows with it. By default twice the
+        rank where that is given, and four times the rank that predicts best where it is not.
     sample_weight : array or name of a column, optional
-        How many times each record counts.
+        How many times each record counts: k is k copies.
+    survey_weight, strata, clusters : array or name of a column, optional
+        How many people of the population each record stands for, and how the survey was drawn. The
+        weights are scaled to the effective number of records, whatever their scale, so that
+        intervals allow for the design effect; see :meth:`Records.of`.
     domain : Domain, optional
         Variables and levels, where the data should not define them.
     random_state : int or Generator, optional
@@ -158,14 +178,19 @@ def estimate(
     >>> rj.metrics.total_variation(truth, result.pmf) < 0.1
     True
     """
+    if max_classes is not None:
+        policy = limit_classes(policy, max_classes, rank)
     source: Scan | BaseRecords
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
     if isinstance(data, Scan):
-        if domain is not None or sample_weight is not None:
+        if domain is not None or weights.given:
             raise ValueError("A Scan has its domain and weights: give them to scan(...) instead.")
         source = data
     else:
-        source = as_records(data, domain=domain, sample_weight=sample_weight)
+        source = as_records(data, domain=domain, weights=weights)
     labelled = None if start_labels is None else read_labels(source, start_labels, rank, start)
+    if not agreement:
+        policy = replace(policy, pair_levels=0)
     request = Request(rank, solver, smooth, start, n_init, policy, labelled, budget)
     asked = {"rank": rank, "solver": solver, "smooth": smooth, "start": start, "n_init": n_init}
     asked["budget"] = budget
@@ -193,6 +218,22 @@ class Request:
     budget: float | None = None
 
 
+def limit_classes(policy: Policy, most: int, rank: int | str) -> Policy:
+    """The policy with a largest number of classes, which may not be below the rank asked for."""
+    most = whole("max_classes", most)
+    if not isinstance(rank, str) and most < rank:
+        raise ValueError(
+            Message(
+                "{most} is below {rank}: the model that answers has at least as many classes as "
+                "were asked for. Give {enough} or more, or a smaller rank.",
+                most=Argument("max_classes", most),
+                rank=Argument("rank", int(rank)),
+                enough=Argument("max_classes", int(rank)),
+            )
+        )
+    return replace(policy, most_classes=most)
+
+
 def read_labels(
     source: Scan | BaseRecords, labels: Any, rank: int | str, start: LowRankPMF | None
 ) -> LabelledStart:
@@ -210,7 +251,8 @@ def read_labels(
 def fingerprint(source: Scan | BaseRecords) -> str:
     """What tells the data of a checkpoint from others."""
     if isinstance(source, Scan):
-        return digest(source.stamp, source.names, source.domain.shape)
+        design = () if source.design is None else (repr(source.design),)
+        return digest(source.stamp, source.names, source.domain.shape, *design)
     return InMemory.of(source).fingerprint
 
 
@@ -221,7 +263,8 @@ def _estimate(source: Scan | BaseRecords, request: Request, session: Session) ->
     found = Assessment() if observed is None else assess_records(observed, rank)
     if found.serious:
         remark(found.text)
-    return replace(result, choice=join_messages([result.choice, found.text]))
+    design = "" if source.design is None else source.design.text
+    return replace(result, choice=join_messages([result.choice, design, found.text]))
 
 
 @contextmanager
@@ -744,27 +787,48 @@ class Fit:
         """
         known = em.penalty(best.model) - best.objective if isinstance(em, Em) else None
         model, value, dropped = self.drop_negligible(best.model, known, is_interrupted(runs))
-        drawn, mean, words = [draw.model for draw in draws], None, ""
+        drawn, answer, words = list[Model](), None, ""
         if draws:
             # An interrupted fit is not kept waiting for passes over all records.
-            passes = 0 if is_interrupted(runs) else self.policy.anchored_passes
-            means = [draw.mean for draw in draws]
-            first = means[-1] if ensemble else model
-            mean = posterior_mean(self.data, means, first, passes, self.policy, ensemble=ensemble)
+            ended = is_interrupted(runs)
+            answer = posterior_mean(
+                self.data,
+                draws,
+                draws[-1].mean if ensemble else model,
+                0 if ended else self.policy.anchored_passes,
+                replace(self.policy, pair_levels=0) if ended else self.policy,
+                ensemble=ensemble,
+            )
+            drawn = spread_draws(self.data, draws, answer)
+        gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)
+        pmf = self.data.to_pmf(model, drawn, None if answer is None else answer.model, gaps)
         if draws and chains:
-            seen = [self.data.observed(draw) for draw in drawn]
+            seen = [self.data.observed(draw.model) for draw in draws]
+            kept = f"; the model keeps {len(pmf.draws)}" if len(pmf.draws) < len(draws) else ""
             words = (
                 f"{plural(len(draws), 'posterior draw')} from {plural(chains, 'chain')}, "
-                f"{describe_effective_draws(seen, chains)}."
+                f"{describe_effective_draws(seen, chains)}{kept}."
             )
         return FitResult.of(
-            self.data.to_pmf(model, drawn, mean),
+            pmf,
             runs,
-            f"Log-likelihood {value:.6g} of {self.data.total:,.0f} records",
+            f"Log-likelihood {value:,.2f} of {self.data.total:,.0f} records",
             best=best,
-            more=join_messages([dropped, more, words]),
+            more=join_messages([dropped, more, words, describe_gaps(gaps)]),
             log_likelihood=value,
+            records=float(self.data.total),
         )
+
+    def look_at_tables(self, model: Model, answer: Finished | None) -> tuple[TableGap, ...]:
+        """Tables in which the records differ beyond chance from what answers."""
+        policy, small = self.policy, self.small.records
+        if not len(small.domain) > 1 or small.layout.size > policy.pair_levels:
+            return ()
+        seen = self.data.observed(model) if answer is None else answer.model
+        tables = None if answer is None else answer.tables
+        if tables is None:
+            tables = count_pairs(small, seen, np.random.default_rng(0), policy)
+        return find_gaps(small, tables, seen, policy)
 
     def drop_negligible(
         self, model: Model, known: float | None, interrupted: bool
@@ -787,6 +851,20 @@ class Fit:
                 kept, dropped = drop_empty(model, policy)
                 value = data.expect(kept).log_likelihood if dropped else before
         return kept, value, dropped
+
+
+def describe_gaps(gaps: Sequence[TableGap]) -> str:
+    """Say in which tables the records differ most from a model.
+
+    Examples
+    --------
+    >>> describe_gaps([])
+    ''
+    """
+    if not gaps:
+        return ""
+    more = f" {plural(len(gaps) - 1, 'other table')} differ, too (pmf.gaps)." * (len(gaps) > 1)
+    return f"{gaps[0].text}{more}"
 
 
 def limited(solver: Any, objective: float) -> Any:

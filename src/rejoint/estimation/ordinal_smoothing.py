@@ -168,8 +168,9 @@ class Smoothed(Data):
             # Probability of each hidden level (last axis) behind each level in each class.
             chance = kernel[:, None, :] * factors[rows].T[None, :, :] + 1e-300
             chance /= chance.sum(axis=2, keepdims=True)
-            drawn = rng.multinomial(counts[rows].astype(np.int64), chance)
-            shared[rows] = drawn.sum(axis=0).T
+            drawn = rng.multinomial(counts[rows].astype(np.int64), chance).astype(np.float64)
+            rest = counts[rows] - np.floor(counts[rows])  # of weights that are not whole
+            shared[rows] = (drawn + rest[:, :, None] * chance).sum(axis=0).T
         return shared
 
     def expect(self, model: Model) -> Expected:
@@ -239,17 +240,23 @@ def choose_time(
 def hold_out(
     data: InMemory, rng: np.random.Generator, policy: Policy
 ) -> Iterator[tuple[InMemory, InMemory]]:
-    """Records to learn from and records to judge by; copies of one may be in both."""
-    folds = policy.smooth_folds
-    whole = np.floor(data.weight)
-    shares = rng.multinomial(whole.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
-    rest = rng.integers(folds, size=len(whole))
-    shares[np.arange(len(whole)), rest] += data.weight - whole
+    """Records to learn from and records to judge by.
+
+    Copies of one may be in both; weights that do not count copies stay with their record, and
+    records with their cluster.
+    """
+    folds, data = policy.smooth_folds, data.observations()
+    copies = data.weight if data.counts_copies else np.zeros(len(data.weight))
+    shares = rng.multinomial(copies.astype(np.int64), np.full(folds, 1.0 / folds)).astype(float)
+    counts = data.counts_copies
+    rest = rng.integers(folds, size=len(copies)) if counts else data.divide(folds, rng)
+    shares[np.arange(len(copies)), rest] += data.weight - copies
     for k in range(1 if data.total > policy.one_fold_records else folds):
         held = shares[:, k]
         kept = data.weight - held
         if (held > 0).any() and (kept > 0).any():
-            yield data.reweight(kept), data.reweight(held)
+            learn = data.reweight(kept)
+            yield learn if data.counts_copies else learn.merge(), data.reweight(held)
 
 
 def brief_fit(data: Data, rank: int, warm: Model | None, session: Session, policy: Policy) -> Model:

@@ -1,38 +1,72 @@
-"""Posterior mean: the one model that answers, made of the kept sweeps of a sampler."""
+"""Posterior mean: the one model that answers, made of the kept sweeps of a sampler.
+
+It is finished in steps: the classes of all sweeps are merged into few, fitted to the records for
+some passes, and moved towards the tables of two variables that the records show. The draws that
+bounds rest on are spread by what these tables demand.
+"""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from rejoint.estimation.data import Data
+from rejoint.estimation.gibbs import Draw
+from rejoint.estimation.pair_tables import (
+    Misfit,
+    PairTables,
+    agree,
+    count_pairs,
+    mean_and_variance,
+)
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.model import Model
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
+
+
+@dataclass(frozen=True, eq=False)
+class Finished:
+    """A model of the levels themselves that answers, and what it was moved by.
+
+    Parameters
+    ----------
+    model : Model
+        What answers.
+    misfit : Misfit, optional
+        What the tables of the records asked of it; none where they were not looked at.
+    tables : PairTables, optional
+        These tables.
+    """
+
+    model: Model
+    misfit: Misfit | None = None
+    tables: PairTables | None = None
 
 
 def posterior_mean(
     data: Data,
-    members: Sequence[Model],
+    draws: Sequence[Draw],
     first: Model,
     passes: int,
     policy: Policy = DEFAULT,
     *,
     ensemble: bool = False,
-) -> Model:
-    """Return one model near the mean of many: their classes merged, then fitted to the records.
+) -> Finished:
+    """Return one model near the mean of many, in agreement with the records.
 
     Parameters
     ----------
     data : Data
         The records.
-    members : sequence of Model
-        Conditional expectations of the joint, one for each kept sweep.
+    draws : sequence of Draw
+        The kept sweeps.
     first : Model
         Where merging starts, such as the most probable model.
     passes : int
         Passes over the records after merging.
     policy : Policy
-        Classes of the mean, and how far passes may move it.
+        Classes of the mean, how far passes may move it, and whether (``pair_levels``) and how far
+        tables of the records do.
     ensemble : bool
         Whether the members are of chains whose rank was not given: the mean then has more classes,
         and moves further.
@@ -43,13 +77,52 @@ def posterior_mean(
     >>> from rejoint.estimation.data import InMemory
     >>> data = InMemory.of(rj.Records.of({"a": ["x", "x", "y"], "b": ["u", "v", "v"]}))
     >>> ones = [Model.of([1.0], [[[a], [1 - a]], [[0.3], [0.7]]]) for a in (0.6, 0.7)]
-    >>> posterior_mean(data, ones, ones[0], passes=0).weights
+    >>> draws = [Draw(one, np.ones(2), one) for one in ones]
+    >>> posterior_mean(data, draws, ones[0], 0, Policy(pair_levels=0)).model.weights
     array([0.5, 0.5])
     """
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
     records = policy.ensemble_records if ensemble else policy.anchor_records
+    members = [draw.mean for draw in draws]
     most = round(classes * float(np.mean([member.rank for member in members])))
-    return anchor(data, compact(members, first, max(most, 1)), passes, records)
+    most = max(int(min(most, policy.most_classes)), 1)
+    model = data.observed(anchor(data, compact(members, first, most), passes, records))
+    if not len(data.domain) > 1 or data.layout.size > policy.pair_levels:
+        return Finished(model)
+    tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
+    mean, _ = mean_and_variance([data.observed(member) for member in members])
+    _, variance = mean_and_variance([data.observed(draw.model) for draw in draws])
+    misfit = Misfit.of(tables, mean, variance)
+    return Finished(agree(misfit, model, most, policy), misfit, tables)
+
+
+def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
+    """Return the draws, of the levels themselves, as far apart as the records demand.
+
+    Where the model misfits, draws are too near to each other: weights and columns are drawn again,
+    given the classes of the records, with a variance that spends the degrees of freedom which the
+    misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
+    """
+    misfit, seen = finished.misfit, [data.observed(draw.model) for draw in draws]
+    spent = 0.0 if misfit is None else misfit.spent(seen)
+    if misfit is None or not 0.0 < spent < misfit.freedom:
+        return seen
+    # Only what is drawn given the classes of the records is drawn again.
+    fixed = misfit.spent([data.observed(draw.mean) for draw in draws]) / spent
+    heat = 1.0 + (misfit.freedom / spent - 1.0) / max(1.0 - fixed, 0.1)
+    rng = np.random.default_rng(0)
+    return [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]
+
+
+def draw_again(data: Data, draw: Draw, heat: float, rng: np.random.Generator) -> Model:
+    """Draw weights and columns of a sweep again, their variance multiplied by ``heat``."""
+    layout, mean = data.layout, draw.mean
+    # Records of a class that hold a variable: its share of all that do.
+    held = layout.sums(data.level_totals)[:, None] * mean.weights
+    strength: FloatArray = layout.expand(held + draw.concentrations[:, None]) / heat
+    columns = layout.normalize(rng.standard_gamma(strength * mean.factors) + 1e-300)
+    weights = rng.dirichlet(np.maximum(data.total * mean.weights / heat, 1e-3))
+    return Model(layout, weights, columns)
 
 
 def anchor(data: Data, model: Model, passes: int, records: float) -> Model:

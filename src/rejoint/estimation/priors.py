@@ -17,21 +17,29 @@ from rejoint.model import FloatArray, Layout
 
 @dataclass(frozen=True)
 class Prior:
-    """Pseudo-counts of classes (one number) and of levels in a class, (L,).
+    """Pseudo-counts of classes and of levels in a class: alike in all classes, or one for each.
+
+    Parameters
+    ----------
+    classes : float or array (F,)
+        Of a class.
+    levels : array (L,) or (L, F)
+        Of each level.
 
     Examples
     --------
-    >>> Prior(1.0, np.array([2.0, 2.0])).levels
-    array([2., 2.])
+    >>> Prior(1.0, np.array([2.0, 2.0])).stacked.ravel()
+    array([1., 2., 2.])
     """
 
-    classes: float
+    classes: float | FloatArray
     levels: FloatArray
 
     @property
     def stacked(self) -> FloatArray:
-        """As a column to be added to expected counts, (1 + L, 1)."""
-        return np.concatenate([[self.classes], self.levels])[:, None]
+        """Classes above levels, to be added to expected counts, (1 + L, 1 or F)."""
+        levels = self.levels if self.levels.ndim > 1 else self.levels[:, None]
+        return np.vstack([np.atleast_1d(self.classes), levels])
 
 
 def first_concentrations(data: Data, policy: Policy = DEFAULT) -> FloatArray:

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import Records, no_weight_error
+from rejoint.records.records import Records
 from rejoint.records.scan import Report, Scan
+from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import Checkpoint, digest
 
 #: Rows that are probed before records are merged, and the share of distinct ones beyond which
@@ -26,7 +28,7 @@ PROBED_ROWS, DISTINCT_SHARE = 20_000, 0.9
 MOST_PATTERNS = 4_096
 
 Codes = NDArray[np.signedinteger[Any]]
-Block = tuple[Codes, FloatArray]
+Block = tuple[Codes, FloatArray, Keys]
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,8 @@ class Survey:
         All records, so long as they fit into ``budget`` bytes, merged if necessary.
     budget : int
         Bytes to hold.
+    cluster_keys : array
+        Clusters of the sample; empty where there are none.
     has_weight : bool
         Whether any record, empty ones included, has a weight above zero.
     """
@@ -69,15 +73,18 @@ class Survey:
     size: int
     held: tuple[Block, ...] | None
     budget: int
+    cluster_keys: Keys
     has_weight: bool = True
 
     def __add__(self, other: "Survey") -> "Survey":
         keys = np.concatenate([self.keys, other.keys])
         codes = np.concatenate([self.codes, other.codes])
         weight = np.concatenate([self.weight, other.weight])
+        clusters = np.concatenate([self.cluster_keys, other.cluster_keys])
         if len(keys) > self.size:
             kept = np.sort(np.argpartition(keys, self.size)[: self.size])
             keys, codes, weight = keys[kept], codes[kept], weight[kept]
+            clusters = clusters[kept] if len(clusters) else clusters
         held = None if self.held is None or other.held is None else (*self.held, *other.held)
         patterns = None
         if self.patterns is not None and other.patterns is not None:
@@ -90,6 +97,7 @@ class Survey:
             keys=keys,
             codes=codes,
             weight=weight,
+            cluster_keys=clusters,
             patterns=patterns,
             held=fit_into(held, self.domain, self.budget),
             has_weight=self.has_weight or other.has_weight,
@@ -98,15 +106,15 @@ class Survey:
     @property
     def sample(self) -> Records:
         """The records of the sample."""
-        return Records._trusted(self.domain, self.codes, self.weight)
+        return make_records(self.domain, self.codes, self.weight, self.cluster_keys)
 
     @property
     def records(self) -> Records | None:
         """All records, if they are held."""
         if self.held is None:
             return None
-        codes, weight = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
-        return Records._trusted(self.domain, codes, weight)
+        arrays = (np.concatenate(parts) for parts in zip(*self.held, strict=True))
+        return make_records(self.domain, *arrays)
 
     @property
     def observed(self) -> Records | None:
@@ -114,6 +122,11 @@ class Survey:
         if self.patterns is None:
             return None
         return Records(self.domain, np.where(self.patterns, 0, -1).astype(np.int16))
+
+
+def make_records(domain: Domain, codes: Codes, weight: FloatArray, keys: Keys) -> Records:
+    """Records of a sample, or of all blocks; keys are empty where there are no clusters."""
+    return Records._trusted(domain, codes, weight, cluster_keys=keys if len(keys) else None)
 
 
 def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
@@ -154,6 +167,7 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
     observed = np.asarray(part.codes >= 0)
     used = observed.any(axis=1) & (weight > 0)
     codes, mass = part.codes[used], weight[used]
+    clusters = np.empty(0, dtype=np.int64) if part.cluster_keys is None else part.cluster_keys
     wide = codes.astype(np.promote_types(codes.dtype, np.int16), copy=False)  # the same for all
     rng = np.random.default_rng([seed, int(digest(wide, mass), 16)])
     keys = rng.random(len(codes))
@@ -174,8 +188,9 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
         weight=mass[kept],
         patterns=distinct_patterns(observed[used]),
         size=size,
-        held=fit_into(((part.codes, weight),), part.domain, budget),
+        held=fit_into(((part.codes, weight, clusters),), part.domain, budget),
         budget=budget,
+        cluster_keys=clusters[used][kept] if len(clusters) else clusters,
         has_weight=bool(weight.any()),
     )
 
@@ -183,16 +198,22 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
 def fit_into(
     held: tuple[Block, ...] | None, domain: Domain, budget: int
 ) -> tuple[Block, ...] | None:
-    """The blocks, merged into one where they do not fit; None where that does not help."""
-    if held is None or sum(codes.nbytes + weight.nbytes for codes, weight in held) <= budget:
+    """The blocks, merged into one where they do not fit; None where that does not help.
+
+    Records whose weights are not whole, or that are of clusters, are not merged: each is one
+    observation.
+    """
+    if held is None or sum(array.nbytes for block in held for array in block) <= budget:
         return held
+    if not all((weight == np.rint(weight)).all() and not len(keys) for _, weight, keys in held):
+        return None
     probe = held[-1][0][:PROBED_ROWS]
     if len(merge_rows(probe, domain.shape, None)[0]) > DISTINCT_SHARE * len(probe):
         return None
-    codes, weight = (np.concatenate(parts) for parts in zip(*held, strict=True))
+    codes, weight, keys = (np.concatenate(parts) for parts in zip(*held, strict=True))
     codes, weight = merge_rows(codes, domain.shape, weight)
     # Half, or the next part would not fit either, and all would be merged again.
-    return ((codes, weight),) if codes.nbytes + weight.nbytes <= budget // 2 else None
+    return ((codes, weight, keys),) if codes.nbytes + weight.nbytes <= budget // 2 else None
 
 
 def sample_size(variables: int, policy: Policy) -> int:
@@ -222,7 +243,7 @@ def survey_of(
 ) -> Survey:
     """One look at all records, or what the checkpoint has of it."""
     size = sample_size(len(scan.domain), policy)
-    names = ("rows", "mass", "totals", "keys", "codes", "weight")
+    names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
     entry = checkpoint.get("survey")
     if entry is not None:
         found = {name: entry[name] for name in names}

@@ -33,6 +33,7 @@ from rejoint.rank.select import select
 from rejoint.records.frames import Backend, choose_backend
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
 from rejoint.solver.session import Session
 from rejoint.text import class_titles
@@ -138,7 +139,15 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         self.random_state = random_state
         self.smooth = smooth
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
+    ) -> Self:
         """Estimate the joint of the columns.
 
         Parameters
@@ -149,6 +158,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
             Present for API consistency.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
+        survey_weight, strata, clusters : arrays of shape (rows,), optional
+            Those of a survey; see :meth:`Records.of`.
 
         Returns
         -------
@@ -161,7 +172,8 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         >>> model.pmf_.marginal("x1").round(2)
         array([0.33, 0.67])
         """
-        records = read(self, X, sample_weight, reset=True)
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+        records = read(self, X, weights, reset=True)
         result = fit_joint(
             records, self.rank, self.solver, self.n_init, self.random_state, self.order, self.smooth
         )
@@ -186,7 +198,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         Parameters
         ----------
         X, y, sample_weight
-            As for :meth:`fit`.
+            As for :meth:`fit`. Survey weights need all records at once.
 
         Returns
         -------
@@ -204,7 +216,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         """
         partial: PartialFit | None = getattr(self, "_partial", None)
         first = partial is None and not hasattr(self, "pmf_")
-        chunk = read(self, X, sample_weight, reset=first)
+        chunk = read(self, X, WeightArguments(sample_weight), reset=first)
         if isinstance(chunk, SparseRecords):
             chunk = chunk.to_records()
         if not first and not bool((chunk.codes >= 0).any()):
@@ -283,7 +295,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
         -0.69
         """
         check_is_fitted(self)
-        records = read(self, X, sample_weight, reset=False)
+        records = read(self, X, WeightArguments(sample_weight), reset=False)
         return log_likelihood(self.pmf_, records) / float(weights_of(records).sum())
 
     def aic(self, X: Any, sample_weight: Any = None) -> float:
@@ -364,7 +376,7 @@ class JointPMF(DensityMixin, BaseEstimator):  # type: ignore[misc]  # scikit-lea
     def _criterion(self, X: Any, sample_weight: Any, price: Callable[[float], float]) -> float:
         """Price of the free parameters less twice the log-likelihood."""
         check_is_fitted(self)
-        records = read(self, X, sample_weight, reset=False)
+        records = read(self, X, WeightArguments(sample_weight), reset=False)
         mass = float(weights_of(records).sum())
         free = Layout(self.pmf_.domain.shape).parameters(self.rank_)
         return float(price(mass) * free - 2.0 * log_likelihood(self.pmf_.representative, records))
@@ -409,6 +421,8 @@ def fit_joint(
     tables = count_filled(records, order)
     result = factorize(tables, rank, solver, n_init=n_init, weighting="count", random_state=rng)
     value = log_likelihood(result.pmf, records)
+    if records.design is not None:
+        said.append(records.design.text)
     return replace(result, choice=" ".join(said), log_likelihood=value)
 
 

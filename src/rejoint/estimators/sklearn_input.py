@@ -13,20 +13,26 @@ from rejoint.estimation.data import InMemory
 from rejoint.factorization.early_stop import Smooth
 from rejoint.factorization.fit_tables import Auto
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.records import BaseRecords, Records, as_part_weight
+from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords, as_records
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_part_weight
 
 
-def read(estimator: Any, X: Any, sample_weight: Any = None, *, reset: bool) -> BaseRecords:
+def read(
+    estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS, *, reset: bool
+) -> BaseRecords:
     """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``."""
+    if weights.is_survey:
+        weights.check_arrays("X has the columns of the model alone;")
     if reset:
         X = check_columns(estimator, X, reset=True)
-        if not has_own_names(X):
-            X, sample_weight = drop_weightless(X, sample_weight)
-        return as_records(X, sample_weight=sample_weight)
+        if not has_own_names(X) and not weights.is_survey:
+            X, sample_weight = drop_weightless(X, weights.sample_weight)
+            weights = WeightArguments(sample_weight)
+        return as_records(X, weights=weights)
     domain = estimator.pmf_.domain
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
-    return as_records(X, domain=domain, sample_weight=sample_weight)
+    return as_records(X, domain=domain, weights=weights)
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:

@@ -15,6 +15,8 @@ from rejoint.domain.labels import is_number
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
+from rejoint.model import Model
+from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
@@ -143,6 +145,10 @@ FORMAT = "rejoint.explorer"
 SCHEMA = 2
 """Version of the document; a page reads this one and earlier ones."""
 
+#: Classes that a page answers by at the most: its bars then take a few milliseconds, and 200
+#: variables of three levels 2.4 MB.
+PAGE_CLASSES = 500
+
 _MOST_CELLS = 4_000_000  # of records in a page: 8 MB of codes
 
 
@@ -196,6 +202,11 @@ def document(
     >>> plain["title"], plain["variables"][0]["labels"]
     ('Asia', ['yes', 'no'])
     """
+    whole, limited = pmf, pmf.mixture.rank > PAGE_CLASSES
+    if limited:
+        pmf = compact_answer(pmf)
+        note = " ".join(filter(None, [note, describe_limit(whole)]))
+        class_names = class_names if pmf.rank == whole.rank else None
     plain: dict[str, Any] = {
         "format": FORMAT,
         "schema": SCHEMA,
@@ -210,6 +221,7 @@ def document(
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
         **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
+        "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
         "identifiability": verdict,
         "note": note,
@@ -217,6 +229,48 @@ def document(
         "ensemble": None if ensemble is None else plain_ensemble(ensemble),
     }
     return plain | {name: value for name, value in extras.items() if value is not None}
+
+
+def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
+    """The model with a mixture of at most `PAGE_CLASSES`, as a page has it.
+
+    Examples
+    --------
+    >>> import numpy as np, rejoint as rj
+    >>> rng = np.random.default_rng(0)
+    >>> wide = rj.LowRankPMF(np.full(600, 1 / 600), [rng.dirichlet([1, 1], 600).T] * 3)
+    >>> compact_answer(wide).rank
+    500
+    """
+    if pmf.mixture.rank <= PAGE_CLASSES:
+        return pmf
+    model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
+    few = compact([model], model, PAGE_CLASSES)
+    mixture = LowRankPMF(few.weights, few.parts, pmf.domain)
+    if pmf.mixture is pmf:
+        return mixture
+    own = pmf.representative
+    if own.rank > PAGE_CLASSES:
+        own = compact_answer(own)
+    return LowRankPMF(own.weights, own.factors, pmf.domain, pmf.draws, mixture)
+
+
+def describe_limit(pmf: LowRankPMF) -> str:
+    """Say by how many classes a page of a model answers, where not by all; else nothing.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> describe_limit(rj.datasets.asia())
+    ''
+    """
+    classes = pmf.mixture.rank
+    if classes <= PAGE_CLASSES:
+        return ""
+    return (
+        f"A page answers by {PAGE_CLASSES} classes that stand for the {classes:,} of the model, "
+        "merged where they are nearest; the file keeps them all."
+    )
 
 
 def _variables(domain: Domain) -> list[dict[str, Any]]:

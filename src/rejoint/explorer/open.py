@@ -10,6 +10,7 @@ from rejoint import io
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
+from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import joint_of, of_saved
@@ -54,13 +55,12 @@ class Opened:
 
     def document(self) -> dict[str, Any]:
         """What the page is given, fit and verdict included."""
-        number = self.notes.get("records")
         return document(
             self.pmf,
             title=self.title,
             source=None if self.path is None else self.path.name,
             records=self.records,
-            record_count=number if isinstance(number, int | float) else None,
+            record_count=records_behind(self.notes),
             class_names=self.notes.get("class_names"),
             fit=self._fit(),
             verdict=verdict(self.pmf),

@@ -15,6 +15,7 @@ from rejoint.factorization.fit_tables import (
     as_method,
     as_start,
     fit_tables,
+    lift_seen,
     make_result,
 )
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
@@ -69,7 +70,8 @@ def factorize(
     start : LowRankPMF, "random" or "algebraic", optional
         Where to begin; a model is the only start then. By default the solver chooses.
     n_init : int
-        Starts at the most; fewer are run once one fits exactly or several agree.
+        Starts at the most; fewer are run once one fits exactly or several agree, to a hundredth of
+        what sampling noise leaves where tables are counts.
     weighting : {"equal", "count"}
         Whether tables count the same, as in the paper, or by their number of records, which
         is better where cells are missing unevenly. Multiplies ``marginals.table_weight``.
@@ -93,8 +95,10 @@ def factorize(
     Notes
     -----
     Tables counted from incomplete records are unbiased only if cells are missing completely at
-    random. Where the tables leave the joint open at this rank (pairs always do), a remark and
-    ``stop`` say so: see ``identifiability``.
+    random. From tables that are counts, ``"auto"`` excludes no level that was seen from any class:
+    it is at least as probable there as one record more would make it. Where the tables leave the
+    joint open at this rank (pairs always do), a remark and ``stop`` say so: see
+    ``identifiability``.
 
     Examples
     --------
@@ -178,7 +182,13 @@ def _fit_identified(
         rank = selection.rank
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
-    finish = partial(_add_assessment, marginals, chosen)
+
+    def finish(result: FitResult) -> FitResult:
+        squares = as_loss(options["loss"] or SQUARES) is SQUARES
+        if isinstance(solver, Auto) and squares and not result.interrupted:
+            result = lift_seen(result, marginals, options["weighting"])
+        return _add_assessment(marginals, chosen, result)
+
     with session.convert(finish):
         result = fit_tables(marginals, rank, solver, session, **options)
     return finish(result)

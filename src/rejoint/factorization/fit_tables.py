@@ -27,7 +27,8 @@ from rejoint.factorization.problem import (
 )
 from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import Model
+from rejoint.messages import join_messages
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
@@ -65,7 +66,8 @@ class Auto:
         Last stage, for models with zeros.
     polish_limit : int
         Parameters beyond which the second stage is left out: a Newton step then costs more
-        than many sweeps.
+        than many sweeps. For tables with sampling noise it is at most the ``dense_limit`` of
+        ``polish``.
 
     Examples
     --------
@@ -78,6 +80,22 @@ class Auto:
     finish: Admm = field(default=Admm(limits=Limits(max_steps=300, progress=1e-4, window=20)))
 
     polish_limit: int = 5000
+
+    def within(self, noise: float) -> "Auto":
+        """The same for tables with sampling noise: stages end where they gain little against it."""
+        if not noise:
+            return self
+        least = NOISE_GAIN * noise
+
+        def limited(limits: Limits) -> Limits:
+            return replace(limits, gain=max(limits.gain, least))
+
+        return replace(
+            self,
+            polish=replace(self.polish, limits=limited(self.polish.limits)),
+            finish=replace(self.finish, limits=limited(self.finish.limits)),
+            polish_limit=min(self.polish_limit, self.polish.dense_limit),
+        )
 
     def stages(self, problem: TableProblem, rank: int) -> tuple[Stage, ...]:
         """The solvers for a problem, in order."""
@@ -215,9 +233,15 @@ def _describe_fill(marginals: Marginals, rounds: int, moved: float) -> str:
 #: spared: far below what noise or a wrong rank leaves.
 SOLVED = 1e-10
 
-#: So many starts whose objectives agree this closely, of at least so many, have most likely
+#: This many starts whose objectives agree this closely, of at least this many, have most likely
 #: found the best model; two alike are often the same local minimum.
 AGREEMENT, ALIKE_STARTS, LEAST_STARTS = 1e-3, 3, 5
+
+#: Shares of the squared error that the true model has by chance (`TableProblem.noise`). Stages end
+#: that gain less within their window; objectives are alike that differ by less; a model with less
+#: is not polished. On 20 random models of 5 to 10 variables the error of four-way tables stayed
+#: within .1 %; 217 records of 17 votes at rank 20 took 0.3 s in place of 45.
+NOISE_GAIN, NOISE_ALIKE, NOISE_SHARE = 1e-3, 1e-2, 0.2
 
 
 def fit_tables(
@@ -243,11 +267,15 @@ def fit_tables(
         plan = shorten(method) if brief else method
         chosen = as_loss(getattr(plan, "loss", SQUARES) if loss is None else loss)
         problem = make_problem(tables, weighting, chosen)
+        noise = problem.noise if chosen is SQUARES else 0.0
+        if isinstance(plan, Auto):
+            plan = plan.within(noise)
         first = as_start(start if pmf is None else pmf, tables, rank)
         starts = plan_starts(problem, rank, plan, first, n_init, session.rng)
         conclude = partial(make_result, problem, tables)
+        enough = partial(is_enough, noise=noise)
         return conclude(
-            search(problem, starts, follow_stages, session, offer=conclude, enough=is_enough)
+            search(problem, starts, follow_stages, session, offer=conclude, enough=enough)
         )
 
     if fill and marginals.unknown is not None:
@@ -300,10 +328,10 @@ def can_solve_algebraically(problem: TableProblem, rank: int) -> bool:
     return any(subtables.largest_rank(pairs=pairs) >= rank for pairs in (False, True))
 
 
-def is_enough(runs: Sequence[Run]) -> bool:
-    """Whether further starts can be spared."""
+def is_enough(runs: Sequence[Run], noise: float = 0.0) -> bool:
+    """Whether further starts can be spared; ``noise`` is the objective that chance allows for."""
     best = min(run.objective for run in runs)
-    alike = sum(run.objective <= (1.0 + AGREEMENT) * best for run in runs)
+    alike = sum(run.objective <= (1.0 + AGREEMENT) * best + NOISE_ALIKE * noise for run in runs)
     solved = min(run.error for run in runs) <= SOLVED
     return solved or (alike >= ALIKE_STARTS and len(runs) >= LEAST_STARTS)
 
@@ -317,6 +345,8 @@ def follow_stages(
     model = start.model
     before = start.stages[0].loss
     for stage in start.stages:
+        if stage is not start.stages[-1] and is_chance(problem, done):
+            continue
         try:
             after = run(stage.solver, problem.under(stage.loss), model, session, start=number)
             done = join_runs(done, after, comparable=stage.loss is before)
@@ -334,6 +364,15 @@ def follow_stages(
             model = mix_with_independence(problem, model)
     assert shown is not None
     return shown
+
+
+def is_chance(problem: TableProblem, done: Run | None) -> bool:
+    """Whether a model is so near to the tables that what is left is chance."""
+    return (
+        done is not None
+        and problem.loss is SQUARES
+        and done.objective <= NOISE_SHARE * problem.noise
+    )
 
 
 def join_runs(done: Run | None, after: Run, *, comparable: bool = True) -> Run:
@@ -374,6 +413,51 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
     return FitResult.of(
         as_pmf(best.model, marginals), runs, achieved, best=best, more=more, misfits=distances
     )
+
+
+def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitResult:
+    """The result with no probability of zero for a level that was seen, by counted tables.
+
+    In each class a level is at least as probable as one record more, spread by the variable's own
+    shares, would make it. Tables that are met exactly, or whose number of records is not known,
+    are left as they are.
+    """
+    if result.error <= SOLVED or not len(marginals) or not marginals.counted.all():
+        return result
+    pmf, lifted = result.pmf, []
+    for factor, (shares, records) in zip(pmf.factors, seen_shares(marginals), strict=True):
+        least = shares[:, None] / (records * pmf.weights + 1.0)
+        columns = np.maximum(factor, least)
+        lifted.append(columns / columns.sum(axis=0))
+    if all(map(np.array_equal, lifted, pmf.factors)):
+        return result
+    model, problem = Model.of(pmf.weights, lifted), make_problem(marginals, weighting)
+    error, said = problem.relative_error(model), ""
+    if f"{error:.2g}" != f"{result.error:.2g}":
+        said = (
+            "No class excludes a level that was seen: it is as probable as one record more would "
+            f"make it, which makes the relative error {error:.2g}."
+        )
+    return replace(
+        result,
+        pmf=LowRankPMF(pmf.weights, lifted, pmf.domain),
+        stop=join_messages([result.stop, said]),
+        error=error,
+        misfits=table_distances(problem, marginals, model),
+    )
+
+
+def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
+    """Shares of each variable, and the records behind them, by the table with most records."""
+    found: dict[int, tuple[FloatArray, float]] = {}
+    for i, subset in enumerate(marginals.index_subsets):
+        total = float(marginals.totals[i])
+        for axis, n in enumerate(subset):
+            if n not in found or total > found[n][1]:
+                gone = tuple(k for k in range(len(subset)) if k != axis)
+                found[n] = marginals.shares(i).sum(axis=gone), total
+    shape = marginals.domain.shape
+    return [found.get(n, (np.zeros(levels), 1.0)) for n, levels in enumerate(shape)]
 
 
 def as_pmf(model: Model, tables: Any) -> LowRankPMF:

@@ -86,6 +86,9 @@ class TableProblem:
         Known expectations; they enter as squared errors whatever the loss.
     loss : Loss
         How far a table is from the model's.
+    noise : float
+        Squared error that the true model is expected to have by chance, as tables are counts of so
+        many records; 0 where no number of records is known.
     """
 
     levels: tuple[int, ...]
@@ -94,6 +97,7 @@ class TableProblem:
     weight: FloatArray
     moments: tuple[Moments, ...] = ()
     loss: Loss = SQUARES
+    noise: float = 0.0
 
     @cached_property
     def layout(self) -> Layout:
@@ -356,6 +360,7 @@ def make_problem(marginals: Marginals, weighting: str, loss: Loss = SQUARES) -> 
         weight[used],
         read_moments(marginals),
         loss,
+        expected_noise(marginals, weight),
     )
     loss.check(problem)
     remark_on_islands(marginals)
@@ -400,6 +405,18 @@ def count_weight(marginals: Marginals) -> FloatArray:
     if not counted.any():
         return np.ones_like(totals)
     return np.where(counted, totals / totals[counted].mean(), 1.0)
+
+
+def expected_noise(marginals: Marginals, weight: FloatArray) -> float:
+    """Squared error of tables that are samples of their numbers of records, with weights.
+
+    A sample of ``n`` records from shares ``p`` is ``(1 - |p|^2) / n`` away from them on average.
+    Tables whose number of records is not known count as exact.
+    """
+    return 0.5 * sum(
+        float(weight[i] * (1.0 - np.sum(marginals.shares(int(i)) ** 2)) / marginals.totals[i])
+        for i in np.flatnonzero((weight > 0) & marginals.counted)
+    )
 
 
 def read_moments(marginals: Marginals) -> tuple[Moments, ...]:

@@ -21,6 +21,7 @@ from rejoint.marginals.subsets import Subset
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.evidence import Given, read_evidence
 from rejoint.queries.tables import khatri_rao
+from rejoint.text import format_number
 
 Array = NDArray[np.float64]
 Value = Callable[[Array], float]
@@ -109,8 +110,8 @@ class Ambiguity:
         return (
             f"{question} is not determined: two models of rank {self.models[0].rank} whose tables "
             f"agree to {max(self.gap, 1e-16):.0e} differ by {self.distance:.2g} in total "
-            f"variation, or more; {event} has probability {low:.3g} in one and {high:.3g} in the "
-            "other."
+            f"variation, or more; {event} has probability {format_number(low)} in one and "
+            f"{format_number(high)} in the other."
         )
 
     @property

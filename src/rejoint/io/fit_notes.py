@@ -3,6 +3,9 @@
 All keys are optional, and their values are plain JSON:
 
 ``records``         number of records behind the model (the sum of their weights)
+``survey_design``   of survey weights, to whose effective number of records the weights are scaled:
+                    number of ``records``, ``effective`` number, design ``effect``, ``total`` of the
+                    weights as given, numbers of ``strata`` and ``clusters``
 ``missing``         by variable, the share of empty cells among the records
 ``source``          name of the file or folder that it was fitted to, without its folder
 ``choice``          which estimator and rank were chosen, and why, in words
@@ -22,6 +25,7 @@ All keys are optional, and their values are plain JSON:
 ``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
+from collections.abc import Mapping
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -30,7 +34,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
-    from rejoint.records.records import Records
+    from rejoint.records.records import BaseRecords, Records
+    from rejoint.records.scan import Scan
     from rejoint.solver.result import FitResult
 
 
@@ -66,6 +71,7 @@ def fit_notes(
         weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
         gone = weight @ (records.codes < 0) / max(float(weight.sum()), 1e-300)
         notes["records"] = float(weight.sum())
+        notes["survey_design"] = plain_design(records)
         notes["missing"] = dict(zip(records.names, gone.round(6).tolist(), strict=True))
     if tables is not None:
         counted = tables.totals[tables.counted]
@@ -86,6 +92,30 @@ def fit_notes(
             "classes_are_groups": None if result.classes_are_groups else False,
         }
     return {key: value for key, value in (notes | more).items() if value is not None}
+
+
+def records_behind(notes: Mapping[str, Any]) -> float | None:
+    """Return the number of records behind a model, not of effective ones; None if not known.
+
+    Examples
+    --------
+    >>> records_behind({"records": 400.0, "survey_design": {"records": 1000}})
+    1000
+    """
+    number = (notes.get("survey_design") or notes).get("records")
+    return number if isinstance(number, int | float) else None
+
+
+def plain_design(source: "BaseRecords | Scan") -> dict[str, Any] | None:
+    """Return the survey design of records as plain JSON, if they have one.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> plain_design(rj.Records.of({"a": ["x", "y"]}, survey_weight=[3, 1]))["effect"]
+    1.25
+    """
+    return None if source.design is None else source.design.to_json()
 
 
 def _curve(result: "FitResult") -> dict[str, Any] | None:

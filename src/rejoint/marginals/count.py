@@ -15,9 +15,10 @@ from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records, no_weight_error
+from rejoint.records.records import BaseRecords, Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords, as_records
+from rejoint.records.survey_design import WeightArguments, no_weight_error
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
@@ -33,7 +34,7 @@ MERGE = 4
 FULL = 16
 
 
-def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[BaseRecords]:
+def as_chunks(data: Any, domain: Domain | None, weights: WeightArguments) -> Iterator[BaseRecords]:
     """Yield the data as Records (or SparseRecords), all over the same domain.
 
     An iterator yields chunks; anything else is one chunk. Chunks that are not Records need a
@@ -42,16 +43,20 @@ def as_chunks(data: Any, domain: Domain | None, sample_weight: Any) -> Iterator[
     Examples
     --------
     >>> rows = [{"a": 0, "b": 1}, {"a": 1, "b": 0}]
-    >>> [len(chunk) for chunk in as_chunks(rows, None, None)]
+    >>> [len(chunk) for chunk in as_chunks(rows, None, WeightArguments())]
     [2]
     """
     if not isinstance(data, Iterator):
-        yield as_records(data, domain=domain, sample_weight=sample_weight)
+        yield as_records(data, domain=domain, weights=weights)
         return
-    if sample_weight is not None:
+    if weights.given:
+        name = next(iter(weights.given))
+        more = (
+            "or scan(lambda: ...)" if weights.is_survey else "Records.of(chunk, sample_weight=...)"
+        )
         raise ValueError(
-            "sample_weight cannot be matched to an iterator of chunks: give chunks that are "
-            "Records with their own weights, Records.of(chunk, sample_weight=...)."
+            f"{name} cannot be matched to an iterator of chunks: give chunks that are Records with "
+            f"their own weights, {more}."
         )
     first = next(data, None)
     if first is None:

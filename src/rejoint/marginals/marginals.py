@@ -35,6 +35,7 @@ from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
 from rejoint.model import FloatArray
 from rejoint.records.scan import Scan
+from rejoint.records.survey_design import WeightArguments
 from rejoint.text import plural
 
 
@@ -273,6 +274,9 @@ class Marginals:
         sample: int | None = None,
         domain: Domain | None = None,
         sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
         memory_limit: float | None = None,
         threads: int | None = None,
         random_state: int | np.random.Generator | None = None,
@@ -298,8 +302,10 @@ class Marginals:
             pairs of variables as possible.
         domain : Domain, optional
             Variables and levels, where the data should not define them.
-        sample_weight : array, optional
-            Weight of each record.
+        sample_weight : array or name of a column, optional
+            How many times each record counts.
+        survey_weight, strata, clusters : array or name of a column, optional
+            Those of a survey; see :meth:`Records.of`. Tables then count effective records.
         memory_limit : float, optional
             Bytes that the tables may take; 4 GiB, or half of the machine's memory, by default.
             What would take more is refused before anything is allocated.
@@ -319,12 +325,13 @@ class Marginals:
         >>> m.totals
         array([2., 1., 1.])
         """
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Scan):
-            if domain is not None or sample_weight is not None:
+            if domain is not None or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
             return cls(data.domain, chosen, count_scan(data, chosen, threads, progress))
-        chunks = as_chunks(data, domain, sample_weight)
+        chunks = as_chunks(data, domain, weights)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
         flat = count_all(chain([first], chunks), chosen, threads)

@@ -15,10 +15,12 @@ from rejoint.pmf.draws import Interval
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
+from rejoint.text import format_interval, format_number
 
 FloatArray = NDArray[np.float64]
 
 _ROWS = 40  # of a table or of records that are shown
+_FEW_ROWS = 12  # of those that are shown where an answer is one object among others
 _ACROSS = 8  # levels of the last variable that are columns
 _NAMES = 12  # variables of records that are shown
 
@@ -31,7 +33,7 @@ class _Grid(NamedTuple):
 
 
 def one_line(answer: "Answer") -> str:
-    """Return a question and its answer, or the kind of answer, in one line.
+    """Return a question and its answer, if that is one number or a mode, in one line.
 
     Examples
     --------
@@ -40,19 +42,18 @@ def one_line(answer: "Answer") -> str:
     'H(smoke) = 0.6931 nats'
     """
     value = answer.value
-    if isinstance(value, np.ndarray):
-        return f"{answer.query}, a table of {' x '.join(map(str, value.shape))}"
-    if isinstance(value, Records):
-        return f"{answer.query}, records"
     if isinstance(value, Mode):
         return f"{answer.query}, {value!r}"
+    unit = answer.unit and f" {answer.unit}"
     found = answer.interval
-    bounds = "" if found is None else f" ({_range(found.low, found.high)})"
-    return f"{answer.query} = {value:.4g}{answer.unit and ' ' + answer.unit}{bounds}"
+    if found is None:
+        return f"{answer.query} = {format_number(float(answer))}{unit}"
+    middle, low, high = format_interval(float(answer), float(found.low), float(found.high))
+    return f"{answer.query} = {middle}{unit} ({low} to {high})"
 
 
-def text(answer: "Answer") -> str:
-    """Return an answer as text for a terminal.
+def text(answer: "Answer", rows: int = _ROWS) -> str:
+    """Return an answer as text for a terminal, with at most so many rows of a table.
 
     Examples
     --------
@@ -63,7 +64,7 @@ def text(answer: "Answer") -> str:
     yes   0.01
     no    0.99
     """
-    cells = _grid(answer)
+    cells = _grid(answer, rows)
     if cells is None:
         return "\n".join([one_line(answer), *_remarks(answer)])
     columns = list(zip(cells.header, *cells.rows, strict=True))
@@ -88,7 +89,7 @@ def html(answer: "Answer") -> str:
     >>> html(rj.datasets.asia().ask("P(asia = yes)"))
     '<p><code>P(asia = yes) = 0.01</code></p>'
     """
-    cells = _grid(answer)
+    cells = _grid(answer, _ROWS)
     tail = "".join(f"<p>{escape(remark)}</p>" for remark in _remarks(answer))
     if cells is None:
         return f"<p><code>{escape(one_line(answer))}</code></p>{tail}"
@@ -105,46 +106,46 @@ def _html_row(row: list[str], labels: int) -> str:
 
 
 def _remarks(answer: "Answer") -> list[str]:
-    given = [f"What is given has probability {answer.evidence:.4g}."] * (answer.evidence < 1.0)
+    evidence = f"What is given has probability {format_number(answer.evidence)}."
+    given = [evidence] * (answer.evidence < 1.0)
     found = answer.interval
     bounds = [] if found is None else [f"In brackets: {found.description}."]
     return [*bounds, *given, *answer.notes]
 
 
-def _range(low: Any, high: Any) -> str:
-    return f"{low:.3g} to {high:.3g}"
-
-
-def _grid(answer: "Answer") -> _Grid | None:
+def _grid(answer: "Answer", most: int) -> _Grid | None:
     """Return an answer as rows and columns; None if it is a number."""
     value = answer.value
     if isinstance(value, Records):
-        return _record_cells(value)
+        return _record_cells(value, most)
     if isinstance(value, Mode):
-        rows = [[name, str(level)] for name, level in islice(value.items(), _ROWS)]
-        more = f"... {len(value) - _ROWS:,} more variables. " if len(value) > _ROWS else ""
-        doubt = "" if value.exact else f"; another may have up to {value.bound:.4g}"
-        return _Grid(["variable", "level"], rows, 2, f"{more}Probability {value.prob:.4g}{doubt}.")
-    return _table_cells(answer, value) if isinstance(value, np.ndarray) else None
+        rows = [[name, str(level)] for name, level in islice(value.items(), most)]
+        more = f"... {len(value) - most:,} more variables. " if len(value) > most else ""
+        doubt = "" if value.exact else f"; another may have up to {format_number(value.bound)}"
+        said = f"{more}Probability {format_number(value.prob)}{doubt}."
+        return _Grid(["variable", "level"], rows, 2, said)
+    return _table_cells(answer, value, most) if isinstance(value, np.ndarray) else None
 
 
-def _record_cells(records: Records) -> _Grid:
+def _record_cells(records: Records, most: int) -> _Grid:
     names = list(records.names)[:_NAMES]
-    rows = [[str(row[name]) for name in names] for row in islice(records.rows(), _ROWS)]
-    left = [f"{len(records) - _ROWS:,} more rows"] * (len(records) > _ROWS)
+    rows = [[str(row[name]) for name in names] for row in islice(records.rows(), most)]
+    left = [f"{len(records) - most:,} more rows"] * (len(records) > most)
     left += [f"{len(records.names) - _NAMES:,} more variables"] * (len(records.names) > _NAMES)
     return _Grid(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
 
 
-def _table_cells(answer: "Answer", value: FloatArray) -> _Grid:
+def _table_cells(answer: "Answer", value: FloatArray, most: int) -> _Grid:
     last = answer.axes[-1]
     wide = len(answer.axes) > 1 and len(last) <= _ACROSS
     down = answer.axes[:-1] if wide else answer.axes
     across = [f"{last.name} = {level}" for level in last.levels] if wide else [answer.column]
-    cells = [f"{x:.4g}" for x in value.flat[: _ROWS * len(across)]]
+    numbers = [float(x) for x in value.flat[: most * len(across)]]
+    cells = [format_number(x) for x in numbers]
     if answer.interval is not None:
-        bounds = zip(answer.interval.low.flat, answer.interval.high.flat, strict=True)
-        cells = [f"{cell} ({_range(*ends)})" for cell, ends in zip(cells, bounds, strict=False)]
+        low, high = answer.interval
+        ends = zip(numbers, low.flat, high.flat, strict=False)
+        cells = ["{} ({} to {})".format(*format_interval(*each)) for each in ends]
     lines = [cells[k : k + len(across)] for k in range(0, len(cells), len(across))]
     combinations = product(*[map(str, axis.levels) for axis in down])
     rows = [
@@ -163,7 +164,8 @@ Kind = Literal["probability", "table", "expectation", "mode", "records", "entrop
 class Answer:
     """The answer to a question; immutable.
 
-    ``float()`` returns a single number, ``str()`` and notebooks show the whole answer.
+    ``float()`` returns a single number; ``str()``, ``repr()`` and notebooks show the numbers, with
+    the digits that their credible bounds leave certain.
 
     Attributes
     ----------
@@ -308,6 +310,8 @@ class Answer:
         return value if np.isfinite(value) else None
 
     def __repr__(self) -> str:
+        if isinstance(self.value, np.ndarray | Records):
+            return f"<Answer: {text(self, _FEW_ROWS)}>"
         return f"<Answer: {one_line(self)}>"
 
     def __str__(self) -> str:

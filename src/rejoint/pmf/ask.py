@@ -16,9 +16,11 @@ from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
 from rejoint.pmf.draws import credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
+from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
 from rejoint.queries.evidence import apply_evidence
 from rejoint.queries.tables import joint_table
+from rejoint.text import format_number
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -42,6 +44,10 @@ def ask(
     """Answer a question in the query language; see :meth:`LowRankPMF.ask`."""
     bound = bind(text, model.domain)
     known = _condition(model, bound)
+    if model.gaps:
+        used = {*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence}
+        names = {model.domain.names[n] for n in used}
+        known = known._replace(notes=known.notes + note_gaps(model.gaps, names))
     match bound.query.verb:
         case "P" | "E":
             answer = _numbers(model.domain, bound, known)
@@ -88,7 +94,7 @@ def note_unlikely(bound: BoundQuery, log_prob: float) -> tuple[str, ...]:
     evenly = sum(log(likelihood.mean()) for likelihood in bound.evidence.values())
     if log_prob - evenly >= _UNLIKELY:
         return ()
-    shown = f"{exp(log_prob):.2g}" if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
+    shown = format_number(exp(log_prob)) if log_prob > -700.0 else f"1e{log_prob / log(10):.0f}"
     note = (
         f"{', '.join(bound.evidence_text.values())} has probability "
         f"{'zero' if log_prob == -inf else shown}: the answer rests on what this model holds "
@@ -124,8 +130,19 @@ def _add_interval(model: "LowRankPMF", bound: BoundQuery, answer: Answer, level:
         # A column of the table is given its level, too: draws count by how probable that is.
         weights = weights.reshape((-1,) + (1,) * len(bound.by)) * np.stack(totals)
         weights = weights[(slice(None),) + (None,) * (values[0].ndim - len(bound.by))]
-    found = credible_interval(np.stack(values), level, weights, cast(Any, answer.value))
+    limits = _limits(model.domain, bound, answer)
+    found = credible_interval(np.stack(values), level, weights, cast(Any, answer.value), limits)
     return replace(answer, interval=found)
+
+
+def _limits(domain: Domain, bound: BoundQuery, answer: Answer) -> tuple[float, float]:
+    """What no answer to a question is below or above."""
+    if answer.unit:
+        return 0.0, inf
+    if bound.query.verb == "P":
+        return 0.0, 1.0
+    numbers = domain[bound.asked[0]].numeric
+    return float(np.min(numbers)), float(np.max(numbers))
 
 
 def _value(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray, tuple[str, ...]]:

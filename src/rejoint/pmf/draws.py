@@ -106,6 +106,7 @@ def credible_interval(
     level: float,
     weights: FloatArray | None = None,
     answer: FloatArray | float | None = None,
+    limits: tuple[float, float] = (0.0, 1.0),
 ) -> Interval:
     """Return equal-tailed bounds of each cell over the draws, which are the first axis.
 
@@ -120,7 +121,10 @@ def credible_interval(
     weights : ndarray (D,) or (D, ...), optional
         Weight of each draw, or of each draw for each cell; equal by default.
     answer : ndarray or float, optional
-        The answer itself: bounds that do not hold it are stretched to it.
+        The answer itself. Bounds are moved by its distance from the mean of the draws, and
+        stretched to it where they do not hold it.
+    limits : pair of float
+        What no answer is below or above: bounds are not moved beyond.
 
     Examples
     --------
@@ -151,10 +155,14 @@ def credible_interval(
     low, high = (
         _interpolate(cells, places, last, tail) for tail in ((1 - level) / 2, (1 + level) / 2)
     )
+    known = total > 0
     if answer is not None:
         flat = np.ravel(np.asarray(answer, dtype=np.float64))
+        with np.errstate(invalid="ignore"):  # infinite levels have no mean
+            away = flat - np.where(mass > 0, mass * cells, 0.0).sum(axis=0)
+        away = np.where(np.isfinite(away) & known, away, 0.0)
+        low, high = (np.clip(bound + away, *limits) for bound in (low, high))
         low, high = np.minimum(low, flat), np.maximum(high, flat)
-    known = total > 0
     return Interval(
         np.where(known, low, np.nan).reshape(shape),
         np.where(known, high, np.nan).reshape(shape),

@@ -15,6 +15,7 @@ from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState, ask
 from rejoint.pmf.draws import Draws, Interval, check_block
 from rejoint.pmf.from_dense import naive_bayes
+from rejoint.pmf.table_gap import TableGap, read_gaps
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.queries.distances import is_same_up_to_order
 from rejoint.queries.evidence import (
@@ -31,7 +32,7 @@ from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.records.sparse import as_records
-from rejoint.text import plural, show
+from rejoint.text import format_number, plural, show
 
 if TYPE_CHECKING:
     from rejoint.factorization.reduce import Reduction
@@ -71,6 +72,8 @@ class LowRankPMF:
     mixture : LowRankPMF, optional
         The posterior mean, which answers; by default the mean of the draws, its classes merged to
         three times the rank.
+    gaps : iterable of TableGap, optional
+        Tables in which records differ from the model.
 
     Attributes
     ----------
@@ -81,6 +84,9 @@ class LowRankPMF:
     domain : Domain
     draws : sequence of LowRankPMF
         Empty where the model has none. Fits by Bayes carry at most 40, in single precision.
+    gaps : tuple of TableGap
+        Tables in which the records of the fit differ from the model beyond chance, worst first.
+        Answers that concern them say so.
 
     Examples
     --------
@@ -93,11 +99,12 @@ class LowRankPMF:
     0.725
     """
 
-    __slots__ = ("__weakref__", "_mixture", "domain", "draws", "factors", "weights")
+    __slots__ = ("__weakref__", "_mixture", "domain", "draws", "factors", "gaps", "weights")
     weights: FloatArray
     factors: tuple[FloatArray, ...]
     domain: Domain
     draws: Draws
+    gaps: tuple[TableGap, ...]
     _mixture: "LowRankPMF | None"
 
     def __init__(
@@ -107,6 +114,7 @@ class LowRankPMF:
         domain: Domain | None = None,
         draws: Sequence[Any] = (),
         mixture: "LowRankPMF | None" = None,
+        gaps: Iterable[TableGap] = (),
     ) -> None:
         w = _check_numbers(weights, "weights", 1)
         matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -122,6 +130,7 @@ class LowRankPMF:
             domain,
             Draws.of(draws, domain, type(self)),
             None if mixture is None else mixture.mixture.align(domain),
+            gaps,
         )
         if self.draws and mixture is None:
             object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
@@ -134,10 +143,11 @@ class LowRankPMF:
         domain: Domain,
         draws: Draws | None = None,
         mixture: "LowRankPMF | None" = None,
+        gaps: Iterable[TableGap] = (),
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
-        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls), mixture)
+        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls), mixture, gaps)
         return self
 
     def _fill(
@@ -147,6 +157,7 @@ class LowRankPMF:
         domain: Domain,
         draws: Draws,
         mixture: "LowRankPMF | None",
+        gaps: Iterable[TableGap],
     ) -> None:
         put = object.__setattr__
         put(self, "weights", np.ascontiguousarray(weights))
@@ -154,6 +165,7 @@ class LowRankPMF:
         put(self, "domain", domain)
         put(self, "draws", draws)
         put(self, "_mixture", mixture)
+        put(self, "gaps", tuple(gaps))
         for array in (self.weights, *self.factors):
             array.flags.writeable = False
 
@@ -447,7 +459,8 @@ class LowRankPMF:
         if not found.exact and not each:
             remark(
                 f"mode: after {found.nodes:,} nodes the best combination of {len(asked)} variables "
-                f"has probability {mode.prob:.3g}, and some other may have up to {mode.bound:.3g}. "
+                f"has probability {format_number(mode.prob)}, and some other may have up to "
+                f"{format_number(mode.bound)}. "
                 "Ask for fewer variables or raise max_nodes to be certain."
             )
         return mode
@@ -663,7 +676,8 @@ class LowRankPMF:
         domain = Domain(tuple(self.domain[n] for n in chosen))
         draws = self.draws.project(domain.names) if self.draws else None
         mixture = None if self._mixture is None else self._mixture.project(domain.names)
-        return self._trusted(self.weights, factors, domain, draws, mixture)
+        gaps = [gap for gap in self.gaps if set(gap.names) <= set(domain.names)]
+        return self._trusted(self.weights, factors, domain, draws, mixture, gaps)
 
     def condition(self, given: Given) -> Self:
         """Return the model of the variables that are not given, given the others.
@@ -715,7 +729,8 @@ class LowRankPMF:
         chosen = self.domain.indices(domain.names)
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
         mixture = None if self._mixture is None else self._mixture.align(domain)
-        return self._trusted(self.weights, factors, domain, self.draws.align(domain), mixture)
+        draws = self.draws.align(domain)
+        return self._trusted(self.weights, factors, domain, draws, mixture, self.gaps)
 
     def sorted(self) -> Self:
         """Return the model with its classes in order of decreasing weight.
@@ -727,7 +742,8 @@ class LowRankPMF:
         """
         order = np.argsort(-self.weights, kind="stable")
         factors = [a[:, order] for a in self.factors]
-        return self._trusted(self.weights[order], factors, self.domain, self.draws, self._mixture)
+        parts = (self.draws, self._mixture, self.gaps)
+        return self._trusted(self.weights[order], factors, self.domain, *parts)
 
     @classmethod
     def average(cls, pmfs: Iterable[Self], weights: ArrayLike | None = None) -> Self:
@@ -934,6 +950,8 @@ class LowRankPMF:
         kept = dict(notes or {})
         if kept.get("class_names") is not None:
             kept["class_names"] = [str(name) for name in kept["class_names"]]
+        if self.gaps:
+            kept["gaps"] = [gap._asdict() for gap in self.gaps]
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
@@ -962,7 +980,8 @@ class LowRankPMF:
         if saved.mixture is not None:
             weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
             mixture = cls(weights[0], factors, domain)
-        return cls(saved.weights, saved.factors, domain, draws, mixture)
+        gaps = read_gaps(saved.notes.get("gaps"), domain.names)
+        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps)
 
     # Equality and representation
 
@@ -1015,7 +1034,8 @@ class LowRankPMF:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.weights, self.factors, self.domain, self.draws, self._mixture)
+        parts = (self.draws, self._mixture, self.gaps)
+        return type(self), (self.weights, self.factors, self.domain, *parts)
 
     def __repr__(self) -> str:
         count, top = len(self.domain), ", ".join(f"{w:.3g}" for w in np.sort(self.weights)[:-6:-1])

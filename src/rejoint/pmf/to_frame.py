@@ -10,7 +10,7 @@ from rejoint.domain.labels import Bin, Level
 from rejoint.domain.variable import Variable
 from rejoint.queries.modes import Found
 from rejoint.records.frames import Backend, choose_backend
-from rejoint.text import show
+from rejoint.text import format_number, show
 
 FloatArray = NDArray[np.float64]
 
@@ -79,8 +79,8 @@ class Mode(Mapping[str, Level]):
         cells = ", ".join(f"{name}={show([level])}" for name, level in list(self.items())[:12])
         more = ", ..." if len(self) > 12 else ""
         doubt = "not the joint mode for certain: some may have up to"
-        tail = "" if self.exact else f"; {doubt} {self.bound:.4g}"
-        return f"Mode({cells}{more}; probability {self.prob:.4g}{tail})"
+        tail = "" if self.exact else f"; {doubt} {format_number(self.bound)}"
+        return f"Mode({cells}{more}; probability {format_number(self.prob)}{tail})"
 
 
 def label_table(

@@ -15,6 +15,7 @@ from rejoint.population.targets import (
     population_size,
 )
 from rejoint.records.records import Records
+from rejoint.records.survey_design import kish_effect
 from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
@@ -41,7 +42,9 @@ class Raked:
     misfits : dict
         For each table the share of its mass that is in the wrong cells, worst first.
     design_effect : float
-        How many times more records would be needed than without weights: ``n sum w^2 / (sum w)^2``.
+        How many times more records would be needed than without weights: ``n sum w^2 / (sum w)^2``,
+        with n the number of records of positive weight. A fit with these weights as
+        ``survey_weight`` allows for it.
 
     Examples
     --------
@@ -102,6 +105,14 @@ def rake(
     >>> raked = rj.rake(survey, known)
     >>> raked.weights.round(2)
     array([20., 12., 20., 48.])
+
+    A fit takes them as survey weights, which have the same design effect:
+
+    >>> weighted = rj.Records.of(survey, survey_weight=raked.weights)
+    >>> weighted.marginal("sex").round(2), round(weighted.design.effect, 3)
+    (array([0.52, 0.48]), 1.299)
+    >>> round(raked.design_effect, 3)
+    1.299
     """
     survey = Records.of(records)
     base = _align_records(survey, tables)
@@ -133,7 +144,7 @@ def rake(
         _stop_text(last, targets, tables, sweeps, tolerance, bounds),
         float(last.max()),
         {tables.subsets[i]: float(last[i]) for i in np.argsort(-last, kind="stable")},
-        float(len(final) * (final @ final) / final.sum() ** 2),
+        kish_effect(final),
     )
 
 

@@ -41,7 +41,7 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     """Divide records at random, so that each is held out once.
 
     Weights that are whole numbers count copies, which may fall into different folds; other
-    weights stay with their record.
+    weights stay with their record, and records with their cluster.
 
     Examples
     --------
@@ -51,10 +51,11 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
     [np.float64(2.0), np.float64(2.0)]
     """
     counts, data = has_counts(data), data.observations()
+    spread = spread_of_clusters(data)
     if counts:
         shares = deal(data.weight, folds, rng)
     else:
-        mine = rng.permutation(len(data.weight)) % folds
+        mine = data.divide(folds, rng)
         shares = np.where(mine[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     total = shares.sum(axis=1)
     for k in range(folds):
@@ -64,12 +65,26 @@ def make_folds(data: InMemory, folds: int, rng: np.random.Generator) -> Iterator
         mass = held[held > 0]
         judge = data.reweight(held)
         learn = data.reweight(total - held)
-        yield Fold(learn if counts else learn.merge(), judge, mass, mass if counts else mass**2)
+        if counts:
+            yield Fold(learn, judge, mass, mass)
+        else:
+            yield Fold(learn.merge(), judge, mass, spread * mass**2)
+
+
+def spread_of_clusters(data: InMemory) -> float:
+    """How many times the variance of a weighted sum is that of independent records.
+
+    Weights of clusters sum to the effective number of records, which is smaller by as much than
+    that of their weights alone.
+    """
+    if data.cluster_keys is None:
+        return 1.0
+    return max(1.0, float(data.weight.sum() / (data.weight @ data.weight)))
 
 
 def has_counts(data: InMemory) -> bool:
     """Whether weights are whole numbers, which count copies of records."""
-    return data.unmerged is None and bool(np.all(data.weight == np.rint(data.weight)))
+    return data.counts_copies
 
 
 def deal(copies: FloatArray, folds: int, rng: np.random.Generator) -> FloatArray:

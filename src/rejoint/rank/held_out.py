@@ -355,7 +355,8 @@ class HeldOutSearch(Judge):
         self.behind = 0  # ranks in a row at which the ensemble is behind the mode
         self.stop = ""
         learn = min(fold.learn.total for fold in self.folds)
-        cap = min(int(learn / policy.records_per_class), largest_rank(data))
+        most = min(learn / policy.records_per_class, policy.most_classes)
+        cap = min(int(most), largest_rank(data))
         super().__init__("heldout", HELD_OUT, 1.0 / self.mode.total, max(1, cap))
 
     def limit(self, fold: Fold, rng: np.random.Generator) -> Fold:

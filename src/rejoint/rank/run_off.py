@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.gibbs import Bayes, ChainPlan
+from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.estimation.priors import first_concentrations, make_prior
@@ -49,7 +49,7 @@ def refine(
     """Merge classes one by one from above the best rank, on all records but those that judge."""
     folds = list(make_folds(data, FOLDS, session.rng))[:parts]
     seed = int(session.rng.integers(2**62))
-    most = max(int(data.total / policy.records_per_class), best)
+    most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), best)
     mark = data.fingerprint if session.checkpoint.active else ""
     countdown = Countdown(len(folds))
     found: list[MergedPart] = []
@@ -162,13 +162,17 @@ class RunOff:
     session: Session
     policy: Policy = DEFAULT
     plans: list[tuple[ChainPlan, FloatArray]] = field(default_factory=list)
+    mode_fits: bool = False
 
-    def add(self, plan: ChainPlan, members: Sequence[Model]) -> None:
+    def add(self, plan: ChainPlan, draws: Sequence[Draw]) -> None:
         """Finish a candidate and judge it."""
-        learn = self.fold.learn
-        passes = self.policy.anchored_passes
-        answer = posterior_mean(learn, members, members[-1], passes, self.policy, ensemble=True)
-        self.plans.append((plan, self.fold.judge.log_prob(answer)))
+        # Classes are not divided here, which takes long and serves all candidates alike.
+        policy = replace(self.policy, pair_rounds=0)
+        passes, learn = policy.anchored_passes, self.fold.learn
+        found = posterior_mean(learn, draws, draws[-1].mean, passes, policy, ensemble=True)
+        self.plans.append((plan, self.fold.judge.log_prob(found.model)))
+        if plan.at_mode and found.misfit is not None:
+            self.mode_fits = found.misfit.fits
 
     def enter(
         self, plans: Sequence[ChainPlan], starts: Sequence[Model], rival: FloatArray | None = None
@@ -178,28 +182,36 @@ class RunOff:
         chains = [sampler.chain(self.fold.learn, start, self.session.rng) for start in starts]
         done = 0
         for plan in plans:
-            kept, members = set(plan.kept), []
+            kept, draws = set(plan.kept), []
             for k, chain in enumerate(chains):
                 for sweep in range(done, plan.sweeps):
                     draw = next(chain)
                     if sweep in kept:
-                        members.append(draw.mean)
+                        draws.append(draw)
                 self.session.report(f"run-off, rank {plan.rank}, chain {k + 1} of {len(chains)}")
             done = plan.sweeps
-            self.add(plan, members)
+            self.add(plan, draws)
             if rival is not None and self.is_behind(self.plans[-1][1], rival):
                 return
 
-    def is_behind(self, logs: FloatArray, rival: FloatArray) -> bool:
-        """Whether a candidate is behind another by two standard errors."""
+    def is_behind(self, logs: FloatArray, rival: FloatArray, errors: float = 2.0) -> bool:
+        """Whether a candidate is behind another by some standard errors."""
         curve = Curve([self.fold])
         gap = float(self.fold.mass @ (rival - logs) / curve.total)
-        return gap > 2.0 * curve.paired_error(rival, logs)
+        return gap > errors * curve.paired_error(rival, logs)
 
     @property
     def winner(self) -> ChainPlan:
-        """The plan of the highest held-out log-likelihood."""
-        return max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))[0]
+        """The plan of the highest held-out log-likelihood.
+
+        Where chains from the mode meet the tables of the records, the model's form is right, and
+        others win by a standard error or not at all: what they win by is chance otherwise.
+        """
+        plan, best = max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))
+        for own, logs in self.plans:
+            if own.at_mode and self.mode_fits and not self.is_behind(logs, best, 1.0):
+                return own
+        return plan
 
 
 def plan_chains(
@@ -290,7 +302,7 @@ def run_off(
     race = RunOff(refined.first, session, policy)
     race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    most = max(int(data.total / policy.records_per_class), 1)
+    most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), 1)
     wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [

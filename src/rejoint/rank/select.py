@@ -20,6 +20,7 @@ from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_o
 from rejoint.rank.run_off import count_parts, is_wide, plan_chains, refine, start_of
 from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
 from rejoint.records.sparse import as_records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.checkpoint import open_checkpoint
 from rejoint.solver.search import OnInterrupt, interruptible
 from rejoint.solver.session import Session
@@ -40,6 +41,9 @@ def select(
     n_init: int | None = None,
     budget: float | None = None,
     sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
     domain: Domain | None = None,
     random_state: int | np.random.Generator | None = None,
     progress: bool | None = None,
@@ -72,7 +76,8 @@ def select(
         has its own.
     folds : int
         Parts that the records are divided into. As many of them are held out, one by one, as hold
-        500 records together. Whole-number weights count copies.
+        500 records together. Whole-number weights count copies; other records are held out
+        whole, and so are clusters.
     n_init : int, optional
         Starts of each rank, by ``"ml"`` or a solver object; as many as :func:`rejoint.estimate`
         takes by default. Some begin with the classes of the next smaller rank.
@@ -80,7 +85,7 @@ def select(
         About how many seconds of computing the search of held-out likelihood may take, 20 by
         default. It is counted in operations, so that the same call has the same result on any
         machine.
-    sample_weight, domain
+    sample_weight, survey_weight, strata, clusters, domain
         As for :meth:`Records.of`.
     random_state : int or Generator, optional
         Seed.
@@ -120,7 +125,9 @@ def select(
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     criteria = checked_criteria(criterion)
-    records = InMemory.of(as_records(data, domain=domain, sample_weight=sample_weight))
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    source = as_records(data, domain=domain, weights=weights)
+    records = InMemory.of(source)
     asked = {"ranks": given, "criterion": criteria, "solver": solver, "folds": folds}
     kept, rng = open_checkpoint(
         checkpoint,
@@ -136,7 +143,10 @@ def select(
         options: dict[str, Any] = {"criterion": criteria, "solver": solver, "folds": folds}
         options |= {"n_init": n_init, "budget": budget}
         choose = partial(select_rank, records, given, **options, session=session, policy=policy)
-        return interruptible(session, choose, on_interrupt)
+        found = interruptible(session, choose, on_interrupt)
+    if source.design is None:
+        return found
+    return replace(found, words=f"{found.words} {source.design.text}")
 
 
 def select_rank(

@@ -2,6 +2,7 @@
 
 records    Records: codes, domain, weights; the base class of all forms of records
 merge      identical rows merged into one
+survey_design  copies, survey weights, strata and clusters; the design effect
 sparse     SparseRecords: the observed cells of each record, and nothing else
 scan       Scan: records read part by part, as often as needed; packs of them in a folder
 frames     any frame, array, list or dict as named columns, and back
@@ -22,6 +23,7 @@ from rejoint.records.read import find_domain, read, read_chunks, scan
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import SparseRecords
+from rejoint.records.survey_design import SurveyDesign
 
 __all__ = [
     "MISSING",
@@ -29,6 +31,7 @@ __all__ = [
     "Records",
     "Scan",
     "SparseRecords",
+    "SurveyDesign",
     "add_format",
     "find_domain",
     "read",

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from rejoint.arrays import FloatArray
-from rejoint.domain.columns import Numbers, read_column
+from rejoint.domain.columns import read_column
 from rejoint.domain.domain import Domain
 from rejoint.records.delimited import (
     TextColumn,
@@ -21,10 +20,17 @@ from rejoint.records.delimited import (
 from rejoint.records.encode import Unmatched, read_table, report_inferred
 from rejoint.records.files import Source
 from rejoint.records.formats import format_of, read_table_blocks
-from rejoint.records.frames import Frame, split_column, take_apart
+from rejoint.records.frames import Frame, take_apart
 from rejoint.records.infer import MOST, ColumnSummary, Declarations, read_declarations
-from rejoint.records.records import Records, as_frame, as_part_weight, check_undeclared
+from rejoint.records.records import Records, as_frame, check_undeclared
 from rejoint.records.scan import rows_of_part
+from rejoint.records.survey_design import (
+    NO_WEIGHTS,
+    DesignSums,
+    RowWeights,
+    SurveyDesign,
+    WeightArguments,
+)
 from rejoint.text import nearest, show
 
 #: Texts that mean a missing cell.
@@ -69,31 +75,22 @@ def split_options(options: dict[str, Any]) -> tuple[FileOptions, dict[str, Any]]
     return FileOptions(**{k: v for k, v in options.items() if k in own}), rest
 
 
-def records_of(frame: Frame, rest: dict[str, Any], sample_weight: Any) -> Records:
-    """Return the records of a whole file, whose weights must not all be zero."""
-    if isinstance(sample_weight, str):
-        frame, sample_weight = split_weights(frame, sample_weight)
-    return Records.of(frame, sample_weight=sample_weight, **rest)
+def encode_part(
+    frame: Frame, rest: dict[str, Any], weights: WeightArguments, unmatched: Unmatched
+) -> tuple[Records, RowWeights]:
+    """Return the records of the next part, not weighted yet, and the weights of its rows.
 
-
-def records_of_part(
-    frame: Frame, rest: dict[str, Any], sample_weight: Any, unmatched: Unmatched
-) -> Records:
-    """Return the records of the next part; collect columns and labels that the domain lacks.
+    Columns and labels that the domain lacks are collected.
 
     Examples
     --------
     >>> options, found = {"domain": Domain.of({"a": ["x", "y"]})}, Unmatched()
     >>> for cells in (["x", "z"], ["y", "z"]):
-    ...     part = records_of_part(Frame(("a",), [cells], 2), options, None, found)
+    ...     part, _ = encode_part(Frame(("a",), [cells], 2), options, NO_WEIGHTS, found)
     >>> part.codes.ravel().tolist(), found.labels["a"].cells
     ([1, -1], 2)
     """
-    if isinstance(sample_weight, str):
-        frame, sample_weight = split_weights(frame, sample_weight)
-    weight = None
-    if sample_weight is not None:
-        weight = as_part_weight(sample_weight, frame.rows, unmatched.rows)
+    frame, rows = weights.split(frame, unmatched.rows)
     declared = [rest.get(key) for key in ("kinds", "levels", "bins")]
     check_undeclared(*declared)
     handle_unknown = rest.get("handle_unknown", "missing")
@@ -101,7 +98,7 @@ def records_of_part(
         *(frame, rest["domain"], read_declarations(*declared), None, handle_unknown),
         unmatched=unmatched,
     )
-    return Records._trusted(*found, weight)
+    return Records._trusted(*found), rows
 
 
 @dataclass
@@ -112,19 +109,50 @@ class PartReader:
     ----------
     options : dict
         Those of the records, with the domain.
-    sample_weight : str, optional
-        The column with the weights.
+    weights : WeightArguments
+        The columns with the weights.
     is_reported : bool
         Whether a pass has ended: columns and labels that the domain does not have are then
         remarked on.
+    design : SurveyDesign, optional
+        What survey weights are worth, once `measure` has made its pass.
     """
 
     options: dict[str, Any]
-    sample_weight: str | None
+    weights: WeightArguments = NO_WEIGHTS
     is_reported: bool = False
+    design: SurveyDesign | None = None
 
     def read(self, parts: Iterable[Frame | Records]) -> Iterator[Records]:
         """Make one pass."""
+        for records, rows in self._pass(parts):
+            yield records if rows is None else self._weigh(records, rows)
+
+    def measure(self, parts: Iterable[Frame | Records]) -> SurveyDesign | None:
+        """Make a pass that finds what survey weights are worth; none without them."""
+        if not self.weights.is_survey:
+            return None
+        sums = DesignSums(self.options["domain"].shape)
+        for records, rows in self._pass(parts):
+            if rows is None:
+                raise ValueError(
+                    "The parts are Records, which have weights of their own: give their survey "
+                    "weights to Records.of, or frames to scan."
+                )
+            sums.add(records.codes, rows)
+        self.design = sums.design()
+        return self.design
+
+    def _weigh(self, records: Records, rows: RowWeights) -> Records:
+        if self.design is None:
+            return Records._trusted(records.domain, records.codes, rows.copies)
+        weight, keys = self.design.scale(rows.raw), rows.cluster_keys
+        return Records._trusted(records.domain, records.codes, weight, cluster_keys=keys)
+
+    def _pass(
+        self, parts: Iterable[Frame | Records]
+    ) -> Iterator[tuple[Records, RowWeights | None]]:
+        """Records of each part with the weights of its rows, None where records have them."""
         domain = self.options["domain"]
         handle_unknown = self.options.get("handle_unknown", "missing")
         unmatched = Unmatched()
@@ -137,30 +165,28 @@ class PartReader:
             unmatched.report(domain, handle_unknown)
             self.is_reported = True
 
-    def _encode(self, part: Frame | Records, unmatched: Unmatched) -> Records:
+    def _encode(
+        self, part: Frame | Records, unmatched: Unmatched
+    ) -> tuple[Records, RowWeights | None]:
         if isinstance(part, Frame):
-            return records_of_part(part, self.options, self.sample_weight, unmatched)
+            return encode_part(part, self.options, self.weights, unmatched)
         if part.domain == self.options["domain"]:
             unmatched.rows += len(part)
-            return part
-        return records_of_part(as_frame(part), self.options, part.sample_weight, unmatched)
-
-
-def split_weights(frame: Frame, name: str) -> tuple[Frame, FloatArray]:
-    """Return the frame without its column of weights, and the weights."""
-    rest, raw = split_column(frame, name)
-    column = read_column(raw, name)
-    if not isinstance(column, Numbers) or (column.missing is not None and column.missing.any()):
-        raise ValueError(f"sample_weight: the column {name!r} must hold a number in every row.")
-    return rest, column.floats()
+            return part, None
+        records, _ = encode_part(as_frame(part), self.options, NO_WEIGHTS, unmatched)
+        return Records._trusted(records.domain, records.codes, part.sample_weight), None
 
 
 def file_frames(
-    source: Source, how: FileOptions, size: int | None, domain: Domain | None, weight: Any
+    source: Source,
+    how: FileOptions,
+    size: int | None,
+    domain: Domain | None,
+    weights: WeightArguments = NO_WEIGHTS,
 ) -> Iterator[Frame]:
-    """Yield blocks of the file as frames of the selected columns, with the weights."""
-    if isinstance(weight, str) and how.columns is not None:
-        how = replace(how, columns=[*how.columns, weight])
+    """Yield blocks of the file as frames of the selected columns, with those of the weights."""
+    if how.columns is not None:
+        how = replace(how, columns=[*how.columns, *weights.columns])
     kind = format_of(source, how.format)
     if kind == "text":
         for names, columns, rows in text_blocks(source, how, size):
@@ -199,57 +225,60 @@ Summaries = dict[str, ColumnSummary]
 
 
 def find_domain_of_files(
-    sources: Iterable[Source], how: FileOptions, weight: str | None, declarations: Mapping[str, Any]
+    sources: Iterable[Source],
+    how: FileOptions,
+    weights: WeightArguments,
+    declarations: Mapping[str, Any],
 ) -> Domain:
     """Find the domain of files in one pass; keep distinct values and their counts, not rows."""
     sources = list(sources)
-    parts = (summarize_file(source, how, weight) for source in sources)
+    parts = (summarize_file(source, how, weights) for source in sources)
     return find_domain_of_summaries(parts, sources[0].name, declarations)
 
 
 def find_domain_of_frames(
-    frames: Iterator[Frame], weight: str | None, declarations: Mapping[str, Any]
+    frames: Iterator[Frame], weights: WeightArguments, declarations: Mapping[str, Any]
 ) -> Domain:
     """Find the domain of a sequence of frames.
 
     Examples
     --------
     >>> frames = [Frame(("a",), [["x", "y"]], 2), Frame(("a",), [["z", None]], 2)]
-    >>> find_domain_of_frames(iter(frames), None, {})["a"].levels
+    >>> find_domain_of_frames(iter(frames), NO_WEIGHTS, {})["a"].levels
     ('x', 'y', 'z')
     """
-    return _conclude("The source", summarize_frames(frames, weight), declarations)
+    return _conclude("The source", summarize_frames(frames, weights), declarations)
 
 
-def summarize_frames(frames: Iterator[Frame], weight: str | None) -> Summaries:
+def summarize_frames(frames: Iterator[Frame], weights: WeightArguments) -> Summaries:
     """Summarize the columns of some frames, to be combined with other summaries.
 
     Examples
     --------
-    >>> list(summarize_frames(iter([Frame(("a",), [["x", "y"]], 2)]), None))
+    >>> list(summarize_frames(iter([Frame(("a",), [["x", "y"]], 2)]), NO_WEIGHTS))
     ['a']
     """
     seen: Summaries = {}
-    _summarize_frames(frames, weight, seen)
+    _summarize_frames(frames, weights, seen)
     return seen
 
 
-def summarize_file(source: Source, how: FileOptions, weight: str | None) -> Summaries:
+def summarize_file(source: Source, how: FileOptions, weights: WeightArguments) -> Summaries:
     """Summarize the columns of one file."""
     seen: Summaries = {}
     kind = format_of(source, how.format)
     # A query would have to run twice to find its number of columns.
     size = CHUNK if kind == "duckdb" else min(CHUNK, rows_of_part(_columns(source, how)))
     if kind == "text":
-        _summarize_text(source, how, size, weight, seen)
+        _summarize_text(source, how, size, weights, seen)
     else:
-        _summarize_frames(file_frames(source, how, size, None, weight), weight, seen)
+        _summarize_frames(file_frames(source, how, size, None, weights), weights, seen)
     return seen
 
 
 def _columns(source: Source, how: FileOptions) -> int:
     """Number of columns of a file."""
-    frames = file_frames(source, how, 1, None, None)
+    frames = file_frames(source, how, 1, None)
     with closing(frames):  # type: ignore[type-var]  # a generator
         return len(next(frames).columns)
 
@@ -265,20 +294,19 @@ def find_domain_of_summaries(
     return _conclude(source, total, declarations)
 
 
-def _summarize_frames(frames: Iterator[Frame], weight: str | None, seen: Summaries) -> None:
+def _summarize_frames(frames: Iterator[Frame], weights: WeightArguments, seen: Summaries) -> None:
+    before = 0
     for frame in frames:
         if not frame.rows:
             continue
-        mass = None
-        if weight is not None:
-            frame, mass = split_weights(frame, weight)
+        before, (frame, rows) = before + frame.rows, weights.split(frame, before)
         names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
         for name, column in zip(names, frame.columns, strict=True):
-            seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), mass)
+            seen.setdefault(name, ColumnSummary(name)).add(read_column(column, name), rows.copies)
 
 
 def _summarize_text(
-    source: Source, how: FileOptions, size: int, weight: str | None, seen: Summaries
+    source: Source, how: FileOptions, size: int, weights: WeightArguments, seen: Summaries
 ) -> None:
     """Summarize text; keep all texts, because one that is not a number makes the column text."""
     counts: dict[str, Any] = {}
@@ -286,7 +314,7 @@ def _summarize_text(
     for names, block, rows in text_blocks(source, how, size):
         for name, column in zip(names, block, strict=True):
             found = np.bincount(column.take_codes() + 1, minlength=len(column.texts) + 1)[1:]
-            if name == weight or not rows:
+            if name in weights.columns or not rows:
                 continue
             columns[name] = column
             counts[name] = _added(counts.get(name, np.zeros(0, dtype=np.int64)), found)

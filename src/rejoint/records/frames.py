@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from rejoint.domain.columns import Codes
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
+from rejoint.messages import Message, PythonName
 from rejoint.text import nearest, plural, show
 
 _TAKEN = (
@@ -74,8 +75,8 @@ def refuse_non_table(data: Any) -> None:
         raise TypeError(say(data))
 
 
-def split_column(frame: Frame, name: str) -> tuple[Frame, Any]:
-    """Return the frame without the column that holds the weights, and that column.
+def split_column(frame: Frame, name: str, use: str = "sample_weight") -> tuple[Frame, Any]:
+    """Return the frame without a column that is no variable, and that column.
 
     Examples
     --------
@@ -86,8 +87,15 @@ def split_column(frame: Frame, name: str) -> tuple[Frame, Any]:
     if names.count(name) != 1:
         found = "there is no column" if name not in names else "there is more than one column"
         raise KeyError(
-            f"sample_weight: {found} {name!r}; it must be the name of one column, and the columns "
-            f"are {show(names)}.{nearest(name, names)}"
+            Message(
+                "{use}: {found} {name!r}; it must be the name of one column, and the columns are "
+                "{names}.{nearest}",
+                use=PythonName(use),
+                found=found,
+                name=name,
+                names=show(names),
+                nearest=nearest(name, names),
+            )
         )
     at = names.index(name)
     rest = [column for n, column in enumerate(frame.columns) if n != at]

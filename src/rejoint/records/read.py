@@ -16,7 +16,6 @@ from rejoint.records.discover import (
     file_frames,
     find_domain_of_files,
     find_domain_of_frames,
-    records_of,
     split_options,
 )
 from rejoint.records.files import Source
@@ -24,9 +23,18 @@ from rejoint.records.formats import DUCKDB, SUFFIXES, format_of, rows_of_parquet
 from rejoint.records.frames import Frame, take_apart
 from rejoint.records.records import Records
 from rejoint.records.scan import MEMORY, META, Scan, open_pack, rows_of_part
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
 
 
-def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any) -> Records:
+def read(
+    path: str | PathLike[str],
+    *,
+    sample_weight: Any = None,
+    survey_weight: Any = None,
+    strata: Any = None,
+    clusters: Any = None,
+    **options: Any,
+) -> Records:
     r"""Read records from a file.
 
     Parameters
@@ -36,7 +44,9 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
         ``-`` is standard input. ``duckdb:SELECT ...`` and ``duckdb:file.db?SELECT ...`` are the
         rows of a query.
     sample_weight : str or array, optional
-        The column with the weights, or the weights.
+        The column with the weights, or the weights: how many times each record counts.
+    survey_weight, strata, clusters : str or array, optional
+        Columns (or values) of a survey design; see :meth:`Records.of`.
     **options
         Of the file: ``columns`` (those to read) and ``without`` (those to leave out); ``format``
         ("text", "parquet", "arrow", "json"), where the name does not say it; and for text
@@ -63,19 +73,22 @@ def read(path: str | PathLike[str], *, sample_weight: Any = None, **options: Any
     no     -
     """
     how, rest = split_options(options)
-    frame = next(file_frames(Source(path), how, None, rest.get("domain"), sample_weight))
-    return records_of(frame, rest, sample_weight)
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    frame = next(file_frames(Source(path), how, None, rest.get("domain"), weights))
+    return Records.of(frame, **weights.given, **rest)
 
 
 def read_frame(
-    path: str | PathLike[str], *, sample_weight: str | None = None, **options: Any
+    path: str | PathLike[str], weights: WeightArguments = NO_WEIGHTS, **options: Any
 ) -> Frame:
     r"""Read the columns of a file, numbers as numbers, without making levels of them.
 
     Parameters
     ----------
-    path, sample_weight, **options
-        As for :func:`read`, the options of the file alone. The column of weights is in the frame.
+    path, **options
+        As for :func:`read`, the options of the file alone.
+    weights : WeightArguments
+        Its columns are in the frame.
 
     Examples
     --------
@@ -87,7 +100,7 @@ def read_frame(
     ('smoke', 'age')
     """
     how, _ = split_options(options)
-    return next(file_frames(Source(path), how, None, None, sample_weight))
+    return next(file_frames(Source(path), how, None, None, weights))
 
 
 def read_chunks(
@@ -95,12 +108,15 @@ def read_chunks(
     size: int = CHUNK,
     *,
     sample_weight: str | None = None,
+    survey_weight: str | None = None,
+    strata: str | None = None,
+    clusters: str | None = None,
     **options: Any,
 ) -> Iterator[Records]:
     r"""Read records from a file in chunks of ``size`` rows, in bounded memory.
 
-    Without a ``domain`` the file is read twice, first for its levels. For data that are read more
-    than once, use :func:`scan`.
+    Without a ``domain`` the file is read twice, first for its levels, and with survey weights once
+    more. For data that are read more than once, use :func:`scan`.
 
     Parameters
     ----------
@@ -108,8 +124,8 @@ def read_chunks(
         As for :func:`read`.
     size : int
         Rows of a chunk.
-    sample_weight : str, optional
-        The column with the weights.
+    sample_weight, survey_weight, strata, clusters : str, optional
+        Columns with the weights, as for :func:`read`.
 
     Yields
     ------
@@ -127,13 +143,17 @@ def read_chunks(
     """
     if size < 1:
         raise ValueError(f"A chunk must have at least one row, not {size}.")
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    weights.check_named("A file in chunks")
     how, rest = split_options(options)
     source = Source(path)
     if rest.get("domain") is None:
         declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files([source], how, sample_weight, declarations)
-    frames = file_frames(source, how, size, rest["domain"], sample_weight)
-    yield from PartReader(rest, sample_weight).read(frames)
+        rest["domain"] = find_domain_of_files([source], how, weights, declarations)
+    reader = PartReader(rest, weights)
+    frames = partial(file_frames, source, how, size, rest["domain"], weights)
+    reader.measure(frames())
+    yield from reader.read(frames())
 
 
 def find_domain(
@@ -157,7 +177,7 @@ def find_domain(
     """
     how, rest = split_options(options)
     declarations = {key: rest.get(key) for key in ("kinds", "levels", "bins")}
-    return find_domain_of_files([Source(path)], how, sample_weight, declarations)
+    return find_domain_of_files([Source(path)], how, WeightArguments(sample_weight), declarations)
 
 
 def scan(
@@ -167,12 +187,16 @@ def scan(
     memory: int = MEMORY,
     domain: Domain | None = None,
     sample_weight: str | None = None,
+    survey_weight: str | None = None,
+    strata: str | None = None,
+    clusters: str | None = None,
     **options: Any,
 ) -> Scan:
     r"""Read records part by part, in any number of passes, without keeping them in memory.
 
     Tables, likelihoods and EM need only sums over records, for which the source is read again.
-    Without a ``domain`` it is read once at the beginning, for its levels.
+    Without a ``domain`` it is read once at the beginning, for its levels. With survey weights it is
+    read once more, for what they sum to.
 
     Parameters
     ----------
@@ -185,12 +209,16 @@ def scan(
     size : int, optional
         Rows of a part; by default a part has at most four million cells.
     memory : int
-        Bytes of records that a fit may keep. If all records fit after identical ones are merged,
-        the fit is that of records in memory.
+        Bytes of records that a fit may keep. If all records fit, the fit is that of records in
+        memory. Identical ones are merged for that, unless weights other than whole numbers tell
+        them apart.
     domain : Domain, optional
         Variables and levels.
     sample_weight : str, optional
-        The column with the weights.
+        The column with the weights: how many times each record counts.
+    survey_weight, strata, clusters : str, optional
+        Columns of a survey design; see :meth:`Records.of`. Sums of each cluster and level
+        are held in memory.
     **options
         As for :func:`rejoint.read`.
 
@@ -213,25 +241,29 @@ def scan(
         return source
     if size is not None and size < 1:
         raise ValueError(f"A part must have at least one row, not {size}.")
-    return replace(_scan(source, size, domain, sample_weight, options), memory=memory)
+    weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+    weights.check_named("A scan")
+    return replace(_scan(source, size, domain, weights, options), memory=memory)
 
 
 def _scan(
     source: Any,
     size: int | None,
     domain: Domain | None,
-    sample_weight: str | None,
+    weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
     if isinstance(source, str | PathLike):
         if Path(source).is_dir() and Path(source, META).is_file():
             return open_pack(source, size)
-        return _of_files(files_of(source), str(source), size, domain, sample_weight, options)
+        return _of_files(files_of(source), str(source), size, domain, weights, options)
     if isinstance(source, list | tuple) and source and isinstance(source[0], str | PathLike):
         name = f"{len(source)} files"
-        return _of_files(list(source), name, size, domain, sample_weight, options)
-    found = _of_chunks(_chunks_of(source, size), domain, sample_weight, options)
-    return replace(found, quick=isinstance(source, Records))
+        return _of_files(list(source), name, size, domain, weights, options)
+    found = _of_chunks(_chunks_of(source, size), domain, weights, options)
+    if isinstance(source, Records):
+        found = replace(found, quick=True, design=source.design)
+    return found
 
 
 def files_of(path: str | PathLike[str]) -> list[str]:
@@ -262,21 +294,24 @@ def _of_files(
     name: str,
     size: int | None,
     domain: Domain | None,
-    weight: str | None,
+    weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
     how, rest = split_options(options | {"domain": domain})
     sources = [Source(path) for path in paths]
     if rest["domain"] is None:
         declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
-        rest["domain"] = find_domain_of_files(sources, how, weight, declarations)
+        rest["domain"] = find_domain_of_files(sources, how, weights, declarations)
     found: Domain = rest["domain"]
     rows = rows_of_part(len(found)) if size is None else size
     stamp = "; ".join(_stamp(source) for source in sources)
-    read = partial(_read_files, sources, how, rows, PartReader(rest, weight))
+    reader = PartReader(rest, weights)
+    frames = partial(_frames_of_files, sources, how, rows, found, weights)
     kinds = {format_of(source, how.format) for source in sources}
     known = rows_of_parquet(sources) if kinds == {"parquet"} else None
-    return Scan(found, read, name, stamp, known, kinds <= {"parquet", "arrow"})
+    scanned = Scan(found, partial(_read_frames, frames, reader), name, stamp, known)
+    quick = kinds <= {"parquet", "arrow"}
+    return replace(scanned, quick=quick, design=reader.measure(frames()))
 
 
 def _stamp(source: Source) -> str:
@@ -287,12 +322,15 @@ def _stamp(source: Source) -> str:
     return f"{Path(source.path).name} {found.st_size} {found.st_mtime_ns}"
 
 
-def _read_files(
-    sources: list[Source], how: FileOptions, size: int, reader: PartReader
-) -> Iterator[Records]:
-    domain, weight = reader.options["domain"], reader.sample_weight
-    frames = (f for source in sources for f in file_frames(source, how, size, domain, weight))
-    return reader.read(frame for frame in frames if frame.rows)
+def _frames_of_files(
+    sources: list[Source], how: FileOptions, size: int, domain: Domain, weights: WeightArguments
+) -> Iterator[Frame]:
+    frames = (f for source in sources for f in file_frames(source, how, size, domain, weights))
+    return (frame for frame in frames if frame.rows)
+
+
+def _read_frames(frames: Callable[[], Iterator[Frame]], reader: PartReader) -> Iterator[Records]:
+    return reader.read(frames())
 
 
 def _chunks_of(source: Any, size: int | None) -> Callable[[], Iterable[Any]]:
@@ -330,7 +368,7 @@ def _arrow_chunks(source: Any, size: int | None) -> Iterator[Any]:
 def _of_chunks(
     chunks: Callable[[], Iterable[Any]],
     domain: Domain | None,
-    weight: str | None,
+    weights: WeightArguments,
     options: dict[str, Any],
 ) -> Scan:
     how, rest = split_options(options)
@@ -338,22 +376,26 @@ def _of_chunks(
         raise TypeError("columns, without, format and so on are for files: chunks are taken whole.")
     declarations = {key: rest.pop(key, None) for key in ("kinds", "levels", "bins")}
     if domain is None:
-        domain = _domain_of(chunks, weight, declarations)
-    reader = PartReader({**rest, "domain": domain}, weight)
-    return Scan(domain, partial(_read_chunks, chunks, reader))
+        domain = _domain_of(chunks, weights, declarations)
+    reader = PartReader({**rest, "domain": domain}, weights)
+    design = reader.measure(_parts_of(chunks))
+    return Scan(domain, partial(_read_chunks, chunks, reader), design=design)
 
 
 def _domain_of(
-    chunks: Callable[[], Iterable[Any]], weight: str | None, declarations: dict[str, Any]
+    chunks: Callable[[], Iterable[Any]], weights: WeightArguments, declarations: dict[str, Any]
 ) -> Domain:
     first = next(iter(chunks()), None)
     if first is None:
         raise ValueError("The function gives no chunks: there is nothing to learn from.")
     if isinstance(first, Records):
         return first.domain
-    return find_domain_of_frames(map(take_apart, chunks()), weight, declarations)
+    return find_domain_of_frames(map(take_apart, chunks()), weights, declarations)
+
+
+def _parts_of(chunks: Callable[[], Iterable[Any]]) -> Iterator[Frame | Records]:
+    return (chunk if isinstance(chunk, Records) else take_apart(chunk) for chunk in chunks())
 
 
 def _read_chunks(chunks: Callable[[], Iterable[Any]], reader: PartReader) -> Iterator[Records]:
-    parts = (chunk if isinstance(chunk, Records) else take_apart(chunk) for chunk in chunks())
-    return (part for part in reader.read(parts) if len(part))
+    return (part for part in reader.read(_parts_of(chunks)) if len(part))

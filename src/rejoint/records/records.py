@@ -9,68 +9,16 @@ from typing import Any, Literal, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.arrays import Codes, FloatArray, IntArray, Keys
 from rejoint.domain.columns import Coded
 from rejoint.domain.domain import Domain, positions
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import HandleUnknown, Kind, code_dtype
 from rejoint.records.encode import extremes, read_table
-from rejoint.records.frames import Backend, Frame, head, make_frame, split_column, take_apart
+from rejoint.records.frames import Backend, Frame, head, make_frame, take_apart
 from rejoint.records.infer import read_declarations
 from rejoint.records.merge import has_twins, merge_rows
-
-
-def as_weight(sample_weight: Any, rows: int) -> FloatArray:
-    """Return a read-only copy of weights, or raise an error that says what is wrong with them.
-
-    Examples
-    --------
-    >>> as_weight([1, 0.5], 2)
-    array([1. , 0.5])
-    """
-    weight = as_part_weight(sample_weight, rows)
-    if rows and not weight.any():
-        raise no_weight_error()
-    return weight
-
-
-def no_weight_error() -> ValueError:
-    """Return the error for weights that are all zero.
-
-    Examples
-    --------
-    >>> no_weight_error()
-    ValueError('sample_weight is zero in every row: nothing would count.')
-    """
-    return ValueError("sample_weight is zero in every row: nothing would count.")
-
-
-def as_part_weight(sample_weight: Any, rows: int, before: int = 0) -> FloatArray:
-    """Return the weights of a part, which may all be zero; ``before`` rows precede it.
-
-    Examples
-    --------
-    >>> as_part_weight([0, 0], 2)
-    array([0., 0.])
-    """
-    try:
-        weight = np.array(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise TypeError("sample_weight must be numbers, one for each row.") from None
-    if weight.shape != (rows,):
-        raise ValueError(
-            f"sample_weight must be one number for each of the {rows:,} rows, "
-            f"not an array of shape {weight.shape}."
-        )
-    bad = ~(np.isfinite(weight) & (weight >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(
-            "sample_weight must be finite and nonnegative, "
-            f"but row {before + row} has {weight[row]}."
-        )
-    weight.setflags(write=False)
-    return weight
+from rejoint.records.survey_design import SurveyDesign, WeightArguments, as_weight
 
 
 def as_codes(domain: Domain, codes: Any) -> Codes:
@@ -148,15 +96,43 @@ class BaseRecords:
     domain: Domain
     codes: Any
     sample_weight: FloatArray | None = None
+    design: SurveyDesign | None = None
+    cluster_keys: Keys | None = None
 
     @classmethod
-    def _trusted(cls, domain: Domain, codes: Any, sample_weight: FloatArray | None = None) -> Self:
+    def _trusted(
+        cls,
+        domain: Domain,
+        codes: Any,
+        sample_weight: FloatArray | None = None,
+        design: SurveyDesign | None = None,
+        cluster_keys: Keys | None = None,
+    ) -> Self:
         """Make records of codes and weights that are known to be valid."""
         if sample_weight is not None:
             sample_weight.setflags(write=False)
         made = cls.__new__(cls)
-        made.__dict__.update(domain=domain, codes=codes, sample_weight=sample_weight)
+        made.__dict__.update(
+            domain=domain,
+            codes=codes,
+            sample_weight=sample_weight,
+            design=design,
+            cluster_keys=cluster_keys,
+        )
         return made
+
+    def _weigh(self, weights: WeightArguments) -> Self:
+        """Return the records with other weights in place of their own, if any are given."""
+        if not weights.given:
+            return self
+        weights.check_arrays(f"{type(self).__name__} do not hold that column;")
+        rows = weights.rows(len(self))
+        return self._trusted(self.domain, self.codes, *rows.weigh(self.codes, self.domain.shape))
+
+    @property
+    def _weights(self) -> tuple[FloatArray | None, SurveyDesign | None, Keys | None]:
+        """Everything about the weight of each row, as `_trusted` takes it."""
+        return self.sample_weight, self.design, self.cluster_keys
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out cached values, which can be computed again."""
@@ -192,11 +168,12 @@ class BaseRecords:
         >>> len(Records.of({"a": [1, 2, 1]}).take([0, 2]))
         2
         """
-        codes = self.codes[rows]
+        codes, keys = self.codes[rows], self.cluster_keys
         weight = None if self.sample_weight is None else self.sample_weight[rows]
         if sample_weight is not None:
-            weight = as_weight(sample_weight, len(codes))
-        return self._trusted(self.domain, codes, weight)
+            weight, keys = as_weight(sample_weight, len(codes)), None
+        keys = None if keys is None else keys[rows]
+        return self._trusted(self.domain, codes, weight, cluster_keys=keys)
 
     def chunks(self, size: int) -> Iterator[Self]:
         """Iterate over the records, `size` rows at a time.
@@ -228,9 +205,9 @@ class BaseRecords:
     @cached_property
     def _merged(self) -> Self:
         if has_twins(len(self), self._twins):
-            found = self._trusted(self.domain, *self._merge())
+            found = self._trusted(self.domain, *self._merge(), self.design)
         elif self.sample_weight is None:
-            found = self._trusted(self.domain, self.codes, np.ones(len(self)))
+            found = self._trusted(self.domain, self.codes, np.ones(len(self)), self.design)
         else:
             return self
         found.__dict__["_merged"] = found
@@ -262,7 +239,12 @@ class Records(BaseRecords):
     codes : array of int, shape (rows, variables)
         Held read-only in the narrowest type: int8 up to 127 levels, int16 up to 32,767, int32.
     sample_weight : array of float, shape (rows,), optional
-        How many times each row counts.
+        How many times each row counts. Where survey weights were given, these are the survey
+        weights, scaled to the effective number of records.
+    design : SurveyDesign, optional
+        What survey weights were found to be worth: ``records``, ``effective``, ``effect``.
+    cluster_keys : array of int, shape (rows,), optional
+        Numbers that are the same within a cluster: clusters are held out as a whole.
 
     Examples
     --------
@@ -292,6 +274,9 @@ class Records(BaseRecords):
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Mapping[Any, Any] | Literal[False] | None = None,
         sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "Records":
         """Make records from a frame, an array, a list of dicts or rows, a dict of columns.
@@ -320,7 +305,16 @@ class Records(BaseRecords):
             numbers and no declaration get 10 quantile bins and a `Remark`; False makes every
             number a level.
         sample_weight : array of float, or name of a column, optional
-            How many times each row counts.
+            How many times each row counts: k is k copies.
+        survey_weight : array of float, or name of a column, optional
+            How many people of the population each row stands for. Their scale has no effect:
+            they are scaled to sum to the effective number of records, which ``design`` of the
+            result describes. With ``sample_weight`` each of its copies has the survey weight.
+        strata, clusters : array, or name of a column, optional
+            How the survey was drawn: the stratum of each row, and the cluster (primary sampling
+            unit) within it. Both count in the design effect, with survey weights or without.
+            Columns that are given by name are not variables of the records; give the values to
+            keep one.
         handle_unknown : {"missing", "error"}, default "missing"
             Labels that are not levels, and numbers outside all bins, become missing with a
             `Remark`, or raise an error.
@@ -340,35 +334,44 @@ class Records(BaseRecords):
         low    [0, 18)
         high   -
         -      [18, 99]
+        >>> r = Records.of({"a": ["x", "y", "y"], "w": [1000, 1000, 4000]}, survey_weight="w")
+        >>> r.design.effect, r.sample_weight.round(3)
+        (1.5, array([0.333, 0.333, 1.333]))
         """
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Records) and domain is None:
             domain = data.domain
         if domain is not None:
             check_undeclared(kinds, levels, bins)
         matrix = data if type(data) is np.ndarray and data.ndim == 2 else None
         if isinstance(data, Records):
+            assert domain is not None
             if domain == data.domain:
-                return data if sample_weight is None else data.take(slice(None), sample_weight)
-            sample_weight = data.sample_weight if sample_weight is None else sample_weight
+                return data._weigh(weights)
+            if not weights.given:
+                found = cls.of(as_frame(data), domain=domain, handle_unknown=handle_unknown)
+                return cls._trusted(domain, found.codes, *data._weights)
             data = as_frame(data)
-        frame = take_apart(data)
-        if isinstance(sample_weight, str):
-            frame, sample_weight = split_column(frame, sample_weight)
-        weight = None if sample_weight is None else as_weight(sample_weight, frame.rows)
+        frame, rows = weights.split(take_apart(data))
+        weights.check_mass(rows)
         declared = read_declarations(kinds, levels, bins)
-        return cls._trusted(
-            *read_table(frame, domain, declared, weight, handle_unknown, matrix), weight
-        )
+        domain, codes = read_table(frame, domain, declared, rows.copies, handle_unknown, matrix)
+        return cls._trusted(domain, codes, *rows.weigh(codes, domain.shape))
 
     @classmethod
     def _trusted(
-        cls, domain: Domain, codes: Codes, sample_weight: FloatArray | None = None
+        cls,
+        domain: Domain,
+        codes: Codes,
+        sample_weight: FloatArray | None = None,
+        design: SurveyDesign | None = None,
+        cluster_keys: Keys | None = None,
     ) -> Self:
         """Make records of codes and weights that are known to be valid."""
         dtype = code_dtype(max(domain.shape, default=1))
         codes = np.asarray(codes, dtype=dtype, order="C")
         codes.setflags(write=False)
-        return super()._trusted(domain, codes, sample_weight)
+        return super()._trusted(domain, codes, sample_weight, design, cluster_keys)
 
     def __repr__(self) -> str:
         return head(self.domain, self.codes, self.sample_weight)
@@ -427,7 +430,8 @@ class Records(BaseRecords):
         ('c', 'a')
         """
         chosen = list(self.domain.indices(names))
-        return self._trusted(self.domain.project(names), self.codes[:, chosen], self.sample_weight)
+        domain, codes = self.domain.project(names), self.codes[:, chosen]
+        return self._trusted(domain, codes, *self._weights)
 
     def to_frame(self, backend: Backend | None = None, *, representatives: bool = False) -> Any:
         """Return a frame with the labels; empty cells are missing.

@@ -1,12 +1,14 @@
 """Scan: records that are read part by part; packed codes, which make passes fast.
 
 A pack is a folder of plain files. ``codes.bin`` has the rows in order, one byte per cell (two
-or four where a variable has many levels), ``weight.bin`` their weights as float64, if there are
-any, and ``meta.json``, which is written last, the domain and the number of rows.
+or four where a variable has many levels), ``weight.bin`` their weights as float64 and
+``clusters.bin`` the keys of their clusters as int64, if there are any, and ``meta.json``, which is
+written last, the domain, the number of rows and the survey design.
 """
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from os import PathLike
@@ -15,13 +17,13 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
 from rejoint.io.atomic import atomic_file
 from rejoint.records.records import Records
+from rejoint.records.survey_design import SurveyDesign
 from rejoint.text import duration, plural
 
 T = TypeVar("T")
@@ -54,6 +56,8 @@ class Scan:
         Bytes of records that a fit may keep; if all fit, the fit is that of records in memory.
     quick : bool
         Whether reading adds little to the cost of a pass; otherwise a fit packs the records first.
+    design : SurveyDesign, optional
+        What survey weights were found to be worth.
 
     Examples
     --------
@@ -72,6 +76,7 @@ class Scan:
     rows: int | None = None
     quick: bool = False
     memory: int = MEMORY
+    design: SurveyDesign | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -193,9 +198,16 @@ def pack(
         raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
     kind = code_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
-    weighed = False
-    with open(place / "codes.bin", "wb") as codes, open(place / "weight.bin", "wb") as weights:
+    weighed = clustered = False
+    with (
+        open(place / "codes.bin", "wb") as codes,
+        open(place / "weight.bin", "wb") as weights,
+        open(place / "clusters.bin", "wb") as clusters,
+    ):
         for part in scan:
+            if part.cluster_keys is not None:
+                clustered = True
+                part.cluster_keys.tofile(clusters)
             part.codes.astype(kind).tofile(codes)
             if part.sample_weight is not None and not weighed:
                 weighed = True
@@ -208,8 +220,13 @@ def pack(
                 report(f"{count:,} records read")
     if not weighed:
         (place / "weight.bin").unlink()
-    head = {"format": _FORMAT, "version": 1, "rows": count, "type": np.dtype(kind).str}
-    text = json.dumps(head | {"weighted": weighed, "domain": scan.domain.to_json()})
+    if not clustered:
+        (place / "clusters.bin").unlink()
+    head: dict[str, Any] = {"format": _FORMAT, "version": 1, "rows": count}
+    head["type"] = np.dtype(kind).str
+    design = None if scan.design is None else scan.design.to_json()
+    head |= {"weighted": weighed, "clustered": clustered, "design": design}
+    text = json.dumps(head | {"domain": scan.domain.to_json()})
     with atomic_file(place / META) as file:
         file.write(text.encode())
     return open_pack(place, longest)
@@ -238,9 +255,12 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
         raise ValueError(f"'{folder}' is damaged: codes.bin does not have {rows:,} rows.")
     size = size or rows_of_part(len(domain))
-    read = partial(_parts, place, domain, rows, kind, bool(head["weighted"]), size)
+    more = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
+    beside = tuple(name for name, there in more.items() if there)
+    read = partial(_parts, place, domain, rows, kind, beside, size)
     stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
-    return Scan(domain, read, place.name, stamp, rows, quick=True)
+    design = SurveyDesign.from_json(head.get("design"))
+    return Scan(domain, read, place.name, stamp, rows, quick=True, design=design)
 
 
 def rows_of_part(variables: int) -> int:
@@ -254,20 +274,27 @@ def rows_of_part(variables: int) -> int:
     return int(np.clip(4_000_000 // max(variables, 1), 1000, 100_000))
 
 
+#: Types of what a pack has beside codes.
+BESIDE = {"weight": np.float64, "clusters": np.int64}
+
+
 def _parts(
-    place: Path, domain: Domain, rows: int, kind: np.dtype[Any], weighted: bool, size: int
+    place: Path,
+    domain: Domain,
+    rows: int,
+    kind: np.dtype[Any],
+    beside: tuple[str, ...],
+    size: int,
 ) -> Iterator[Records]:
     wide = len(domain)
-    with open(place / "codes.bin", "rb") as file:
-        weights = open(place / "weight.bin", "rb") if weighted else None  # noqa: SIM115
-        try:
-            for start in range(0, rows, size):
-                count = min(size, rows - start)
-                cells = np.fromfile(file, kind, count * wide).reshape(count, wide)
-                mass: NDArray[Any] | None = None
-                if weights is not None:
-                    mass = np.fromfile(weights, np.float64, count)
-                yield Records._trusted(domain, cells, mass)
-        finally:
-            if weights is not None:
-                weights.close()
+    with ExitStack() as stack:
+        file = stack.enter_context(open(place / "codes.bin", "rb"))
+        more = {name: stack.enter_context(open(place / f"{name}.bin", "rb")) for name in beside}
+        for start in range(0, rows, size):
+            count = min(size, rows - start)
+            cells = np.fromfile(file, kind, count * wide).reshape(count, wide)
+            found: dict[str, Any] = {}
+            for name, each in more.items():
+                found[name] = np.fromfile(each, BESIDE[name], count)
+            mass, keys = found.get("weight"), found.get("clusters")
+            yield Records._trusted(domain, cells, mass, cluster_keys=keys)

@@ -26,7 +26,8 @@ from rejoint.messages import remark
 from rejoint.records.encode import report_inferred, report_unknown
 from rejoint.records.infer import Declarations, infer_variable, read_declarations
 from rejoint.records.merge import merge_rows
-from rejoint.records.records import BaseRecords, Records, as_weight
+from rejoint.records.records import BaseRecords, Records
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments, as_weight
 from rejoint.text import nearest, show
 
 #: A name, the rows in which the variable is observed, and the values observed there.
@@ -267,6 +268,9 @@ class SparseRecords(BaseRecords):
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Mapping[Any, Any] | Literal[False] | None = None,
         sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
         handle_unknown: HandleUnknown = "missing",
     ) -> "SparseRecords":
         """Make them from a sparse matrix of SciPy, records x variables.
@@ -281,7 +285,7 @@ class SparseRecords(BaseRecords):
             Encode in this domain instead of finding one; columns are its variables in order.
         names : sequence, optional
             Names of the columns; x0, x1, ... by default.
-        kinds, levels, bins, sample_weight, handle_unknown
+        kinds, levels, bins, sample_weight, survey_weight, strata, clusters, handle_unknown
             As for :meth:`Records.of`. Columns in which nothing is observed are left out with a
             `Remark`, unless levels or a domain declare their levels.
 
@@ -292,17 +296,20 @@ class SparseRecords(BaseRecords):
         >>> SparseRecords.of(ratings, names=["Heat", "Up"]).domain.shape
         (1, 2)
         """
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
         if isinstance(data, Records):
             cells = SparseCodes.of_codes(data.codes, data.domain.shape)
-            data = cls._trusted(data.domain, cells, data.sample_weight)
+            data = cls._trusted(data.domain, cells, *data._weights)
         if isinstance(data, SparseRecords):
             found = data if domain is None or domain == data.domain else _recode(data, domain)
-            return found if sample_weight is None else found.take(slice(None), sample_weight)
+            return found._weigh(weights)
         declarations = read_declarations(kinds, levels, bins)
         rows, columns = columns_of_matrix(data, names if domain is None else domain.names)
-        weight = None if sample_weight is None else as_weight(sample_weight, rows)
-        made = ColumnCells(domain, declarations, weight, handle_unknown)
-        return cls._trusted(*cells_of(made, rows, columns), weight)
+        weights.check_arrays("a sparse matrix has no such column;")
+        mass = weights.rows(rows)
+        made = ColumnCells(domain, declarations, mass.copies, handle_unknown)
+        domain, codes = cells_of(made, rows, columns)
+        return cls._trusted(domain, codes, *mass.weigh(codes, domain.shape))
 
     @classmethod
     def of_rows(
@@ -362,7 +369,8 @@ class SparseRecords(BaseRecords):
         array([[ 0, -1],
                [-1,  0]], dtype=int8)
         """
-        return Records._trusted(self.domain, self.codes.to_codes(), self.sample_weight)
+        codes = self.codes.to_codes()
+        return Records._trusted(self.domain, codes, *self._weights)
 
     def project(self, names: str | Iterable[Hashable]) -> "SparseRecords":
         """Return the records of some variables, in the order asked.
@@ -375,7 +383,8 @@ class SparseRecords(BaseRecords):
         """
         chosen = positions(self.domain, names)
         domain = Domain(tuple(self.domain[n] for n in chosen))
-        return self._trusted(domain, self.codes.pick(chosen), self.sample_weight)
+        codes = self.codes.pick(chosen)
+        return self._trusted(domain, codes, *self._weights)
 
     def marginal(self, names: str | Iterable[Hashable]) -> FloatArray:
         """Return the shares of some variables among the records that have all of them.
@@ -443,7 +452,7 @@ class DefaultCodedRecords(SparseRecords):
 
 
 def as_records(
-    data: Any, *, domain: Domain | None = None, sample_weight: Any = None
+    data: Any, *, domain: Domain | None = None, weights: WeightArguments = NO_WEIGHTS
 ) -> Records | SparseRecords:
     """Return sparse records as they are, and `Records` of all other data.
 
@@ -453,8 +462,8 @@ def as_records(
     'Records'
     """
     if isinstance(data, SparseRecords):
-        return SparseRecords.of(data, domain=domain, sample_weight=sample_weight)
-    return Records.of(data, domain=domain, sample_weight=sample_weight)
+        return SparseRecords.of(data, domain=domain, **weights.given)
+    return Records.of(data, domain=domain, **weights.given)
 
 
 def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
@@ -474,4 +483,5 @@ def _recode(records: SparseRecords, domain: Domain) -> SparseRecords:
         mine = order[ends[n] : ends[n + 1]]
         columns.append((variable.name, row[mine], variable.decode(inside[mine])))
     made = ColumnCells(domain, read_declarations(None, None, None), None, "missing")
-    return SparseRecords._trusted(*cells_of(made, len(codes), columns), records.sample_weight)
+    domain, cells = cells_of(made, len(codes), columns)
+    return SparseRecords._trusted(domain, cells, *records._weights)

@@ -2,15 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from math import isfinite
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
-from rejoint.messages import join_messages
+from rejoint.messages import Message, join_messages
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.search import best_run, is_interrupted
 from rejoint.solver.solver import Record, Run, Stop
-from rejoint.text import plural
+from rejoint.text import format_number, plural
 
 if TYPE_CHECKING:
     from rejoint.estimation.policy import Policy
@@ -18,9 +20,13 @@ if TYPE_CHECKING:
     from rejoint.rank.selection import Selection
 
 
+_WIDTH = 100  # characters of a line of a result's text
+_MOST_LINES = 2  # of one of its facts
+
+
 @dataclass(frozen=True)
 class FitResult:
-    """A fitted model and how it came about.
+    """A fitted model and how it came about; ``print`` shows it in about ten lines.
 
     Parameters
     ----------
@@ -51,6 +57,8 @@ class FitResult:
     classes_are_groups : bool
         Whether classes can be read as groups of records. They cannot where the model is an average
         of several models or a grid over continuous traits: no report then lists them as findings.
+    records : float
+        Number of records, or sum of their weights; NaN where only tables were given.
 
     Examples
     --------
@@ -61,6 +69,13 @@ class FitResult:
     True
     >>> result.stop.split(":")[0]
     'The tables are met exactly'
+    >>> print(result)  # doctest: +ELLIPSIS
+    FitResult
+      fitted   2 variables (a, b), 1 table of 2 variables
+      model    2 classes
+      tables   relative error ...; the worst, (a, b), has ... % of its mass elsewhere
+      stopped  The tables are met exactly: ...
+      next     .pmf.ask('P(a | b)'), .pmf.sample(5), .pmf.save('model.rejoint')
     """
 
     pmf: LowRankPMF
@@ -75,6 +90,7 @@ class FitResult:
     selection: "Selection | None" = field(default=None, repr=False)
     policy: "Policy | None" = field(default=None, repr=False)
     classes_are_groups: bool = field(default=True, repr=False)
+    records: float = float("nan")
 
     @classmethod
     def of(
@@ -181,3 +197,94 @@ class FitResult:
                 "identifiability.ambiguity(result.pmf, names, subsets=[...]) about tables."
             )
         return ambiguity(self.pmf, names, given, subsets=list(self.misfits))
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Return what there is to say about the fit, each fact with a heading, in order.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({("a", "b"): [[30, 10], [10, 50]]})
+        >>> rj.factorize(tables, rank=2, random_state=0).facts()[1]
+        ('model', '2 classes')
+        """
+        found = [
+            ("fitted", self._describe_source()),
+            ("model", self._describe_model()),
+            *(("chosen", part) for part in _parts(self.choice)),
+            ("likelihood", self._describe_likelihood()),
+            ("tables", self._describe_tables()),
+            *(("stopped", part) for part in _parts(self.stop)),
+            ("next", self._describe_next()),
+        ]
+        return [(heading, text) for heading, text in found if text]
+
+    def _describe_source(self) -> str:
+        names = self.pmf.domain.names
+        shown = f"{', '.join(map(str, names[:6]))}{', ...' * (len(names) > 6)}"
+        found = f"{plural(len(names), 'variable')} ({shown})"
+        if isfinite(self.records):
+            noun = "record" if self.records == 1 else "records"
+            return f"{format_number(round(self.records, 1))} {noun} of {found}"
+        if not self.misfits:
+            return found
+        sizes = sorted({len(subset) for subset in self.misfits})
+        orders = " or ".join(map(str, sizes))
+        tables = plural(len(self.misfits), "table")
+        return f"{found}, {tables} of {orders} variable{'s' * (sizes != [1])}"
+
+    def _describe_model(self) -> str:
+        pmf = self.pmf
+        classes = plural(pmf.rank, "class", "classes")
+        if pmf.mixture is pmf:
+            return classes
+        answers = plural(pmf.mixture.rank, "class", "classes")
+        draws = f", intervals by {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else ""
+        return f"{classes} to look at; answers by the posterior mean of {answers}{draws}"
+
+    def _describe_likelihood(self) -> str:
+        value, records = self.log_likelihood, self.records
+        if not isfinite(value):
+            return ""
+        return f"log {value / records:.4f} per record" if records > 0 else f"log {value:,.2f}"
+
+    def _describe_tables(self) -> str:
+        if not self.misfits:
+            return ""
+        worst, distance = next(iter(self.misfits.items()))
+        return (
+            f"relative error {self.error:.2g}; the worst, ({', '.join(map(str, worst))}), has "
+            f"{100 * distance:.2g} % of its mass elsewhere"
+        )
+
+    def _describe_next(self) -> str:
+        first, *others = map(str, self.pmf.domain.names)
+        question = f"P({first} | {others[0]})" if others else f"P({first})"
+        return f".pmf.ask('{question}'), .pmf.sample(5), .pmf.save('model.rejoint')"
+
+    def __repr__(self) -> str:
+        facts = self.facts()
+        wide = max(len(heading) for heading, _ in facts) + 2
+        lines, last = [type(self).__name__], ""
+        for heading, text in facts:
+            shown = wrap(text, _WIDTH - wide - 2, max_lines=_MOST_LINES, placeholder=" ...")
+            for at, line in enumerate(shown):
+                head = heading if at == 0 and heading != last else ""
+                lines.append(f"  {head.ljust(wide)}{line}")
+            last = heading
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{escape(heading)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for heading, text in self.facts()
+        )
+        return f"<table><caption>{type(self).__name__}</caption><tbody>{rows}</tbody></table>"
+
+
+def _parts(text: str) -> list[str]:
+    """The parts that a text was joined of, as far as these are known."""
+    if isinstance(text, Message) and text.fields and all(k.startswith("part") for k in text.fields):
+        return [part for each in text.fields.values() for part in _parts(each)]
+    return [str(text)] if text else []

@@ -131,7 +131,7 @@ def seconds_left(records: Sequence[Record], limits: Limits) -> float | None:
     recent, before = (
         records[-1 - k - window].objective - records[-1 - k].objective for k in (0, window)
     )
-    enough = limits.progress * abs(last.objective)
+    enough = max(limits.progress * abs(last.objective), limits.gain)
     if not 0 < enough < recent < before:
         return None
     steps = window * np.log(recent / enough) / np.log(before / recent)
@@ -148,6 +148,7 @@ def why_stop(problem: Problem, records: Sequence[Record], limits: Limits) -> Sto
         return Stop.OPTIMAL
     if len(records) > limits.window:
         before = records[-1 - limits.window].objective
-        if np.isfinite(before) and before - last.objective <= limits.progress * abs(before):
+        least = max(limits.progress * abs(before), limits.gain)
+        if np.isfinite(before) and before - last.objective <= least:
             return Stop.PROGRESS
     return Stop.STEPS if last.step >= limits.max_steps else None

@@ -30,6 +30,8 @@ class Limits:
         Relative error of the tables, ``||X - Xhat|| / ||X||``, that counts as a perfect fit.
     residual : float
         Residual that counts as optimal.
+    gain : float
+        Stop as well when the objective has fallen by less than this over ``window`` steps.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Limits:
     window: int = 10
     exact: float = 1e-13
     residual: float = 1e-12
+    gain: float = 0.0
 
 
 class Stop(StrEnum):

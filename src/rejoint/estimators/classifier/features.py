@@ -15,7 +15,8 @@ from rejoint.domain.labels import Bin, quantile_edges
 from rejoint.domain.variable import Variable
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
-from rejoint.records.records import Records, as_weight, drop_columns
+from rejoint.records.records import Records, drop_columns
+from rejoint.records.survey_design import as_weight
 from rejoint.text import nearest, plural, show
 
 #: Distinct numbers above which a column is binned, and the fewest and most bins.

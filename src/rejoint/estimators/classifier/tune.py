@@ -374,7 +374,7 @@ def result_of(
     return FitResult.of(
         sorted_pmf(problem, top),
         runs,
-        f"Log-likelihood {value:.6g}, of the labels given the rest {value - blind:.6g},",
+        f"Log-likelihood {value:,.2f}, of the labels given the rest {value - blind:,.2f},",
         best=top,
         log_likelihood=value,
         choice=words,

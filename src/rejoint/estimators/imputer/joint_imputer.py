@@ -26,6 +26,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.records import Records
+from rejoint.records.survey_design import WeightArguments
 from rejoint.solver.result import FitResult
 from rejoint.text import plural
 
@@ -117,7 +118,15 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         self.n_init = n_init
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        survey_weight: Any = None,
+        strata: Any = None,
+        clusters: Any = None,
+    ) -> Self:
         """Estimate the joint of the columns.
 
         Parameters
@@ -129,6 +138,8 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
             There by convention.
         sample_weight : array of shape (rows,), optional
             How many times each row counts.
+        survey_weight, strata, clusters : arrays of shape (rows,), optional
+            Those of a survey; see :meth:`Records.of`.
 
         Returns
         -------
@@ -143,7 +154,8 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """
         self._check_method()
         refuse_non_table(X)
-        records = read(self, X, sample_weight, reset=True)
+        weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
+        records = read(self, X, weights, reset=True)
         assert isinstance(records, Records)
         result = fit_joint(records, self.rank, self.solver, self.n_init, self.random_state)
         self.result_: FitResult = result

@@ -96,7 +96,7 @@ def as_result(fit: TraitFit, domain: Domain, solver: Traits) -> FitResult:
     value = fit.history[-1]
     models = max(rank // solver.within(sum(domain.shape))[0], 1)
     stop = (
-        f"Log-likelihood {value:.6g} after {plural(len(history), 'sweep')}: users in a "
+        f"Log-likelihood {value:,.2f} after {plural(len(history), 'sweep')}: users in a "
         f"space of {plural(solver.traits, 'trait')}; {plural(models, 'model')} of "
         f"{plural(rank // models, 'point')} averaged."
     )

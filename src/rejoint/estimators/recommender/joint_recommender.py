@@ -239,7 +239,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
         self._check_columns(X, reset=True)
-        cells = read_ratings(X, self.columns, self._implicit)
+        cells = read_ratings(X, self.columns, self._implicit, fresh=True)
         if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
         self._users, self._items = Ids(cells.users, "user"), Ids(cells.items, "item")

@@ -20,7 +20,7 @@ from sklearn.utils import check_array
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.domain.labels import is_missing, native, natural_order
 from rejoint.estimators.sklearn_input import is_frame
-from rejoint.messages import remark
+from rejoint.messages import Argument, Message, remark
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import nearest, show
 
@@ -110,10 +110,22 @@ def find_levels(ratings: FloatArray, *, half_up: bool, implicit: bool) -> Rating
 
 #: Usual names of the columns of rows, in lower case and without "id".
 COLUMN_NAMES = (
-    {"user", "customer", "reviewer", "person", "member", "rater", "client", "reader", "viewer"},
-    {"item", "movie", "product", "book", "song", "track", "film", "article", "business", "title"},
-    {"rating", "score", "stars", "star", "value", "grade", "count", "quantity"},
+    {
+        *("user", "u", "usr", "customer", "reviewer", "person", "member", "rater", "client"),
+        *("reader", "viewer", "account", "buyer", "visitor", "subscriber"),
+    },
+    {
+        *("item", "i", "movie", "product", "book", "song", "track", "film", "article", "business"),
+        *("title", "sku", "isbn", "asin", "artist", "game", "recipe", "restaurant", "joke"),
+    },
+    {
+        *("rating", "rate", "score", "stars", "star", "value", "grade", "count", "quantity"),
+        *("preference", "overall"),
+    },
 )
+
+#: Columns of a frame that may be rows of user, item, rating and a few more; wider ones are tables.
+MOST_ROW_COLUMNS = 8
 
 
 @dataclass(frozen=True)
@@ -160,8 +172,10 @@ class Ratings(NamedTuple):
     items: NDArray[Any]
 
 
-def read_ratings(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Ratings:
-    """Read ratings in any of the forms.
+def read_ratings(
+    X: Any, columns: Sequence[Any] | None, implicit: bool, *, fresh: bool = False
+) -> Ratings:
+    """Read ratings in any of the forms; those of a fit (``fresh``) must look like what they are.
 
     Examples
     --------
@@ -174,7 +188,11 @@ def read_ratings(X: Any, columns: Sequence[Any] | None, implicit: bool) -> Ratin
     if sparse.issparse(X):
         return _from_sparse(X)
     parts = split_rows(X, columns, implicit)
-    return _from_table(X) if parts is None else _from_rows(*parts)
+    if parts is not None:
+        return _from_rows(*parts)
+    if fresh and has_columns(X):
+        check_table(open_frame(X))
+    return _from_table(X)
 
 
 def split_rows(X: Any, columns: Sequence[Any] | None, implicit: bool) -> list[Any] | None:
@@ -234,8 +252,7 @@ def check_named(names: list[Any], columns: Sequence[Any]) -> None:
 def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] | None:
     """Guess the columns of rows by name or by position; None if this is a table."""
     names = list(frame)
-    words = [re.sub(r"[\s._-]*ids?$", "", str(name).lower()) for name in names]
-    found = [[names[i] for i, word in enumerate(words) if word in known] for known in COLUMN_NAMES]
+    found = usual_names(names)
     needed = 2 if implicit and not found[2] else 3
     if all(len(names_found) == 1 for names_found in found[:needed]):
         return [names_found[0] for names_found in found[:needed]]
@@ -248,6 +265,56 @@ def guess_columns(frame: dict[Any, NDArray[Any]], implicit: bool) -> list[Any] |
         f"X has text in column {names[text.index(True)]!r}, so that it is no table of users x "
         f"items, and which columns hold user, item, rating is not clear from {show(names)}: say "
         "so by columns=(user, item, rating)."
+    )
+
+
+def usual_names(names: Sequence[Any]) -> list[list[Any]]:
+    """The names that are usual for a column of users, of items and of ratings.
+
+    Examples
+    --------
+    >>> usual_names(["uid", "movieId", "stars", "when"])
+    [['uid'], ['movieId'], ['stars']]
+    """
+    words = [re.sub(r"[\s._-]*ids?$", "", str(name).lower()) for name in names]
+    return [[names[i] for i, word in enumerate(words) if word in known] for known in COLUMN_NAMES]
+
+
+def check_table(frame: dict[Any, NDArray[Any]]) -> None:
+    """Refuse a frame that is to be read as users x items, but looks like rows of ratings.
+
+    Names say so where two of user, item and rating are there. Numbers say so where the columns are
+    not on one scale: one has whole numbers of more values than a scale of ratings, as ids have, and
+    another the few values of a scale, or other numbers altogether.
+    """
+    names = list(frame)
+    usual = [found for found in usual_names(names) if found]
+    if len(usual) < 2 and not _has_ids(list(frame.values())):
+        return
+    raise ValueError(
+        Message(
+            "X has the columns {names}, which look like rows of user, item and rating and not "
+            "like items rated by users: name the three, such as {columns}. If these are items, "
+            "give the ratings without names, such as X.to_numpy().",
+            names=show(names),
+            columns=Argument("columns", tuple(names[:3])),
+        )
+    )
+
+
+def _has_ids(columns: Sequence[NDArray[Any]]) -> bool:
+    """Whether some columns of a narrow frame are ids and others are not."""
+    if not 3 <= len(columns) <= MOST_ROW_COLUMNS or any(c.dtype.kind not in "iuf" for c in columns):
+        return False
+    seen = [np.unique(column[~np.isnan(column)]) for column in columns]
+    if not all(len(values) for values in seen):
+        return False
+    ids = [v for v in seen if len(v) > MOST_LEVELS and np.array_equal(v, np.floor(v))]
+    return any(
+        len(other) <= MOST_LEVELS or other[-1] < values[0] or other[0] > values[-1]
+        for values in ids
+        for other in seen
+        if other is not values
     )
 
 

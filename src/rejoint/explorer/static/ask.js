@@ -5,6 +5,7 @@ import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
 import { drawsOf } from "./model.js";
 import { countCells, divideColumns, levelsAt } from "./tables.js";
+import { formatNumber } from "./format.js";
 import { countNumbers, isLevelOrNothing, labelTable } from "./ensemble.js";
 import { itemText, parse, queryText } from "./grammar.js";
 import { known, Levels, suggest } from "./levels.js";
@@ -15,6 +16,7 @@ import { QueryError } from "./tokens.js";
 const MAX_CELLS = 2_000_000; // a page keeps less at a time than Python does
 const MOST_BOUNDED = 4_000_000; // cells of all draws together
 const UNLIKELY = Math.log(1e-6);
+const MOST_GAPS = 2; // notes on tables that differ from the records
 const SOLVERS = {
   P: probability,
   E: expectation,
@@ -50,7 +52,17 @@ function askJoint(model, bound, state) {
   if (!state.possible) throw new QueryError(impossible(model, bound), bound.text, bound.query.at);
   const answer = { notes: [], ...SOLVERS[bound.query.verb](model.mixture, bound, state) };
   const { interval, notes } = intervalOf(model, bound, answer);
-  return { ...answer, interval, notes: [...answer.notes, ...notes] };
+  return { ...answer, interval, notes: [...gapNotes(model, bound), ...answer.notes, ...notes] };
+}
+
+/** Tables of the variables of a question in which the records differ from the model. */
+function gapNotes({ variables, doc }, bound) {
+  const used = [bound.asked, bound.against, bound.by, [...bound.events.keys()], [...bound.evidence.keys()]];
+  const names = new Set(used.flat().map((n) => variables[n].name));
+  return (doc?.gaps ?? [])
+    .filter((gap) => gap.names.every((name) => names.has(name)))
+    .slice(0, MOST_GAPS)
+    .map((gap) => gap.text);
 }
 
 /** Why the joint answers a question of a classifier; null if the ensemble does. */
@@ -119,7 +131,15 @@ function intervalOf(model, bound, { kind, value }) {
   const weights = draws.map(({ joint, state, weight }) =>
     byColumn ? columnTotals(joint, bound, state).map((total) => weight * total) : [weight],
   );
-  return { interval: bounds(numbers(value), tables, weights), notes: [] };
+  return { interval: bounds(numbers(value), tables, weights, limitsOf(model, bound)), notes: [] };
+}
+
+/** What no answer to a question is below or above. */
+function limitsOf({ variables }, { query, asked }) {
+  if (query.verb === "P") return [0, 1];
+  if (query.verb !== "E") return [0, Infinity];
+  const { values } = variables[asked[0]];
+  return [Math.min(...values), Math.max(...values)];
 }
 
 function bind(model, text, evidence) {
@@ -223,7 +243,7 @@ function unlikely(bound, state) {
   if (!bound.evidence.size || state.logProb - evenly >= UNLIKELY) return [];
   const shown =
     state.logProb > -700
-      ? Number(Math.exp(state.logProb).toPrecision(2))
+      ? formatNumber(Math.exp(state.logProb))
       : `1e${Math.round(state.logProb / Math.LN10)}`;
   const [share, held] = state.possible ? [shown, "nearly impossible"] : ["zero", "impossible"];
   return [
@@ -323,7 +343,7 @@ function mode(joint, bound, state) {
       bound.query.at,
     );
   const found = mostProbable(joint, state, asked, 100_000);
-  const most = Number(Math.exp(found.logBound).toPrecision(3));
+  const most = formatNumber(Math.exp(found.logBound));
   const notes = found.exact ? [] : [`The best found; no other has a probability above ${most}.`];
   return {
     kind: "mode",

@@ -21,7 +21,7 @@ export function condition(model, likelihoods) {
  * `weights` has an array for each draw, with a weight for each column of the tables: for one column
  * all that the draw weighs, for a table by some variables its weight given each of their levels.
  * `effective` is the number of equal draws that the bounds are worth, the least over the cells. */
-export function bounds(answer, tables, weights) {
+export function bounds(answer, tables, weights, [least, most] = [0, 1]) {
   const columns = weights[0].length;
   const low = new Float64Array(answer.length).fill(NaN);
   const high = new Float64Array(answer.length).fill(NaN);
@@ -32,9 +32,12 @@ export function bounds(answer, tables, weights) {
     if (!found.draws.length) continue;
     for (const { k } of found.draws) used.add(k);
     effective = Math.min(effective, found.effective);
-    // Stretched to the answer where it lies outside.
-    low[at] = Math.min(quantile(found, (1 - LEVEL) / 2), answer[at]);
-    high[at] = Math.max(quantile(found, (1 + LEVEL) / 2), answer[at]);
+    // Moved by the distance of the answer from the mean of the draws, and stretched to the answer
+    // where it lies outside.
+    const away = answer[at] - found.mean;
+    const move = (bound) => Math.min(Math.max(bound + (Number.isFinite(away) ? away : 0), least), most);
+    low[at] = Math.min(move(quantile(found, (1 - LEVEL) / 2)), answer[at]);
+    high[at] = Math.max(move(quantile(found, (1 + LEVEL) / 2)), answer[at]);
   }
   return { low, high, draws: used.size, effective: used.size ? effective : 0 };
 }
@@ -51,7 +54,8 @@ function counted(tables, weights, at, column) {
   });
   let squares = 0;
   for (const draw of draws) squares += (draw.weight /= total) ** 2;
-  return { draws: draws.sort((a, b) => a.value - b.value), effective: 1 / squares };
+  const mean = draws.reduce((sum, { value, weight }) => sum + weight * value, 0);
+  return { draws: draws.sort((a, b) => a.value - b.value), effective: 1 / squares, mean };
 }
 
 /** At (n c + 1/2) / (n + 1) for c the mass below the middle of a draw, linear between, as Python has

@@ -2,7 +2,7 @@
 
 import { ask } from "./ask.js";
 import { barChart, heatMap, room } from "./chart.js";
-import { count, percent, probability } from "./format.js";
+import { count, formatInterval, formatNumber, percent, percentInterval, probability } from "./format.js";
 import { describe } from "./evidence.js";
 import { describeBounds } from "./intervals.js";
 import { h, replace } from "./dom.js";
@@ -175,11 +175,11 @@ export class QueryView {
     if (kind === "mode")
       return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
     if (typeof value === "number") {
-      const number = (x) => (kind === "probability" ? percent(x, 2) : String(+x.toPrecision(6)));
       const { low, high } = this.answer.interval ?? {};
-      const range = low ? `low ${number(low[0])}, high ${number(high[0])}` : "";
+      const [middle, ...ends] = this.numbers([value, ...(low ? [low[0], high[0]] : [])]);
+      const range = low ? `low ${ends[0]}, high ${ends[1]}` : "";
       return [
-        h("p", { class: "single", text: `${number(value)}${unit ? ` ${unit}` : ""}` }),
+        h("p", { class: "single", text: `${middle}${unit ? ` ${unit}` : ""}` }),
         range ? h("p", { class: "note", text: range }) : null,
       ];
     }
@@ -226,14 +226,22 @@ export class QueryView {
     ];
   }
 
+  /** A number, or a number and its bounds, with the digits that matter; probabilities in percent. */
+  numbers(cells) {
+    const probable = this.answer.kind === "probability" || this.answer.kind === "table";
+    if (cells.length === 3) return (probable ? percentInterval : formatInterval)(...cells);
+    return cells.map((x) => (probable ? percent(x, 2) : formatNumber(x)));
+  }
+
   grid() {
     const [header, ...rows] = this.rows();
-    const shownNumber = (x) =>
-      this.answer.kind === "expectation" ? String(+x.toPrecision(6)) : percent(x, 2);
-    const cell = (x) =>
-      typeof x === "number"
-        ? h("td", { class: "number", text: shownNumber(x) })
-        : h("td", {}, h("bdi", { text: x }));
+    const cells = (row) => {
+      const labels = row.filter((x) => typeof x !== "number");
+      return [
+        ...labels.map((x) => h("td", {}, h("bdi", { text: x }))),
+        ...this.numbers(row.slice(labels.length)).map((text) => h("td", { class: "number", text })),
+      ];
+    };
     const more =
       rows.length > MOST_ROWS
         ? h("p", {
@@ -265,7 +273,7 @@ export class QueryView {
         h(
           "tbody",
           {},
-          rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, row.map(cell))),
+          rows.slice(0, MOST_ROWS).map((row) => h("tr", {}, cells(row))),
         ),
       ),
       more,
@@ -276,7 +284,7 @@ export class QueryView {
     const { kind, value, axes, query, interval } = this.answer;
     if (typeof value === "number" || !axes.length || kind === "mode" || kind === "records") return null;
     const { model } = this.app;
-    const number = (x) => (kind === "expectation" ? String(+x.toPrecision(4)) : percent(x));
+    const number = (x) => (kind === "expectation" ? formatNumber(x) : percent(x));
     const most = [...value].reduce((a, b) => (b > a ? b : a), 0);
     if (axes.length === 1 && value.length <= 40) {
       return barChart(

@@ -1,0 +1,477 @@
+"""Tables of two variables, all of them as one matrix: how far a model is from its records.
+
+A mixture of few classes fits records as a whole. In single tables of two variables, which thousands
+of records may show plainly, it can still be off by many standard errors: real records are of no
+finite rank. The tables are therefore looked at after each fit (:func:`find_gaps`), and what
+answers is moved towards them (:func:`agree`): by no more than the misfit demands, and with all else
+that the model has learned as its anchor.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from math import prod
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.estimation.data import Expected, InMemory
+from rejoint.estimation.em import Em
+from rejoint.estimation.policy import DEFAULT, Policy
+from rejoint.estimation.priors import Prior
+from rejoint.marginals.compare import expected_distance
+from rejoint.model import FloatArray, Layout, Model
+from rejoint.pmf.compact import compact
+from rejoint.pmf.table_gap import TableGap
+from rejoint.queries.tables import joint_table
+from rejoint.solver.run import run
+from rejoint.solver.solver import Limits
+
+#: Numbers in a block of records that is multiplied at a time.
+BLOCK = 4_000_000
+
+#: Classes that are drawn for a record with missing cells, at evenly spaced places.
+FILLINGS = 4
+
+#: Cells x classes of the models that means and variances are of, and the fewest of them.
+MOMENT_CELLS, FEWEST_MODELS = 4_000_000_000, 8
+
+#: Share of the degrees of freedom of a table that a model leaves at the least.
+LEAST_FREEDOM = 0.3
+
+#: Precision around the model's table in units of what the misfit suggests.
+PRECISION = 0.5
+
+#: Variables of the tables of three that are compared, and cells of the largest.
+MOST_IN_TRIPLES, LARGEST_TRIPLE = 6, 10_000
+
+#: Share of the other levels in a part of a divided class, so that it can still change.
+LEAK = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class PairTables:
+    """Shares of all tables of two variables, and the number of records behind each.
+
+    Parameters
+    ----------
+    layout : Layout
+        Where the levels of each variable stand.
+    shares : array (L, L)
+        One block for each two variables, which sums to one; zero in the blocks of a variable
+        and itself.
+    records : array (N, N)
+        Weight of the records that hold both variables, zero on the diagonal.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> data = InMemory.of(rj.Records.of({"a": ["x", "x", "y"], "b": ["u", "v", "v"]}))
+    >>> tables = count_pairs(data, Model.of([1.0], [[[0.5], [0.5]]] * 2), np.random.default_rng(0))
+    >>> (3 * tables.shares[:2, 2:]).round(2), tables.records[0, 1]
+    (array([[1., 1.],
+           [0., 1.]]), np.float64(3.0))
+    """
+
+    layout: Layout
+    shares: FloatArray
+    records: FloatArray
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """Shares times records, (L, L)."""
+        return self.shares * expand_blocks(self.layout, self.records)
+
+    @cached_property
+    def weight(self) -> float:
+        """Records that a table has, on average."""
+        return float(self.records.sum()) / max(self.records.size - len(self.records), 1)
+
+    def error(self, objective: float) -> float:
+        """The objective has no size to be measured against."""
+        return float("nan")
+
+    def expect(self, model: Model) -> Expected:
+        """Expected counts of classes and levels, as of records that hold two variables each.
+
+        All tables together count as often as the records they are of: the sum over the pairs is
+        divided by the number of partners that a variable has.
+        """
+        weighted = model.factors * model.weights
+        found = weighted @ model.factors.T
+        partners = max(len(self.records) - 1, 1)
+        ratio = self.counts / np.maximum(found, 1e-300)
+        levels = weighted * (ratio @ model.factors) / partners
+        logs = np.log(np.maximum(found, 1e-300), where=self.counts > 0, out=np.zeros_like(found))
+        value = float(np.vdot(self.counts, logs)) / (2 * partners)
+        return Expected(value, np.vstack([levels.sum(axis=0) / 2, levels]))
+
+
+def block_sums(layout: Layout, matrix: NDArray[np.float64]) -> FloatArray:
+    """Sums of the blocks of each two variables, (N, N).
+
+    Examples
+    --------
+    >>> block_sums(Layout((1, 2)), np.array([[1.0, 2, 3], [4, 5, 6], [7, 8, 9]]))
+    array([[ 1.,  5.],
+           [11., 28.]])
+    """
+    first = layout.offsets[:-1]
+    return np.asarray(np.add.reduceat(np.add.reduceat(matrix, first, axis=0), first, axis=1))
+
+
+def expand_blocks(layout: Layout, values: FloatArray) -> FloatArray:
+    """Repeat a number for each two variables over the cells of their table, (L, L)."""
+    return np.asarray(layout.expand(layout.expand(values).T).T)
+
+
+def normalize_blocks(layout: Layout, matrix: FloatArray) -> FloatArray:
+    """Scale each block to sum to one; a block of zeros stays."""
+    sums = block_sums(layout, matrix)
+    return matrix / expand_blocks(layout, np.where(sums > 0, sums, 1.0))
+
+
+def apart(layout: Layout) -> NDArray[np.bool_]:
+    """Cells of two different variables, (L, L)."""
+    owner = layout.expand(np.arange(len(layout.levels)))
+    return np.asarray(owner[:, None] != owner)
+
+
+def pair_shares(model: Model) -> FloatArray:
+    """All tables of two variables of a model, (L, L); those of one variable are zero.
+
+    Examples
+    --------
+    >>> pair_shares(Model.of([1.0], [[[0.5], [0.5]], [[1.0]]]))
+    array([[0. , 0. , 0.5],
+           [0. , 0. , 0.5],
+           [0.5, 0.5, 0. ]])
+    """
+    return np.asarray((model.factors * model.weights) @ model.factors.T * apart(model.layout))
+
+
+def mean_and_variance(models: Sequence[Model]) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance over some models of all their tables of two variables, (L, L).
+
+    Examples
+    --------
+    >>> two = [Model.of([1.0], [[[a], [1 - a]], [[1.0]]]) for a in (0.2, 0.4)]
+    >>> mean, variance = mean_and_variance(two)
+    >>> mean[0, 2].round(2), variance[0, 2].round(2)
+    (np.float64(0.3), np.float64(0.01))
+    """
+    size = models[0].layout.size
+    some = max(int(MOMENT_CELLS / (size**2 * models[0].rank)), FEWEST_MODELS)
+    models = [models[k] for k in np.unique(np.linspace(0, len(models) - 1, some).astype(int))]
+    total, squares = np.zeros((size, size)), np.zeros((size, size))
+    for model in models:
+        found = pair_shares(model)
+        total += found
+        squares += found**2
+    mean = total / len(models)
+    return mean, np.maximum(squares / len(models) - mean**2, 0.0)
+
+
+def count_pairs(
+    data: InMemory, model: Model, rng: np.random.Generator, policy: Policy = DEFAULT
+) -> PairTables:
+    """Tables of records, some of which may be incomplete.
+
+    Where cells are missing at random, records that hold both variables may differ from the others,
+    so that their own shares are biased. Missing cells are therefore filled by the model (classes
+    drawn given what the record holds, then the class's columns), which a right model leaves as it
+    is; what the filled tables differ by from the model's is due to the records that hold both
+    variables, and is scaled up from their share of all records.
+    """
+    layout = data.layout
+    rows = np.arange(len(data.weight))
+    most = max(int(policy.pair_cells / layout.size**2), 1)
+    if len(rows) > most:
+        rows = np.sort(rng.choice(rows, most, replace=False))
+    filled = np.zeros((layout.size, layout.size))
+    both = np.zeros((len(layout.levels), len(layout.levels)))
+    step = max(BLOCK // layout.size, 1)
+    for at in range(0, len(rows), step):
+        part = rows[at : at + step]
+        codes, weight = data.table(part), data.weight[part]
+        seen = codes >= 0
+        both += (seen * weight[:, None]).T @ seen
+        whole = seen.all(axis=1)
+        add_products(filled, one_hot(layout, codes[whole]), weight[whole])
+        if whole.all():
+            continue
+        for cells in fillings(layout, codes[~whole], seen[~whole], model, rng):
+            add_products(filled, cells, weight[~whole] / FILLINGS)
+    total = float(data.weight[rows].sum())
+    held, shares = np.diag(both).copy(), filled * apart(layout) / total
+    np.fill_diagonal(both, 0.0)
+    if (both + np.diag(held) < total).any():
+        shares = scale_up(shares, pair_shares(model), total, held, both, layout)
+    return PairTables(layout, shares, both)
+
+
+def scale_up(
+    filled: FloatArray,
+    found: FloatArray,
+    total: float,
+    held: FloatArray,
+    both: FloatArray,
+    layout: Layout,
+) -> FloatArray:
+    """Scale what filled tables differ by from the model's to what the observed cells differ by.
+
+    How one variable differs rests on the records that hold it (``held``, of ``total``), how two
+    depend on those that hold both.
+    """
+    gap = filled - found
+    first = layout.offsets[:-1]
+    # Tables of one variable: sums over the levels of any other one, here of the next.
+    other = np.roll(np.arange(len(held)), -1)
+    own = layout.expand(np.arange(len(held)))
+    rows = np.add.reduceat(gap, first, axis=1)[np.arange(layout.size), other[own]]
+    level = np.add.reduceat(found, first, axis=1)[np.arange(layout.size), other[own]]
+    margins = np.outer(rows, level) + np.outer(level, rows)
+    alone = rows * (total / np.maximum(held, 1e-300) * (held > 0))[own]
+    scaled = np.outer(alone, level) + np.outer(level, alone)
+    scale = expand_blocks(layout, total / np.maximum(both, 1e-300) * (both > 0))
+    shares = found + (gap - margins) * scale + scaled
+    return normalize_blocks(layout, np.maximum(shares, 0.0) * apart(layout))
+
+
+def one_hot(layout: Layout, codes: NDArray[np.signedinteger]) -> NDArray[np.float32]:
+    """One column for each level, (M, L); zero where a value is missing."""
+    found = np.zeros((len(codes), layout.size), dtype=np.float32)
+    rows, variables = np.nonzero(codes >= 0)
+    found[rows, layout.offsets[variables] + codes[rows, variables]] = 1.0
+    return found
+
+
+def fillings(
+    layout: Layout,
+    codes: NDArray[np.signedinteger],
+    seen: NDArray[np.bool_],
+    model: Model,
+    rng: np.random.Generator,
+) -> list[NDArray[np.float32]]:
+    """Records with missing cells filled, several times."""
+    known, missing = one_hot(layout, codes), layout.expand(~seen.T).T
+    _, posterior = kernels.class_posterior(codes, model.weights, model.factors, layout.levels)
+    steps = np.cumsum(posterior, axis=1)
+    first = rng.random(len(codes))
+    columns = model.factors.T.astype(np.float32)
+    found = []
+    for k in range(FILLINGS):
+        place = (first + k) / FILLINGS * steps[:, -1]
+        drawn = np.minimum((steps < place[:, None]).sum(axis=1), model.rank - 1)
+        found.append(np.where(missing, columns[drawn], known))
+    return found
+
+
+def add_products(sums: FloatArray, cells: NDArray[np.float32], weight: FloatArray) -> None:
+    """Add the products of all pairs of levels, each record by its weight."""
+    sums += (cells * weight[:, None].astype(np.float32)).T @ cells
+
+
+def spent_freedom(
+    tables: PairTables, mean: FloatArray, variance: FloatArray, common: NDArray[np.bool_]
+) -> FloatArray:
+    """Degrees of freedom that draws of a model spend on each table, (N, N)."""
+    ratio = variance / np.maximum(mean, 1e-300) * common
+    return tables.records * block_sums(tables.layout, ratio)
+
+
+@dataclass(frozen=True, eq=False)
+class Misfit:
+    """What the tables of records ask of a model, by how far they are from it beyond chance.
+
+    Parameters
+    ----------
+    target : PairTables
+        Between the tables of the records and those of the model: the records count in a table as
+        much as its misfit demands.
+    trust : array (N, N)
+        Share of the records in each target; zero where the misfit is within chance.
+    fits : bool
+        Whether all tables together are as near to the model as by chance: its form is right then.
+    freedom : float
+        Degrees of freedom that draws should spend on all tables together: those of the tables so
+        far as the records are trusted, those of the model otherwise.
+    common : array (L, L)
+        Cells that are not rare.
+    """
+
+    target: PairTables
+    trust: FloatArray
+    fits: bool
+    freedom: float
+    common: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, tables: PairTables, mean: FloatArray, variance: FloatArray) -> "Misfit":
+        """Judge tables by the mean and variance over posterior draws of a model's tables.
+
+        The chi-square statistic of a table, over the degrees of freedom that the model does not
+        spend on it, is the factor ``phi`` by which the records are further from the model than by
+        chance. If the truth is a Dirichlet variable of precision ``k`` around the model's table,
+        ``phi = 1 + (N - phi) / k``, and the truth given the records has the mean
+        ``(N records + k model) / (N + k)``.
+        """
+        layout, records = tables.layout, tables.records
+        expected = mean * expand_blocks(layout, records)
+        own = apart(layout)
+        common = (expected >= 1.0) & own
+        rest = own & ~common  # rare cells count as one
+        rest_expected = block_sums(layout, expected * rest)
+        rest_counts = block_sums(layout, tables.counts * rest)
+        gap = (tables.counts - expected) ** 2 / np.maximum(expected, 0.5)
+        rest_gap = (rest_counts - rest_expected) ** 2 / np.maximum(rest_expected, 0.5)
+        pooled = rest_expected >= 0.5
+        statistic = block_sums(layout, gap * common) + rest_gap * pooled
+        freedom = np.maximum(block_sums(layout, common.astype(float)) + pooled - 1.0, 1.0)
+        spent = spent_freedom(tables, mean, variance, common)
+        left = np.maximum(freedom - spent, LEAST_FREEDOM * freedom)
+        phi = statistic / left
+        beyond = (phi > 1.0) & (records > 0)
+        excess = np.where(beyond, phi - 1.0, 1.0)
+        precision = PRECISION * np.maximum((records - phi) / excess, 1.0)
+        trust = np.where(beyond, records / (records + precision), 0.0)
+        share = expand_blocks(layout, trust)
+        target = PairTables(layout, share * tables.shares + (1.0 - share) * mean, records)
+        wanted = float(np.sum(trust * freedom + (1.0 - trust) * spent))
+        held = records > 0
+        free = max(float(left[held].sum()) / 2, 1.0)  # each table is there twice
+        fits = float(statistic[held].sum()) / 2 <= free + np.sqrt(2.0 * free)
+        return cls(target, trust, fits, wanted, common)
+
+    def spent(self, models: Sequence[Model]) -> float:
+        """Degrees of freedom that some draws spend on all tables together."""
+        mean, variance = mean_and_variance(models)
+        variance *= len(models) / max(len(models) - 1, 1)
+        return float(spent_freedom(self.target, mean, variance, self.common).sum())
+
+
+def excess(tables: PairTables, model: Model, errors: float = 2.0) -> FloatArray:
+    """Chi-square statistic of each table against a model, beyond chance, (N, N).
+
+    Chance is the mean of the statistic and some standard deviations.
+    """
+    layout, records = tables.layout, tables.records
+    found = pair_shares(model)
+    common = found * expand_blocks(layout, records) >= 1.0
+    gap = (tables.shares - found) ** 2 / np.maximum(found, 1e-300) * common
+    freedom = np.maximum(block_sums(layout, common.astype(float)) - 1.0, 1.0)
+    chance = freedom + errors * np.sqrt(2.0 * freedom)
+    return np.maximum(records * block_sums(layout, gap) - chance, 0.0)
+
+
+def move(tables: PairTables, model: Model, anchor: float, policy: Policy = DEFAULT) -> Model:
+    """Fit a model to tables, with itself as prior that counts as ``anchor`` times the records."""
+    mass = anchor * tables.weight * model.weights
+    prior = Prior(mass * len(tables.records) / 2, mass * model.factors)
+    limits = Limits(max_steps=policy.pair_steps, exact=-1.0)
+    return run(Em(prior=prior, limits=limits, policy=policy), tables, model).model
+
+
+def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> Model:
+    """Move a model of at most ``most`` classes towards the tables of the records.
+
+    Classes of few levels cannot follow a table that they do not show. So first, a few times, every
+    class is divided by the levels of the variable whose tables are met worst, which leaves the
+    joint as it is; the parts are moved, and merged again where they are alike.
+    """
+    target = misfit.target
+    found = model
+    for _ in range(policy.pair_rounds):
+        beyond = excess(target, found).sum(axis=1) / np.asarray(target.layout.levels)
+        worst = int(np.argmax(beyond))
+        if not beyond[worst] > 0.0:
+            break
+        parts = divide(model, worst)
+        if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
+            break
+        parts = move(target, parts, policy.pair_anchor_divided, policy)
+        model = found = compact([parts], model, most)
+    return move(target, model, policy.pair_anchor, policy)
+
+
+def divide(model: Model, variable: int) -> Model:
+    """The same joint with each class divided by the levels of a variable, nearly.
+
+    Examples
+    --------
+    >>> model = Model.of([1.0], [[[0.25], [0.75]], [[0.5], [0.5]]])
+    >>> parts = divide(model, 0)
+    >>> parts.weights.round(2), pair_shares(parts).round(3)[0, 2:]
+    (array([0.26, 0.74]), array([0.125, 0.125]))
+    """
+    rows = model.layout.rows(variable)
+    levels = model.layout.levels[variable]
+    stay = np.full((levels, levels), LEAK / max(levels - 1, 1))
+    np.fill_diagonal(stay, 1.0 - LEAK if levels > 1 else 1.0)
+    weights, columns = [], []
+    for share in stay:
+        mine = model.factors[rows] * share[:, None]
+        mass = mine.sum(axis=0)
+        factors = np.array(model.factors)
+        factors[rows] = mine / np.maximum(mass, 1e-300)
+        weights.append(model.weights * mass)
+        columns.append(factors)
+    return Model(model.layout, np.concatenate(weights), np.hstack(columns))
+
+
+def find_gaps(
+    data: InMemory, tables: PairTables, model: Model, policy: Policy = DEFAULT
+) -> tuple[TableGap, ...]:
+    """Tables in which records and model differ beyond chance, worst first.
+
+    All tables of two variables are compared, then some of three among the variables of the worst
+    of these, where no cell is missing.
+    """
+    layout, names = data.layout, data.domain.names
+    beyond = np.triu(excess(tables, model, policy.gap_errors))
+    worst = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
+    pairs = [divmod(int(at), len(names)) for at in worst if beyond.flat[at] > 0.0]
+    found = []
+    shares = pair_shares(model)
+    for pair in pairs:
+        block = tuple(layout.rows(n) for n in pair)
+        given, own = tables.shares[block], shares[block]
+        found.append((beyond[pair], make_gap(data, pair, given, own, tables.records[pair])))
+    whole = layout.sums(data.level_totals) >= data.total * (1.0 - 1e-9)
+    chosen = [n for n in dict.fromkeys(n for pair in pairs for n in pair) if whole[n]]
+    for triple in combinations(sorted(chosen[:MOST_IN_TRIPLES]), 3):
+        levels = tuple(layout.levels[n] for n in triple)
+        if prod(levels) > LARGEST_TRIPLE:
+            continue
+        codes = [np.asarray(data.table()[:, n], dtype=np.intp) for n in triple]
+        cells = np.ravel_multi_index(codes, levels)
+        given = np.bincount(cells, data.weight, prod(levels)).reshape(levels) / data.total
+        own = joint_table(model.weights, [model.parts[n] for n in triple])
+        common = own * data.total >= 1.0
+        statistic = data.total * float(np.sum(((given - own) ** 2 / own)[common]))
+        freedom = max(int(common.sum()) - 1, 1)
+        over = statistic - freedom - policy.gap_errors * np.sqrt(2.0 * freedom)
+        if over > 0.0:
+            found.append((over, make_gap(data, triple, given, own, data.total)))
+    found.sort(key=lambda each: -each[0])
+    return tuple(gap for _, gap in found[: policy.gaps_kept])
+
+
+def make_gap(
+    data: InMemory, variables: Sequence[int], given: FloatArray, own: FloatArray, records: float
+) -> TableGap:
+    """How far a table of records is from that of a model, and the cell that differs most."""
+    away = np.abs(given - own)
+    at = np.unravel_index(int(np.argmax(away)), away.shape)
+    domain = data.domain
+    cell = {domain.names[n]: domain[n].levels[k] for n, k in zip(variables, at, strict=True)}
+    return TableGap(
+        tuple(cell),
+        float(away.sum() / 2),
+        expected_distance(own, max(records, 1.0)),
+        ", ".join(f"{name} = {level}" for name, level in cell.items()),
+        float(given[at]),
+        float(own[at]),
+    )

@@ -1,0 +1,334 @@
+"""Agreement with tables of two variables: by brute force, and on records of no low rank."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_records import random_records
+
+import rejoint as rj
+from rejoint.estimation import Policy, estimate
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.em import Em
+from rejoint.estimation.pair_tables import (
+    Misfit,
+    PairTables,
+    agree,
+    apart,
+    block_sums,
+    count_pairs,
+    divide,
+    excess,
+    find_gaps,
+    mean_and_variance,
+    move,
+    normalize_blocks,
+    pair_shares,
+)
+from rejoint.model import Layout, Model
+from rejoint.solver import Limits
+from rejoint.solver.run import run
+
+LEVELS = (2, 3, 4)
+
+
+def random_model(rng, levels=LEVELS, rank=3):
+    return Model.of(
+        rng.dirichlet(np.ones(rank)), [rng.dirichlet(np.ones(n), rank).T for n in levels]
+    )
+
+
+def table(model, i, j):
+    return (model.parts[i] * model.weights) @ model.parts[j].T
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_shares_are_those_of_each_two_variables(seed):
+    model = random_model(np.random.default_rng(seed))
+    shares, layout = pair_shares(model), model.layout
+    for i, j in combinations(range(3), 2):
+        np.testing.assert_allclose(shares[layout.rows(i), layout.rows(j)], table(model, i, j))
+    assert not shares[~apart(layout)].any()
+    np.testing.assert_allclose(block_sums(layout, shares), 1.0 - np.eye(3))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1))
+def test_complete_records_are_counted(seed):
+    rng = np.random.default_rng(seed)
+    records = random_records(seed, LEVELS, 50)
+    weight = rng.integers(1, 4, len(records)).astype(float)
+    data = InMemory.of(rj.Records(records.domain, records.codes, weight))
+    tables = count_pairs(data, random_model(rng), rng)
+    counted = rj.Marginals.count(records, order=2, sample_weight=weight)
+    for i, j in combinations(range(3), 2):
+        names = records.names[i], records.names[j]
+        found = tables.counts[tables.layout.rows(i), tables.layout.rows(j)]
+        np.testing.assert_allclose(found, counted[names], atol=1e-4)
+        assert tables.records[i, j] == weight.sum()
+
+
+@pytest.mark.parametrize("rank", [1, 3])
+def test_a_step_is_that_of_records_of_two_cells(rank):
+    """Tables are met as records that hold two variables each would be."""
+    rng = np.random.default_rng(1)
+    truth, model = random_model(rng), random_model(rng, rank=rank)
+    layout = Layout(LEVELS)
+    tables = PairTables(layout, pair_shares(truth), 100.0 * (1.0 - np.eye(3)))
+    found = tables.expect(model)
+    classes, levels, value = 0.0, np.zeros_like(model.factors), 0.0
+    for i, j in combinations(range(3), 2):
+        for a in range(LEVELS[i]):
+            for b in range(LEVELS[j]):
+                mass = 100.0 * table(truth, i, j)[a, b] / 2  # each variable has two partners
+                joint = model.weights * model.parts[i][a] * model.parts[j][b]
+                value += mass * np.log(joint.sum())
+                share = mass * joint / joint.sum()
+                classes = classes + share
+                levels[layout.offsets[i] + a] += share
+                levels[layout.offsets[j] + b] += share
+    assert found.log_likelihood == pytest.approx(value)
+    np.testing.assert_allclose(found.classes, classes)
+    np.testing.assert_allclose(found.levels, levels)
+
+
+def test_em_on_tables_never_falls():
+    rng = np.random.default_rng(2)
+    truth, model = random_model(rng), random_model(rng)
+    tables = PairTables(truth.layout, pair_shares(truth), 100.0 * (1.0 - np.eye(3)))
+    done = run(Em(limits=Limits(max_steps=40, exact=-1.0)), tables, model)
+    objectives = [record.objective for record in done.records]
+    assert objectives == sorted(objectives, reverse=True)
+    assert np.abs(pair_shares(done.model) - pair_shares(truth)).max() < 0.02
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.integers(0, 2))
+def test_divided_classes_are_the_same_joint(seed, variable):
+    model = random_model(np.random.default_rng(seed))
+    parts = divide(model, variable)
+    assert parts.rank == LEVELS[variable] * model.rank
+    np.testing.assert_allclose(pair_shares(parts), pair_shares(model), atol=1e-12)
+    np.testing.assert_allclose(parts.layout.sums(parts.factors), 1.0)
+
+
+def judged(model, truth, records, variance=1e-12):
+    layout = model.layout
+    tables = PairTables(layout, pair_shares(truth), records * (1.0 - np.eye(len(layout.levels))))
+    return Misfit.of(tables, pair_shares(model), np.full((layout.size,) * 2, variance))
+
+
+def test_no_misfit_moves_nothing():
+    rng = np.random.default_rng(3)
+    model = random_model(rng)
+    misfit = judged(model, model, 1000.0)
+    assert misfit.fits
+    assert not misfit.trust.any()
+    moved = agree(misfit, model, model.rank)
+    np.testing.assert_allclose(pair_shares(moved), pair_shares(model), atol=1e-9)
+
+
+def test_the_more_records_contradict_the_model_the_more_they_are_trusted():
+    rng = np.random.default_rng(4)
+    model, truth = random_model(rng), random_model(rng)
+    trusts = [judged(model, truth, records).trust[0, 1] for records in (30.0, 300.0, 30_000.0)]
+    assert trusts == sorted(trusts)
+    assert trusts[-1] > 0.5
+    off = np.abs(pair_shares(model) - pair_shares(truth)).max()
+    moved = agree(judged(model, truth, 30_000.0), model, 3 * model.rank)
+    assert np.abs(pair_shares(moved) - pair_shares(truth)).max() < 0.3 * off
+
+
+def test_an_anchor_holds():
+    rng = np.random.default_rng(5)
+    model, truth = random_model(rng), random_model(rng)
+    tables = judged(model, truth, 1000.0).target
+    loose, tight = (move(tables, model, anchor) for anchor in (0.01, 100.0))
+    away = [np.abs(pair_shares(m) - pair_shares(model)).max() for m in (loose, tight)]
+    assert away[1] < 0.1 * away[0]
+
+
+def test_chance_alone_is_no_gap():
+    rng = np.random.default_rng(6)
+    model = random_model(rng)
+    domain = rj.Domain.of_shape(LEVELS)
+    pmf = rj.LowRankPMF(model.weights, model.parts, domain)
+    data = InMemory.of(pmf.sample(5000, random_state=0))
+    tables = count_pairs(data, model, rng)
+    assert find_gaps(data, tables, model) == ()
+    other = Model.of([1.0], [part @ model.weights[:, None] for part in model.parts])
+    gaps = find_gaps(data, tables, other)
+    assert gaps
+    worst = np.unravel_index(np.argmax(np.triu(excess(tables, other))), (3, 3))
+    assert {gap.names for gap in gaps if len(gap.names) == 2} >= {
+        tuple(domain.names[n] for n in worst)
+    }
+    for gap in gaps:
+        given = dict(part.split(" = ") for part in gap.cell.split(", "))
+        event = {name: int(level) for name, level in given.items()}
+        counted = np.all([data.codes[:, int(n[1:])] == k for n, k in event.items()], axis=0)
+        assert gap.given == pytest.approx(data.weight[counted].sum() / data.total, abs=1e-6)
+        assert gap.distance > gap.chance
+
+
+# --- records that are of no low rank ------------------------------------------------------------
+
+
+def joint_of_no_low_rank(seed, size=(3, 4, 2, 3, 2)):
+    """A joint whose every two variables depend in their own way."""
+    rng = np.random.default_rng(seed)
+    logits = 0.5 * rng.standard_normal(size)
+    for i, j in combinations(range(len(size)), 2):
+        shape = [size[n] if n in (i, j) else 1 for n in range(len(size))]
+        logits = logits + 0.8 * rng.standard_normal(shape)
+    dense = np.exp(logits)
+    return dense / dense.sum()
+
+
+def sample(dense, count, seed):
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(dense.size, count, p=dense.ravel())
+    codes = np.array(np.unravel_index(cells, dense.shape)).T
+    return rj.Records.of(codes, domain=rj.Domain.of_shape(dense.shape))
+
+
+def pair_error(dense, pmf):
+    """Root mean square error of all tables of two variables."""
+    names, gaps = pmf.domain.names, []
+    for i, j in combinations(range(dense.ndim), 2):
+        rest = tuple(n for n in range(dense.ndim) if n not in (i, j))
+        gaps.append((pmf.marginal([names[i], names[j]]) - dense.sum(axis=rest)).ravel())
+    return float(np.sqrt(np.mean(np.concatenate(gaps) ** 2)))
+
+
+@pytest.fixture(scope="module")
+def misfitting():
+    dense = joint_of_no_low_rank(0)
+    data = sample(dense, 4000, 1)
+    quick = {"random_state": 0, "solver": "bayes", "rank": 3}
+    return dense, data, [estimate(data, **quick, agreement=on) for on in (True, False)]
+
+
+def test_answers_are_nearer_to_the_truth_and_to_the_counts(misfitting):
+    dense, data, (with_it, without) = misfitting
+    assert pair_error(dense, with_it.pmf) < 0.6 * pair_error(dense, without.pmf)
+    fresh = sample(dense, 4000, 2)
+    assert with_it.pmf.log_prob(fresh).mean() > without.pmf.log_prob(fresh).mean()
+    worst = [
+        rj.Marginals.count(data, order=2).compare(r.pmf)[0].distance for r in (with_it, without)
+    ]
+    assert worst[0] < worst[1]
+
+
+def test_classes_that_are_looked_at_stay(misfitting):
+    _, _, (with_it, without) = misfitting
+    np.testing.assert_array_equal(with_it.pmf.weights, without.pmf.weights)
+    assert with_it.pmf.mixture.rank <= without.pmf.mixture.rank
+
+
+def test_intervals_allow_for_misfit(misfitting):
+    dense, _, (with_it, without) = misfitting
+    held = []
+    for result in (with_it, without):
+        hits, names = [], result.pmf.domain.names
+        for i, j in combinations(range(dense.ndim), 2):
+            rest = tuple(n for n in range(dense.ndim) if n not in (i, j))
+            low, high = result.pmf.interval([names[i], names[j]])
+            truth = dense.sum(axis=rest)
+            hits.append(((low <= truth) & (truth <= high)).ravel())
+        held.append(np.concatenate(hits).mean())
+    assert held[0] > 0.8
+    assert held[1] < held[0] - 0.1
+
+
+def test_what_is_left_is_said(misfitting):
+    _, _, (with_it, without) = misfitting
+    assert len(with_it.pmf.gaps) < len(without.pmf.gaps) or not without.pmf.gaps
+    rank_one = estimate(misfitting[1], 1, "ml")
+    worst = rank_one.pmf.gaps[0]
+    assert worst.text in rank_one.stop
+    assert worst.text in rank_one.pmf.ask(f"P({', '.join(worst.names)})").notes
+    assert not any("differ from the model" in note for note in rank_one.pmf.ask("P(x0)").notes)
+
+
+def test_gaps_stay_with_a_model(tmp_path):
+    dense = joint_of_no_low_rank(0)
+    pmf = estimate(sample(dense, 4000, 1), 1, "ml").pmf
+    for name in ("model.rejoint", "model.json"):
+        pmf.save(tmp_path / name)
+        assert rj.load(tmp_path / name).gaps == pmf.gaps
+    a, b, *_ = pmf.gaps[0].names
+    assert {gap.names for gap in pmf.project([a, b]).gaps} == {(a, b)} or len(pmf.gaps[0].names) > 2
+    assert pmf.sorted().gaps == pmf.align(pmf.domain).gaps == pmf.gaps
+
+
+def test_maximum_likelihood_stays_as_it_is():
+    data = random_records(0, (3, 3, 3, 3), 200, rank=3)
+    models = [estimate(data, 2, "ml", random_state=0, agreement=on).pmf for on in (True, False)]
+    assert models[0] == models[1]
+
+
+# --- cells that are missing by design -----------------------------------------------------------
+
+
+def remove_by_design(data, seed):
+    """Remove the last variable of nearly all records that have another one at its first level."""
+    rng = np.random.default_rng(seed)
+    codes = data.codes.copy()
+    chance = np.where(codes[:, 1] == 0, 0.9, 0.05)
+    codes[rng.random(len(codes)) < chance, 4] = -1
+    return rj.Records(data.domain, codes)
+
+
+def test_tables_of_cells_missing_by_design_do_not_pull():
+    """Records that hold both variables are biased where the missing depends on a third."""
+    rng = np.random.default_rng(7)
+    weights = [0.5, 0.5]
+    factors = [[[0.9, 0.1], [0.1, 0.9]]] * 5
+    truth = rj.LowRankPMF(weights, factors)
+    data = remove_by_design(truth.sample(20_000, random_state=0), 1)
+    model = Model.of(truth.weights, truth.factors)
+    memory = InMemory.of(data)
+    tables, block = count_pairs(memory, model, rng), (model.layout.rows(0), model.layout.rows(4))
+    wanted = truth.marginal(["x0", "x4"])
+    raw = np.asarray(rj.Marginals.count(data, order=2)["x0", "x4"])
+    biased = np.abs(raw / raw.sum() - wanted).max()
+    assert biased > 0.1
+    assert np.abs(tables.shares[block] - wanted).max() < 0.02
+    assert tables.records[0, 4] == raw.sum()
+    misfit = Misfit.of(tables, pair_shares(model), np.full((10, 10), 1e-6))
+    assert misfit.fits
+
+
+def test_missing_cells_give_a_table_its_own_number_of_records():
+    """Filled tables are scaled up so that they vary as those of the records that hold both."""
+    truth = random_model(np.random.default_rng(8), (2, 2, 2), 2)
+    pmf = rj.LowRankPMF(truth.weights, truth.parts)
+    found = []
+    for seed in range(60):
+        data = rj.datasets.remove_cells(pmf.sample(400, random_state=seed), 0.4, random_state=seed)
+        tables = count_pairs(InMemory.of(data), truth, np.random.default_rng(seed))
+        gap = (tables.shares - pair_shares(truth))[:2, 2:4]
+        found.append(tables.records[0, 1] * np.sum(gap**2 / pair_shares(truth)[:2, 2:4]))
+    # Two margins and their dependence: three degrees of freedom, less as margins rest on more.
+    assert 1.5 < np.mean(found) < 4.0
+
+
+def test_wide_records_are_left_as_they_are():
+    data = random_records(0, (3, 3, 3, 3), 200, rank=3)
+    few = estimate(data, 2, "bayes", random_state=0, policy=Policy(pair_levels=11)).pmf
+    assert few == estimate(data, 2, "bayes", random_state=0, agreement=False).pmf
+
+
+def test_moments_of_models():
+    rng = np.random.default_rng(9)
+    models = [random_model(rng) for _ in range(5)]
+    mean, variance = mean_and_variance(models)
+    all_of_them = np.array([pair_shares(model) for model in models])
+    np.testing.assert_allclose(mean, all_of_them.mean(axis=0))
+    np.testing.assert_allclose(variance, all_of_them.var(axis=0), atol=1e-15)
+    layout = models[0].layout
+    np.testing.assert_allclose(normalize_blocks(layout, 3 * mean), mean)
