@@ -15,7 +15,7 @@ from rejoint.estimation.data import InMemory
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import Curve, HeldOutSearch
-from rejoint.rank.run_off import count_parts
+from rejoint.rank.run_off import count_parts, is_wide
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     Judge,
@@ -796,6 +796,21 @@ def test_the_choice_is_merged_where_the_rank_above_is_too_large():
     found.merge_back()
     assert found.choose() == 3
     assert set(found.mode.logs) == {1, 2, 3, 4, 5, 8}
+
+
+def test_modes_are_not_refined_where_random_starts_answer():
+    """Many variables, few records and no true rank: the ensemble is far ahead of every mode."""
+    rng = np.random.default_rng(0)
+    traits = rng.normal(size=(600, 6)) @ rng.normal(size=(6, 60))
+    codes = (rng.random(traits.shape) < 1 / (1 + np.exp(-traits))).astype(np.int8)
+    data = rj.Records(rj.Domain.of_shape([2] * 60), codes)
+    session = Session(np.random.default_rng(0))
+    found = HeldOutSearch(InMemory.of(data), session)
+    search_ranks(found, [1, 2, 3, 5, 8, 12], session)
+    assert found.ensemble.scores.max() > found.mode.scores.max()
+    assert is_wide(found.data, found, Policy(run_off_cells=1e6))
+    assert not is_wide(found.data, found)  # longer chains are affordable: a run-off decides
+    assert not is_wide(found.data, found, Policy(run_off_cells=1e6, sure_errors=1e3))
 
 
 def test_ranks_are_refined_as_far_as_the_cost_allows():

@@ -37,4 +37,6 @@ def test_the_table_was_found():
 def test_calls_run(names, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for call in CALLS:
-        eval(call, names)
+        found = eval(call, names)
+        assert found is None or len(repr(found)) < 10_000, call
+    assert any(tmp_path.iterdir())  # what the calls that write have written

@@ -151,3 +151,12 @@ def test_filters_of_the_user_go_first():
 
 def test_the_package_shows_its_public_names_alone():
     assert [name for name in dir(rj) if not name.startswith("__")] == sorted(rj.__all__)
+
+
+def test_the_question_that_is_proposed_can_be_asked():
+    domain = rj.Domain.of({"the 'first'": ["x", "y"], "my town": ["u", "v"]})
+    pmf = rj.LowRankPMF([1.0], [[[0.3], [0.7]]] * 2, domain)
+    result = rj.factorize(rj.Marginals.from_pmf(pmf, order=2), rank=1, random_state=0)
+    call = dict(result.facts())["next"].split(", .pmf.sample")[0]
+    answer = eval(f"result{call}", {"result": result})
+    assert answer.value.shape == (2, 2)

@@ -11,6 +11,7 @@ from page_models import level, visit
 
 import rejoint as rj
 from rejoint.explorer import document, page
+from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.explorer.page import assets, bundle
 
 expect = pytest.importorskip("playwright.sync_api").expect
@@ -158,3 +159,17 @@ def test_one_variable_of_one_level(opened):
     show = opened(document(pmf))
     level(show, "only", "this").click()
     expect(show.locator(".value")).to_have_text("100 %")
+
+
+def test_tables_of_files_and_of_records_are_listed_in_one_order():
+    truth = rj.datasets.asia()
+    tables = rj.Marginals.count(truth.sample(200, random_state=0), order=2)
+    alone = [truth.marginal([name])[:, None] for name in truth.domain.names]
+    other = rj.LowRankPMF([1.0], alone, truth.domain)
+    listed = table_fit(tables, tables.compare(other))["tables"]
+    gaps = [table["distance"] - table["chance"] for table in listed]
+    assert gaps == sorted(gaps, reverse=True)
+    distances = [table["distance"] for table in listed]
+    assert distances != sorted(distances, reverse=True)
+    again = pair_fit(other, truth.sample(200, random_state=0))["tables"]
+    assert [t["names"] for t in again[:5]] == [t["names"] for t in listed[:5]]

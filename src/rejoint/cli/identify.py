@@ -22,7 +22,9 @@ Examples:
 @click.command("identify", epilog=EXAMPLES)
 @click.argument("source", metavar="[MODEL|DIR]", required=False)
 @click.option("--levels", metavar="I,J,...", help="Number of levels of each variable.")
-@click.option("--order", type=click.IntRange(min=1), help="All tables of so many; 3 by default.")
+@click.option(
+    "--order", type=click.IntRange(min=1), help="All tables of this many variables; 3 by default."
+)
 @subsets_option
 @click.option("--rank", type=click.IntRange(min=1), help="The number of classes in question.")
 @click.option("--local", is_flag=True, help="Test whether the classes are locally unique, too.")

@@ -32,7 +32,11 @@ Examples:
 )
 @click.option("--order", type=click.IntRange(min=1), help="Variables of each table; 3 by default.")
 @subsets_option
-@click.option("--sample", type=click.IntRange(min=1), help="Only so many tables, at random.")
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Number of tables to draw at random; all by default.",
+)
 @seed_option
 @click.option("--dry-run", is_flag=True, help="Only tell how many tables and how large.")
 @as_json

@@ -47,7 +47,7 @@ class Unknown(NamedTuple):
     are_more: bool = False
 
     def joined(self, later: "Unknown", rows: int) -> "Unknown":
-        """Return this and what a later part has, with so many rows before that.
+        """Return this and what a later part has, which begins after ``rows`` rows.
 
         Examples
         --------
@@ -63,7 +63,7 @@ class Unknown(NamedTuple):
 
 
 def code_dtype(most_levels: int) -> type[np.signedinteger[Any]]:
-    """Return the narrowest type that holds the codes of so many levels.
+    """Return the narrowest type that holds the codes of ``most_levels`` levels.
 
     Examples
     --------

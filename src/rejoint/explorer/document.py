@@ -1,7 +1,7 @@
 """What the page is given: a model, and what is known beyond it, as one JSON document."""
 
 from base64 import b64encode
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from math import isnan
 from typing import Any
@@ -67,12 +67,12 @@ def pair_fit(
         pairs = [pairs[i] for i in sorted(chosen)]
     names = pmf.domain.names
     counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
-    tables = sorted(_compared(pmf, counted), key=lambda t: t["chance"] - t["distance"])
+    tables = sorted(_compared(pmf, counted), key=excess, reverse=True)
     return {"tables": tables[:listed], "checked": len(pairs), "all": total}
 
 
 def table_fit(marginals: Marginals, fits: Fits, *, listed: int = 30) -> dict[str, Any]:
-    """Tables that a model meets worst, as `pair_fit` lists those of records.
+    """Tables that a model meets worst, in the order in which `pair_fit` lists those of records.
 
     Examples
     --------
@@ -81,16 +81,28 @@ def table_fit(marginals: Marginals, fits: Fits, *, listed: int = 30) -> dict[str
     >>> table_fit(tables, tables.compare(rj.datasets.asia()))["checked"]
     28
     """
-    worst = [
+    tables = [
         {
             "names": list(fit.names),
             "distance": fit.distance,
             "chance": None if isnan(fit.chance) else fit.chance,
             "records": float(marginals.total(*fit.names)),
         }
-        for fit in fits[:listed]
+        for fit in fits
     ]
+    worst = sorted(tables, key=excess, reverse=True)[:listed]
     return {"tables": worst, "checked": len(fits), "all": len(fits)}
+
+
+def excess(table: Mapping[str, Any]) -> float:
+    """How much further a table is from the model's than chance explains, where that is known.
+
+    Examples
+    --------
+    >>> excess({"distance": 0.25, "chance": 0.125}), excess({"distance": 0.25, "chance": None})
+    (0.125, 0.25)
+    """
+    return float(table["distance"] - (table["chance"] or 0.0))
 
 
 def _compared(pmf: LowRankPMF, counted: Marginals) -> Iterator[dict[str, Any]]:

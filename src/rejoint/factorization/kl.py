@@ -147,7 +147,7 @@ class Kl:
     memory : int
         Steps that Anderson acceleration looks back on; 0 turns it off.
     dense_limit : int
-        Up to so many parameters EM is helped on by scoring steps; 0 turns them off.
+        Largest number of parameters for which scoring steps help EM; 0 turns them off.
     limits : Limits
         When to stop.
 

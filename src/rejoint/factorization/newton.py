@@ -338,8 +338,8 @@ class Newton:
     Parameters
     ----------
     dense_limit : int
-        Up to so many parameters the equations are solved by a Cholesky factor, beyond by
-        conjugate gradients.
+        Largest number of parameters for which the equations are solved by a Cholesky factor;
+        beyond it, by conjugate gradients.
     limits : Limits
         When to stop.
 

@@ -2,10 +2,10 @@
 
 ==================  ===============================================================
 backend             which of the two runs; checks of arguments
-sparse_codes        SparseCodes: records as a CSR matrix of their observed values
-default_codes       DefaultCodes: records that hold a default level almost everywhere
-class_passes        E-step, posterior and log-probability of records with a hidden class
-random_draws        classes drawn from posteriors (a Gibbs step), levels drawn by inversion
+codes               SparseCodes: records as a CSR matrix of their observed values;
+                    DefaultCodes: records that hold a default level almost everywhere
+class_passes        E-step, posterior and log-probability of records with a hidden class;
+                    classes drawn from posteriors (a Gibbs step), levels drawn by inversion
 count_tables        tables of many subsets of variables, counted at once
 simplex             projection onto the simplex, and the ADMM steps that use it
 triples             ADMM sweeps over the tables of all triples of variables

@@ -21,7 +21,7 @@ using ConstMatrix = nb::ndarray<const double, nb::ndim<2>, nb::c_contig, nb::dev
 // Below this many entries insertion is faster than std::sort.
 constexpr std::size_t SHORT = 24;
 
-// Up to so many rows, columns are projected together.
+// Up to this many rows, columns are projected together.
 constexpr std::size_t FEW = 12;
 
 void sort_down(double *x, std::size_t n) {

@@ -53,7 +53,7 @@ def one_line(answer: "Answer") -> str:
 
 
 def text(answer: "Answer", rows: int = _ROWS) -> str:
-    """Return an answer as text for a terminal, with at most so many rows of a table.
+    """Return an answer as text for a terminal, with at most ``rows`` rows of a table.
 
     Examples
     --------

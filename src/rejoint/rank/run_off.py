@@ -6,7 +6,7 @@ judged by records that it has not seen. Random starts win on wide records and on
 wins where records are many and classes few, as a short chain hardly leaves a poor optimum there.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
@@ -232,35 +232,28 @@ def plan_chains(
     session : Session
     policy : Policy
     """
-    mode, ensemble, refined = found.mode, found.ensemble, found.refined
-    best, wide = mode.best, ensemble.smallest(policy.ensemble_errors)
-    chosen = mode.smallest(1.0)
-    gap = ensemble.logs[wide] - mode.logs[chosen]
-    gain = float(mode.mass @ gap / mode.total)
-    error = mode.paired_error(ensemble.logs[wide], mode.logs[chosen])
+    mode, refined = found.mode, found.refined
+    wide, gain, error = ensemble_lead(found)
+    best = mode.best
     rank = wide if gain > 0 else best
-
-    def lengths(classes: int, chains: int, cells: float) -> list[int]:
-        each = data.cells * classes * chains
-        fit = [s for s in policy.sweeps_tried if each * s <= cells]
-        return fit or [policy.sweeps_tried[0]]
-
-    cold = lengths(rank, policy.chains, policy.run_off_cells)
+    cold = sweeps_affordable(data, rank, policy.chains, policy.run_off_cells, policy)
     if refined is None or (len(cold) == 1 and gain > 0):
         if gain > 0:
             return ChainPlan.from_random(rank, cold[0], policy.chains)
-        sweeps = lengths(best, policy.few_chains, policy.mode_cells)[-1]
-        return ChainPlan.from_mode(best, sweeps, policy.few_chains)
+        few = policy.few_chains
+        sweeps = sweeps_affordable(data, best, few, policy.mode_cells, policy)[-1]
+        return ChainPlan.from_mode(best, sweeps, few)
     large = max(refined.curve.near(1.0))
     most = data.cells * large * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
     chains = policy.chains if most else policy.few_chains
-    own = ChainPlan.from_mode(large, lengths(large, chains, policy.mode_cells)[-1], chains)
+    sweeps = sweeps_affordable(data, large, chains, policy.mode_cells, policy)[-1]
+    own = ChainPlan.from_mode(large, sweeps, chains)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
         return own
     seed = int(session.rng.integers(2**62))
 
     def choose() -> dict[str, object]:
-        won = run_off(own, refined, rank, lengths, data.total, replace(session, rng=rng), policy)
+        won = run_off(data, own, refined, rank, replace(session, rng=rng), policy)
         return asdict(won)
 
     rng = np.random.default_rng(seed)
@@ -270,12 +263,39 @@ def plan_chains(
     return ChainPlan(**session.checkpoint.memo(key, choose))
 
 
+def ensemble_lead(found: HeldOutSearch) -> tuple[int, float, float]:
+    """Rank of the ensemble, by how much it is ahead of the mode chosen, and the standard error."""
+    mode, ensemble = found.mode, found.ensemble
+    wide = ensemble.smallest(found.policy.ensemble_errors)
+    logs, others = ensemble.logs[wide], mode.logs[mode.smallest(1.0)]
+    gain = float(mode.mass @ (logs - others) / mode.total)
+    return wide, gain, mode.paired_error(logs, others)
+
+
+def is_wide(data: InMemory, found: HeldOutSearch, policy: Policy = DEFAULT) -> bool:
+    """Whether short chains from random starts answer beyond doubt, as on wide records.
+
+    Nothing is gained then by refining the ranks of modes.
+    """
+    wide, gain, error = ensemble_lead(found)
+    sweeps = sweeps_affordable(data, wide, policy.chains, policy.run_off_cells, policy)
+    return len(sweeps) == 1 and gain > policy.sure_errors * error
+
+
+def sweeps_affordable(
+    data: InMemory, rank: int, chains: int, cells: float, policy: Policy = DEFAULT
+) -> list[int]:
+    """Numbers of sweeps that chains may have; one of them at the least."""
+    each = data.cells * rank * chains
+    fit = [sweeps for sweeps in policy.sweeps_tried if each * sweeps <= cells]
+    return fit or [policy.sweeps_tried[0]]
+
+
 def run_off(
+    data: InMemory,
     own: ChainPlan,
     refined: Refined,
     rank: int,
-    lengths: Callable[[int, int, float], list[int]],
-    records: float,
     session: Session,
     policy: Policy,
 ) -> ChainPlan:
@@ -283,12 +303,14 @@ def run_off(
     race = RunOff(refined.first, session, policy)
     race.enter([own], [refined.models[own.rank][0]] * own.chains)
     rival = race.plans[0][1]
-    most = max(int(min(records / policy.records_per_class, policy.most_classes)), 1)
-    wider = min(4 * rank, int(np.clip(records / 60, 8, 100)), most)
+    most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), 1)
+    wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
         plans = [
             ChainPlan.from_random(classes, sweeps, policy.chains)
-            for sweeps in lengths(classes, policy.chains, policy.run_off_cells)
+            for sweeps in sweeps_affordable(
+                data, classes, policy.chains, policy.run_off_cells, policy
+            )
         ]
         learn = race.fold.learn
         starts = [random_model(learn, classes, session.rng) for _ in range(policy.chains)]

@@ -20,7 +20,7 @@ from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.messages import Progress
 from rejoint.rank.criteria import EvidenceBound, InformationCriterion, SparseFit, fit_sparse
 from rejoint.rank.held_out import HeldOutSearch, draw_rows, largest_rank, size_of
-from rejoint.rank.run_off import count_parts, plan_chains, refine, start_of
+from rejoint.rank.run_off import count_parts, is_wide, plan_chains, refine, start_of
 from rejoint.rank.selection import CriterionTable, Judge, Selection, search_ranks
 from rejoint.records.infer import Bins
 from rejoint.records.sparse import as_records
@@ -288,7 +288,8 @@ def select_held_out(
     if ranks is None and solver is None:
         judge.merge_back()
         best = judge.choose()
-        if parts := count_parts(data, best, policy):
+        parts = 0 if is_wide(data, judge, policy) else count_parts(data, best, policy)
+        if parts:
             judge.refined = refine(data, best, parts, session, policy)
         selection = judge.conclude()
     if not plan:

@@ -7,6 +7,7 @@ from math import isfinite
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from rejoint.language.query import Name
 from rejoint.messages import Message, join_messages
 from rejoint.pmf.draws import Posterior
 from rejoint.pmf.pmf import LowRankPMF
@@ -258,9 +259,9 @@ class FitResult:
         )
 
     def _describe_next(self) -> str:
-        first, *others = map(str, self.pmf.domain.names)
+        first, *others = (str(Name(str(name))) for name in self.pmf.domain.names)
         question = f"P({first} | {others[0]})" if others else f"P({first})"
-        return f".pmf.ask('{question}'), .pmf.sample(5), .pmf.save('model.rejoint')"
+        return f".pmf.ask({question!r}), .pmf.sample(5), .pmf.save('model.rejoint')"
 
     def __repr__(self) -> str:
         facts = self.facts()
@@ -275,11 +276,14 @@ class FitResult:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><th style='text-align:left'>{escape(heading)}</th>"
-            f"<td style='text-align:left'>{escape(text)}</td></tr>"
-            for heading, text in self.facts()
-        )
+        rows, last = "", ""
+        for heading, text in self.facts():
+            head = heading if heading != last else ""
+            rows += (
+                f"<tr><th style='text-align:left'>{escape(head)}</th>"
+                f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            )
+            last = heading
         return f"<table><caption>{type(self).__name__}</caption><tbody>{rows}</tbody></table>"
 
 

@@ -66,7 +66,7 @@ class Bundle:
     probability : float
         Probability that all of them are liked.
     bound : float
-        Upper bound of that probability over all sets of so many items.
+        Upper bound of that probability over all sets of the same size.
     exact : bool
         Whether the set is proved to be the best (to 1e-9 of its probability).
 

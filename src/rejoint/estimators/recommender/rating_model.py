@@ -87,7 +87,7 @@ def posterior_blocks(
         yield rows, *normalize_logs(np.asarray(evidence.cells[rows] @ log_factors) + base)
 
 
-#: A product of matrices is about so many times faster than as many single products.
+#: How many times faster a product of matrices is than the same number of single products.
 GEMM_SPEEDUP = 20
 
 #: Stands for zero, so that no ratings of a user can contradict each other.

@@ -46,7 +46,7 @@ export class FitView {
     ).length;
     const drawn = fit.checked < fit.all ? ` (of ${count(fit.all)}, drawn at random)` : "";
     const words =
-      `${plural(fit.checked, "table")}${drawn}: model and counts compared by total variation, worst first. ` +
+      `${plural(fit.checked, "table")}${drawn}: model and counts compared by total variation, largest excess over chance first. ` +
       `${worse || "None"} of those listed ${worse === 1 || !worse ? "is" : "are"} off by more than twice what chance explains.`;
     const row = ({ names, distance, chance, records }) =>
       h(

@@ -291,6 +291,7 @@ export class QueryView {
         model.variables[axes[0]].labels.map((label, i) => ({
           label,
           after: value[i],
+          text: interval ? this.numbers([value[i], interval.low[i], interval.high[i]])[0] : undefined,
           low: interval?.low[i],
           high: interval?.high[i],
         })),
