@@ -272,7 +272,7 @@ def ensemble_lead(found: HeldOutSearch) -> tuple[int, float, float]:
     return wide, gain, mode.paired_error(logs, others)
 
 
-def is_wide(data: InMemory, found: HeldOutSearch, policy: Policy = DEFAULT) -> bool:
+def is_wide(data: Data, found: HeldOutSearch, policy: Policy = DEFAULT) -> bool:
     """Whether short chains from random starts answer beyond doubt, as on wide records.
 
     Nothing is gained then by refining the ranks of modes.
@@ -283,7 +283,7 @@ def is_wide(data: InMemory, found: HeldOutSearch, policy: Policy = DEFAULT) -> b
 
 
 def sweeps_affordable(
-    data: InMemory, rank: int, chains: int, cells: float, policy: Policy = DEFAULT
+    data: Data, rank: int, chains: int, cells: float, policy: Policy = DEFAULT
 ) -> list[int]:
     """Numbers of sweeps that chains may have; one of them at the least."""
     each = data.cells * rank * chains
@@ -292,7 +292,7 @@ def sweeps_affordable(
 
 
 def run_off(
-    data: InMemory,
+    data: Data,
     own: ChainPlan,
     refined: Refined,
     rank: int,
