@@ -1,6 +1,7 @@
 """Selection of the rank: folds, growth, scores, and the sentence that explains it."""
 
 import re
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ from matplotlib import pyplot
 
 import rejoint as rj
 from rejoint import kernels
-from rejoint.estimation import Policy
+from rejoint.estimation import Bayes, Policy, ordinal_smoothing
 from rejoint.estimation.data import InMemory
+from rejoint.estimation.gibbs import ChainPlan
+from rejoint.estimation.ordinal_smoothing import Smoothed
+from rejoint.estimation.posterior_mean import posterior_mean
+from rejoint.estimation.starts import random_model
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import Curve, HeldOutSearch
-from rejoint.rank.run_off import count_parts, is_wide
+from rejoint.rank.run_off import RunOff, count_parts, is_wide
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     Judge,
@@ -831,3 +836,59 @@ def test_the_answer_is_near_that_of_the_rank_told():
     free, told = (rj.estimate(data, rank, random_state=0).pmf for rank in ("auto", 4))
     error = [rj.metrics.tensor_error(truth, pmf) for pmf in (free, told)]
     assert error[0] < 1.15 * error[1]
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    """Bumps of two classes over nine ordered levels."""
+    rng = np.random.default_rng(0)
+    codes = np.clip(rng.normal(np.where(rng.random((250, 1)) < 0.5, 2.5, 5.5), 1.4, (250, 4)), 0, 8)
+    kinds = {f"x{n}": "ordinal" for n in range(4)}
+    levels = {name: list(range(9)) for name in kinds}
+    return rj.Records.of(np.rint(codes).astype(int), kinds=kinds, levels=levels)
+
+
+def test_information_criteria_are_of_columns_that_are_not_smooth(ordered):
+    plain = rj.rank.select(ordered, [1, 2], criterion="bic", smooth=False, random_state=0)
+    for criterion in ("bic", ["heldout", "bic"]):
+        found = rj.rank.select(ordered, [1, 2], criterion=criterion, random_state=0)
+        np.testing.assert_allclose(
+            found.table.columns["bic"], plain.table.columns["bic"], atol=0.01
+        )
+
+
+def test_records_judge_the_rank_of_smooth_columns(ordered):
+    asked = {"ranks": [1, 2, 3], "random_state": 0}
+    smooth, plain = (rj.rank.select(ordered, smooth=s, **asked) for s in (True, False))
+    assert (smooth.scores > plain.scores + 0.05).all()
+
+
+def test_interrupted_while_columns_become_smooth(ordered, monkeypatch):
+    fit, done = ordinal_smoothing.brief_fit, []
+
+    def fit_one(*args):
+        if done:
+            raise KeyboardInterrupt
+        done.append(fit(*args))
+        return done[0]
+
+    monkeypatch.setattr(ordinal_smoothing, "brief_fit", fit_one)
+    with pytest.raises(KeyboardInterrupt) as caught:  # no rank has been scored yet
+        rj.rank.select(ordered, random_state=0)
+    assert not isinstance(caught.value, FitInterrupted)
+
+
+def test_a_run_off_judges_the_levels_themselves(ordered):
+    data, session = InMemory.of(ordered), Session(np.random.default_rng(0))
+    fold = next(make_folds(Smoothed.over(data, range(4), 1.5), 5, session.rng))
+    start = random_model(fold.learn, 2, session.rng)
+    draws = list(islice(Bayes().chain(fold.learn, start, session.rng), 3))
+    race = RunOff(fold, session)
+    race.add(ChainPlan.from_random(2, 3, 1), draws)
+    policy = Policy(pair_rounds=0)
+    found = posterior_mean(
+        fold.learn, draws, draws[-1].mean, policy.anchored_passes, policy, ensemble=True
+    )
+    p = data.to_pmf(found.model)
+    judging = rj.Records(ordered.domain, fold.judge.records.codes)
+    np.testing.assert_allclose(race.plans[0][1], p.log_prob(judging), rtol=1e-9)
