@@ -115,7 +115,7 @@ _COLUMNS = [
         metavar="[A=]N|EDGES|none",
         help="Cut numbers into N quantile bins (without A= those of every column), at edges "
         "(A=0,18,65,99), or not at all. More than 15 distinct numbers get 15 bins by default, from "
-        "500 records on more than 25 get 25.",
+        "750 records on more than 25 get 25.",
     ),
 ]
 

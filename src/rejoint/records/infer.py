@@ -42,9 +42,9 @@ class ColumnRule:
         record as labels and as ordered levels: BEPS -14.107, -14.129; DoctorVisits -10.956,
         -10.964.
     few_records, few_bins, many_bins : int
-        Bins of a column with fewer records, and with more. On 267 workers 25 smooth bins predict
-        other columns worse than 15; on four surveys of 760 to 4,500 records they have the higher
-        likelihood.
+        Bins of a column with fewer records, and with more. On 267 and on 534 workers 25 smooth
+        bins predict other columns worse than 15; on four surveys of 760 to 4,500 records they have
+        the higher likelihood.
     most_levels : int, optional
         Distinct numbers up to which each is a level; as many as there would be bins by default.
     most_texts, nearly_all : int, float
@@ -63,7 +63,7 @@ class ColumnRule:
     """
 
     label_range: int = 10
-    few_records: int = 500
+    few_records: int = 750
     few_bins: int = 15
     many_bins: int = 25
     most_levels: int | None = None
