@@ -171,7 +171,7 @@ def check_fits(client, frame, records):
     here = rj.scan(lambda: iter(list(scan)), memory=0)
     options |= {"solver": "map", "smooth": True}
     mine, other = estimate(scan, **options), estimate(here, **options)
-    assert "mooth columns" in mine.choice
+    assert "smooth" in mine.choice.lower()  # or not, as held-out records say
     assert mine.choice == other.choice
     assert mine.log_likelihood == pytest.approx(other.log_likelihood, rel=1e-10)
     held = rj.distributed.scan(data, sample_weight="times", client=client)

@@ -380,7 +380,7 @@ WISHES = {
     "domain": {"domain": rj.Domain.of({"city": ["Bergen", "Cork"], "rooms": [1, 2, 3, 4, 5]})},
 }
 SAID = {
-    "bins by rule": ["Columns with more than 50 distinct numbers are binned by quantiles"],
+    "bins by rule": ["Numbers are cut into quantile bins: "],
     "fewer bins": ["Variable 'rooms': 9 quantile bins were asked for, 5 came out"],
     "domain": [
         "Columns that are not in the domain are left out: 'price'",

@@ -77,7 +77,7 @@ class TestBins:
         assert len(r.domain["age"]) == 15
 
     def test_more_records_carry_more_bins(self):
-        for rows, weight, size in ((499, None, 15), (500, None, 25), (100, [5.0] * 100, 25)):
+        for rows, weight, size in ((749, None, 15), (750, None, 25), (100, [7.5] * 100, 25)):
             with pytest.warns(Remark, match=f"{size} bins"):
                 r = Records.of({"x": np.arange(rows) / 7}, sample_weight=weight)
             assert r.domain.shape == (size,)

@@ -350,7 +350,10 @@ def test_params():
         "order": "auto",
         "n_init": 5,
         "random_state": None,
-        "smooth": False,
+        "smooth": "auto",
+        "kinds": None,
+        "levels": None,
+        "bins": None,
     }
     assert repr(clone(model)) == "JointPMF(rank=3, solver='ml')"
 

@@ -136,8 +136,8 @@ _COLUMNS = [
         multiple=True,
         metavar="[A=]N|EDGES|none",
         help="Cut numbers into N quantile bins (without A= those of every column), at edges "
-        "(A=0,18,65,99), or not at all. More than 15 distinct numbers get 15 bins by default, from "
-        "500 records on more than 25 get 25.",
+        "(A=0,18,65,99), or not at all. Many distinct numbers get 15 bins by default, 25 from "
+        "750 records on.",
     ),
 ]
 

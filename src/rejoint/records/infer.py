@@ -42,11 +42,15 @@ class ColumnRule:
         record as labels and as ordered levels: BEPS -14.107, -14.129; DoctorVisits -10.956,
         -10.964.
     few_records, few_bins, many_bins : int
-        Bins of a column with fewer records, and with more. On 267 workers 25 smooth bins predict
-        other columns worse than 15; on four surveys of 760 to 4,500 records they have the higher
-        likelihood.
+        Bins of a column with fewer records, and with more. On 267 and on 534 workers 25 smooth
+        bins predict other columns worse than 15; on four surveys of 760 to 4,500 records they have
+        the higher likelihood.
+    level_records : int
+        Records from which ``many_bins`` distinct numbers are kept as levels, ``few_bins`` below: of
+        534 workers the RMSE of imputed ages is 0.19 of the standard deviation with the 17 values
+        of education as levels, and 0.31 with 15 bins.
     most_levels : int, optional
-        Distinct numbers up to which each is a level; as many as there would be bins by default.
+        Distinct numbers up to which each is a level, in place of these.
     most_texts, nearly_all : int, float
         Distinct texts beyond which a column is an identifier if their share of the cells is larger.
     leave_out_ids : bool
@@ -63,9 +67,10 @@ class ColumnRule:
     """
 
     label_range: int = 10
-    few_records: int = 500
+    few_records: int = 750
     few_bins: int = 15
     many_bins: int = 25
+    level_records: int = 250
     most_levels: int | None = None
     most_texts: int = 50
     nearly_all: float = 0.9
@@ -78,7 +83,9 @@ class ColumnRule:
 
     def count_levels(self, records: float) -> int:
         """Return the number of distinct values that are kept as levels."""
-        return self.count_bins(records) if self.most_levels is None else self.most_levels
+        if self.most_levels is not None:
+            return self.most_levels
+        return self.few_bins if records < self.level_records else self.many_bins
 
 
 #: The rule where no other is given.

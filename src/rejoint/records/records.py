@@ -288,7 +288,7 @@ class Records(BaseRecords):
         declared ordered. Booleans have both levels.
 
         Numbers are ordered: a column of few distinct values has them as ordinal levels, one of
-        more is cut into quantile bins, 15 below 500 records and 25 from there on, with a
+        more is cut into quantile bins, 15 below 750 records and 25 from there on, with a
         `Remark`. Whole numbers from a range of at most ten (0 to 9) may be codes: they are
         labels. Whole numbers that are all different are left out with a `Remark` if they run in
         steps of one or their name says that they identify rows. Dates, and text that looks like

@@ -175,6 +175,7 @@ def labels_of(
 
     Examples
     --------
+    >>> from rejoint.domain.labels import Bin
     >>> age = Variable("age", (Bin(0, 18), Bin(18, 65)), contents=[[(3, 1)], [(20, 3), (60, 1)]])
     >>> labels_of(age, np.array([0, 1]), None)
     array([ 3., 20.])
