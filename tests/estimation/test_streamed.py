@@ -123,7 +123,7 @@ def test_smooth_columns_are_those_in_memory(bumpy, solver):
     if solver == "map":
         # The streamed fit stops when ten passes gain less than 0.01; its prior is that of a fit
         # which has ended, not of one on its way.
-        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=0.05)
+        assert mine.log_likelihood == pytest.approx(other.log_likelihood, abs=0.1)
         assert rj.metrics.total_variation(mine.pmf, other.pmf) < 0.01
     else:
         # A gain of 1e-10 by a step leaves parameters undecided by some 1e-5.

@@ -433,6 +433,8 @@ def find_gaps(
     beyond = np.triu(excess(tables, model, policy.gap_errors))
     worst = np.argsort(-beyond, axis=None, kind="stable")[: policy.gaps_kept]
     pairs = [divmod(int(at), len(names)) for at in worst if beyond.flat[at] > 0.0]
+    if not pairs:
+        return ()
     found = []
     shares = pair_shares(model)
     for pair in pairs:
