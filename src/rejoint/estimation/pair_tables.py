@@ -207,7 +207,7 @@ def count_pairs(
     total = float(data.weight[rows].sum())
     held, shares = np.diag(both).copy(), filled * apart(layout) / total
     np.fill_diagonal(both, 0.0)
-    if (both + np.diag(held) < total).any():
+    if (both + np.diag(held) < total * (1.0 - 1e-9)).any():
         shares = scale_up(shares, pair_shares(model), total, held, both, layout)
     return PairTables(layout, shares, both)
 
@@ -233,11 +233,22 @@ def scale_up(
     rows = np.add.reduceat(gap, first, axis=1)[np.arange(layout.size), other[own]]
     level = np.add.reduceat(found, first, axis=1)[np.arange(layout.size), other[own]]
     margins = np.outer(rows, level) + np.outer(level, rows)
-    alone = rows * (total / np.maximum(held, 1e-300) * (held > 0))[own]
+    alone = rows * multiples(total, held)[own]
     scaled = np.outer(alone, level) + np.outer(level, alone)
-    scale = expand_blocks(layout, total / np.maximum(both, 1e-300) * (both > 0))
+    scale = expand_blocks(layout, multiples(total, both))
     shares = found + (gap - margins) * scale + scaled
     return normalize_blocks(layout, np.maximum(shares, 0.0) * apart(layout))
+
+
+def multiples(total: float, parts: FloatArray) -> FloatArray:
+    """How many times each part goes into the total; zero where there is none.
+
+    Examples
+    --------
+    >>> multiples(1e9, np.array([5e8, 0.0]))
+    array([2., 0.])
+    """
+    return np.divide(total, parts, out=np.zeros_like(parts), where=parts > 0)
 
 
 def one_hot(layout: Layout, codes: NDArray[np.signedinteger]) -> NDArray[np.float32]:
