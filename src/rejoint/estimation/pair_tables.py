@@ -393,6 +393,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
     joint as it is; the parts are moved, and merged again where they are alike.
     """
     target = misfit.target
+    if not target.records.any():
+        return model
     found = model
     for _ in range(policy.pair_rounds):
         beyond = excess(target, found).sum(axis=1) / np.asarray(target.layout.levels)
@@ -463,7 +465,7 @@ def find_gaps(
         given = np.bincount(cells, data.weight, prod(levels)).reshape(levels) / data.total
         own = joint_table(model.weights, [model.parts[n] for n in triple])
         common = own * data.total >= 1.0
-        statistic = data.total * float(np.sum(((given - own) ** 2 / own)[common]))
+        statistic = data.total * float(np.sum((given - own)[common] ** 2 / own[common]))
         freedom = max(int(common.sum()) - 1, 1)
         over = statistic - freedom - policy.gap_errors * np.sqrt(2.0 * freedom)
         if over > 0.0:
