@@ -164,7 +164,7 @@ def mean_and_variance(models: Sequence[Model]) -> tuple[FloatArray, FloatArray]:
     """
     size = models[0].layout.size
     some = max(int(MOMENT_CELLS / (size**2 * models[0].rank)), FEWEST_MODELS)
-    models = [models[k] for k in np.unique(np.linspace(0, len(models) - 1, some).astype(int))]
+    models = models[:: -(-len(models) // some)]
     total, squares = np.zeros((size, size)), np.zeros((size, size))
     for model in models:
         found = pair_shares(model)
@@ -321,7 +321,7 @@ class Misfit:
 
     @classmethod
     def of(cls, tables: PairTables, mean: FloatArray, variance: FloatArray) -> "Misfit":
-        """Judge tables by the mean and variance over posterior draws of a model's tables.
+        """Judge tables by those of a model and their variance over posterior draws.
 
         The chi-square statistic of a table, over the degrees of freedom that the model does not
         spend on it, is the factor ``phi`` by which the records are further from the model than by

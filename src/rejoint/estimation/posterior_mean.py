@@ -18,6 +18,7 @@ from rejoint.estimation.pair_tables import (
     agree,
     count_pairs,
     mean_and_variance,
+    pair_shares,
 )
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Model
@@ -87,12 +88,13 @@ def posterior_mean(
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))
-    if not len(data.domain) > 1 or data.layout.size > policy.pair_levels:
+    # One class is independence, which whoever asks for it means.
+    independent = len(data.domain) == 1 or all(member.rank == 1 for member in members)
+    if independent or data.layout.size > policy.pair_levels:
         return Finished(model)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
-    mean, _ = mean_and_variance([data.observed(member) for member in members])
     _, variance = mean_and_variance([data.observed(draw.model) for draw in draws])
-    misfit = Misfit.of(tables, mean, variance)
+    misfit = Misfit.of(tables, pair_shares(model), variance)
     return Finished(agree(misfit, model, most, policy), misfit, tables)
 
 
