@@ -192,7 +192,7 @@ def count_pairs(
         rows = np.sort(rng.choice(rows, most, replace=False))
     filled = np.zeros((layout.size, layout.size))
     both = np.zeros((len(layout.levels), len(layout.levels)))
-    step = max(BLOCK // layout.size, 1)
+    step = max(BLOCK // max(layout.size, model.rank), 1)
     for at in range(0, len(rows), step):
         part = rows[at : at + step]
         codes, weight = data.table(part), data.weight[part]
@@ -395,9 +395,8 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
     target = misfit.target
     if not target.records.any():
         return model
-    found = model
     for _ in range(policy.pair_rounds):
-        beyond = excess(target, found).sum(axis=1) / np.asarray(target.layout.levels)
+        beyond = excess(target, model).sum(axis=1) / np.asarray(target.layout.levels)
         worst = int(np.argmax(beyond))
         if not beyond[worst] > 0.0:
             break
@@ -405,7 +404,7 @@ def agree(misfit: Misfit, model: Model, most: int, policy: Policy = DEFAULT) -> 
         if target.layout.size**2 * parts.rank > policy.pair_cells_divided:
             break
         parts = move(target, parts, policy.pair_anchor_divided, policy)
-        model = found = compact([parts], model, most)
+        model = compact([parts], model, most)
     return move(target, model, policy.pair_anchor, policy)
 
 
