@@ -238,7 +238,7 @@ def test_quantiles_are_those_of_the_data(values, q):
 
 
 def test_identifiers_beyond_what_is_kept(tmp_path, monkeypatch):
-    """More distinct numbers than a summary keeps: it is told by their range and their number."""
+    """More distinct numbers than a summary keeps: their range and number decide."""
     for module in (infer, rj.records.delimited, rj.records.discover):
         monkeypatch.setattr(module, "MOST", 300)
     monkeypatch.setattr(rj.records.discover, "CHUNK", 500)

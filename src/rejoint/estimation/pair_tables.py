@@ -455,12 +455,13 @@ def find_gaps(
         found.append((beyond[pair], make_gap(data, pair, given, own, tables.records[pair])))
     whole = layout.sums(data.level_totals) >= data.total * (1.0 - 1e-9)
     chosen = [n for n in dict.fromkeys(n for pair in pairs for n in pair) if whole[n]]
-    for triple in combinations(sorted(chosen[:MOST_IN_TRIPLES]), 3):
+    chosen = sorted(chosen[:MOST_IN_TRIPLES])
+    codes = dict(zip(chosen, data.table()[:, chosen].T.astype(np.intp), strict=True))
+    for triple in combinations(chosen, 3):
         levels = tuple(layout.levels[n] for n in triple)
         if prod(levels) > LARGEST_TRIPLE:
             continue
-        codes = [np.asarray(data.table()[:, n], dtype=np.intp) for n in triple]
-        cells = np.ravel_multi_index(codes, levels)
+        cells = np.ravel_multi_index([codes[n] for n in triple], levels)
         given = np.bincount(cells, data.weight, prod(levels)).reshape(levels) / data.total
         own = joint_table(model.weights, [model.parts[n] for n in triple])
         common = own * data.total >= 1.0

@@ -88,7 +88,7 @@ def posterior_mean(
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))
-    # One class is independence, which whoever asks for it means.
+    # A fit of rank one asks for independence, and stays so.
     independent = len(data.domain) == 1 or all(member.rank == 1 for member in members)
     if independent or data.layout.size > policy.pair_levels:
         return Finished(model)

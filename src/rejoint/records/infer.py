@@ -37,8 +37,8 @@ class ColumnRule:
     Parameters
     ----------
     label_range : int
-        Whole numbers from a range of so many (0 to 9, 1 to 10) are labels: they may be codes, whose
-        order means nothing. Halves of surveys with such numbers, held-out log-likelihood per
+        Whole numbers from a range of this width (0 to 9, 1 to 10) are labels: they may be codes,
+        whose order means nothing. Halves of surveys with such numbers, held-out log-likelihood per
         record as labels and as ordered levels: BEPS -14.107, -14.129; DoctorVisits -10.956,
         -10.964.
     few_records, few_bins, many_bins : int
@@ -78,7 +78,7 @@ class ColumnRule:
     report: bool = True
 
     def count_bins(self, records: float) -> int:
-        """Return the number of bins for a column with so many values."""
+        """Return the number of bins for a column, by its number of values."""
         return self.few_bins if records < self.few_records else self.many_bins
 
     def count_levels(self, records: float) -> int:
