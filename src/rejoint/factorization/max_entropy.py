@@ -12,13 +12,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import log, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.table_goals import Exact, Goal
+from rejoint.factorization.table_goals import Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.solver import Limits
 
@@ -156,6 +158,10 @@ class Completion:
         For each goal the logarithms of all factors that were applied to its table.
     distances : array
         Share of each table's mass that its goal moved, in the last sweep.
+    sweeps : int
+        Sweeps so far.
+    past : tuple of Sweep
+        The last sweeps, from which the next start is extrapolated.
     """
 
     problem: "CompletionProblem"
@@ -163,6 +169,8 @@ class Completion:
     columns: Mapping[int, FloatArray]
     pulls: tuple[FloatArray, ...]
     distances: FloatArray
+    sweeps: int = 0
+    past: tuple["Sweep", ...] = ()
 
     @property
     def objective(self) -> float:
@@ -199,6 +207,13 @@ class Completion:
             return np.bincount(place.index, self.weights, minlength=cells)[None]
         rows = self.weights * self.columns[place.outside]
         return np.stack([np.bincount(place.index, row, minlength=cells) for row in rows])
+
+
+class Sweep(NamedTuple):
+    """One sweep: the pulls before and after it, flat."""
+
+    before: FloatArray
+    after: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +308,7 @@ class Ipf:
     """
 
     limits: Limits = Limits(
-        max_steps=POLICY.max_sweeps, progress=0.0, window=50, exact=POLICY.met, residual=0.0
+        max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
     )
     name: str = field(default="ipf", init=False)
 
@@ -302,8 +317,16 @@ class Ipf:
         return start_completion(problem, model)
 
     def step(self, problem: CompletionProblem, state: Completion) -> Completion:
-        """One sweep over all tables."""
-        return sweep(state)
+        """One sweep over all tables, from a point that the last sweeps are extrapolated to."""
+        if state.sweeps < POLICY.plain_sweeps or any(isinstance(g, Within) for g in problem.goals):
+            return sweep(state)
+        start = extrapolate(state)
+        done = sweep(start)
+        if done.objective > POLICY.worse_sweep * state.objective:
+            start, done = replace(state, past=()), sweep(replace(state, past=()))
+        before, after = (np.concatenate(part.pulls) for part in (start, done))
+        past = (*start.past, Sweep(before, after))[-POLICY.sweep_memory :]
+        return replace(done, past=past)
 
 
 def start_completion(problem: CompletionProblem, model: Model) -> Completion:
@@ -353,7 +376,48 @@ def sweep(state: Completion) -> Completion:
             columns[place.outside] = np.where(total > 0, column, columns[place.outside])
             np.multiply(work.weights, total, out=work.weights)
         work.weights[:] /= work.weights.sum() or 1.0
-    return replace(work, pulls=tuple(pulls), distances=gaps)
+    return replace(work, pulls=tuple(pulls), distances=gaps, sweeps=state.sweeps + 1)
+
+
+def extrapolate(state: Completion) -> Completion:
+    """Return the point where the last sweeps would end, by Anderson mixing of the pulls."""
+    if len(state.past) < 2:
+        return state
+    before = np.stack([one.before for one in state.past])
+    after = np.stack([one.after for one in state.past])
+    free = np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0)
+    shares = mixing_shares(after[:, free] - before[:, free])
+    if shares is None:
+        return state
+    mixed = after[-1].copy()
+    mixed[free] -= shares @ np.diff(after[:, free], axis=0)
+    sizes = np.cumsum([len(pull) for pull in state.pulls])[:-1]
+    return pull_from_start(state, tuple(np.split(mixed, sizes)))
+
+
+def pull_from_start(state: Completion, pulls: tuple[FloatArray, ...]) -> Completion:
+    """Return the completion that has these pulls in place of its own."""
+    problem = state.problem
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = [np.where(new == old, 0.0, new - old) for new, old in zip(pulls, state.pulls, strict=True)]
+        weights = np.log(state.weights)
+        columns = {n: np.log(column) for n, column in state.columns.items()}
+    for place, move in zip(problem.places, moves, strict=True):
+        shift = place.spread(move)[:, place.index]
+        if place.outside is None:
+            weights = weights + shift[0]
+        else:
+            columns[place.outside] = columns[place.outside] + shift
+    for n, column in columns.items():
+        top = column.max(axis=0)
+        top = np.where(np.isfinite(top), top, 0.0)
+        raised = np.exp(column - top)
+        total = raised.sum(axis=0)
+        columns[n] = np.where(total > 0, raised / np.where(total > 0, total, 1.0), state.columns[n])
+        with np.errstate(divide="ignore"):
+            weights = weights + top + np.log(total)
+    found = np.exp(weights - weights.max())
+    return replace(state, weights=found / found.sum(), columns=columns, pulls=pulls)
 
 
 def independent_model(levels: Sequence[int], goals: Sequence[Goal]) -> Model:

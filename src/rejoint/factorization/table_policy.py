@@ -19,6 +19,15 @@ class TablePolicy:
     #: Sweeps over all tables at the most, before a completion is left as it is.
     max_sweeps: int = 2000
 
+    #: Sweeps before acceleration begins: most completions are done by then.
+    plain_sweeps: int = 10
+
+    #: Last sweeps that the next start is extrapolated from.
+    sweep_memory: int = 8
+
+    #: Times the distance of the last sweep beyond which an extrapolated start is taken back.
+    worse_sweep: float = 2.0
+
     #: Numbers in the mixture of a completion, classes times (one + levels outside the cover): more
     #: take .3 s a sweep and 200 to 400 MB, so that the completion is approximated instead.
     most_numbers: int = 2_000_000
