@@ -22,7 +22,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.checkpoint import digest
-from rejoint.solver.solver import Limits
+from rejoint.solver.solver import Limits, Stalled
 
 Subset = tuple[int, ...]
 Codes = NDArray[np.int32]
@@ -371,11 +371,14 @@ def sweep(state: Completion) -> Completion:
             np.multiply(work.weights, ratio[0], out=work.weights)
         else:
             column = columns[place.outside] * ratio
-            total = column.sum(axis=0)
-            np.divide(column, total, out=column, where=total > 0)
-            columns[place.outside] = np.where(total > 0, column, columns[place.outside])
-            np.multiply(work.weights, total, out=work.weights)
-        work.weights[:] /= work.weights.sum() or 1.0
+            sums = column.sum(axis=0)
+            np.divide(column, sums, out=column, where=sums > 0)
+            columns[place.outside] = np.where(sums > 0, column, columns[place.outside])
+            np.multiply(work.weights, sums, out=work.weights)
+        total = work.weights.sum()
+        if not total > 0.0:
+            raise Stalled  # zeros of the tables leave no state
+        work.weights[:] /= total
     return replace(work, pulls=tuple(pulls), distances=gaps, sweeps=state.sweeps + 1)
 
 
@@ -399,7 +402,10 @@ def pull_from_start(state: Completion, pulls: tuple[FloatArray, ...]) -> Complet
     """Return the completion that has these pulls in place of its own."""
     problem = state.problem
     with np.errstate(divide="ignore", invalid="ignore"):
-        moves = [np.where(new == old, 0.0, new - old) for new, old in zip(pulls, state.pulls, strict=True)]
+        moves = [
+            np.where(new == old, 0.0, new - old)
+            for new, old in zip(pulls, state.pulls, strict=True)
+        ]
         weights = np.log(state.weights)
         columns = {n: np.log(column) for n, column in state.columns.items()}
     for place, move in zip(problem.places, moves, strict=True):
