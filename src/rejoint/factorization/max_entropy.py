@@ -139,7 +139,8 @@ class Place:
         if self.outside is None:
             return table[0]
         shape = (len(table), *self.inside_shape)
-        return np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        flat: FloatArray = np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        return flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -204,7 +205,8 @@ class Completion:
         place = self.problem.places[k]
         cells = prod(place.inside_shape)
         if place.outside is None:
-            return np.bincount(place.index, self.weights, minlength=cells)[None]
+            sums = np.bincount(place.index, self.weights, minlength=cells)[None]
+            return sums.astype(np.float64, copy=False)
         rows = self.weights * self.columns[place.outside]
         return np.stack([np.bincount(place.index, row, minlength=cells) for row in rows])
 
@@ -307,8 +309,10 @@ class Ipf:
     (<Stop.EXACT: 'exact'>, [[0.09, 0.11], [0.01, 0.79]])
     """
 
-    limits: Limits = Limits(
-        max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
+    limits: Limits = field(
+        default=Limits(
+            max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
+        )
     )
     name: str = field(default="ipf", init=False)
 

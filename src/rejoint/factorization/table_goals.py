@@ -31,8 +31,9 @@ class Goal(Protocol):
         ...
 
     def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the table to reach, flat, from the present one and the logarithms of all factors
-        that were applied so far.
+        """Return the table to reach, flat.
+
+        ``pull`` has the logarithms of all factors that were applied to the table so far.
         """
         ...
 
@@ -269,19 +270,19 @@ def infer_rounding(marginals: Marginals) -> Marginals | None:
 
 def _find_units(marginals: Marginals) -> FloatArray:
     """What the numbers of each table are rounded to; zero where that cannot be seen."""
-    counts = [marginals.counts_of(i).ravel() for i in np.flatnonzero(marginals.counted)]
+    counts = [marginals.counts_of(int(i)).ravel() for i in np.flatnonzero(marginals.counted)]
     numbers = np.concatenate([*counts, np.empty(0)])
     numbers = numbers[numbers != 0]
     unit = 0.0
     for trial in _UNITS:
+        multiples = np.allclose(numbers / trial, np.round(numbers / trial), rtol=0.0, atol=1e-9)
         by_chance = trial ** -float(len(numbers))
-        if by_chance < 1e-6 or trial == 1:
-            if np.allclose(numbers / trial, np.round(numbers / trial), rtol=0.0, atol=1e-9):
-                unit = float(trial)
-                break
+        if multiples and (by_chance < 1e-6 or trial == 1):
+            unit = float(trial)
+            break
     found = np.full(len(marginals), unit)
     for i in np.flatnonzero(~marginals.counted):
-        found[i] = _last_decimal(marginals.counts_of(i).ravel())
+        found[i] = _last_decimal(marginals.counts_of(int(i)).ravel())
     return found
 
 
