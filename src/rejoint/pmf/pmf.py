@@ -1025,10 +1025,11 @@ class LowRankPMF:
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
+        tables = None if self.tables is None else self.tables.to_saved()
         if not (draws and self.draws):
-            return SavedModel(*parts, mixture=answer)
+            return SavedModel(*parts, mixture=answer, tables=tables)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
-        return SavedModel(*parts, carried.block, answer, carried.weights)
+        return SavedModel(*parts, carried.block, answer, carried.weights, tables=tables)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -1051,7 +1052,8 @@ class LowRankPMF:
             weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
             mixture = cls(weights[0], factors, domain)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
-        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps)
+        tables = None if saved.tables is None else GivenTables.of_saved(saved.tables)
+        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables)
 
     # Equality and representation
 
