@@ -1,6 +1,6 @@
 """The tables that a model was fitted to, which say what its answers rest on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -106,14 +106,28 @@ class GivenTables:
         >>> tables.vectors(Domain.of({"a": ["y", "x"]}), {0: np.array([1.0, 2.0])})
         {0: array([2., 1.])}
         """
-        chosen = list(by_position)
-        own = self.domain.indices([domain.names[n] for n in chosen])
-        theirs = Domain(tuple(domain[n] for n in chosen))
-        orders = level_order(theirs, Domain(tuple(self.domain[n] for n in own))) if chosen else ()
         return {
             n: np.asarray(by_position[k], dtype=np.float64)[order]
-            for n, k, order in zip(own, chosen, orders, strict=True)
+            for k, (n, order) in self.orders(domain, by_position).items()
         }
+
+    def orders(
+        self, domain: Domain, chosen: Iterable[int]
+    ) -> dict[int, tuple[int, NDArray[np.intp]]]:
+        """Return, by position in another domain, the position here and the order of the levels.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": ["x", "y"], "b": 2}), ((0, 1),))
+        >>> tables.orders(Domain.of({"b": 2, "a": ["y", "x"]}), [1])
+        {1: (0, array([1, 0]))}
+        """
+        found = {}
+        for k in chosen:
+            n = self.domain.index(domain.names[k])
+            [order] = level_order(Domain((domain[k],)), Domain((self.domain[n],)))
+            found[k] = n, order
+        return found
 
     def to_saved(self) -> SavedTables:
         """Return what a model file has of the tables.

@@ -1,6 +1,7 @@
 """LowRankPMF, the joint distribution of many discrete variables."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -898,7 +899,11 @@ class LowRankPMF:
         """
         from rejoint.factorization.reduce import reduce  # a later layer: it fits models
 
-        return reduce(self.mixture, rank, tol, random_state)
+        found = reduce(self.mixture, rank, tol, random_state)
+        if self.tables is None:
+            return found
+        # The certificate, if there is one, is about this model and its rank.
+        return found._replace(pmf=found.pmf.with_tables(replace(self.tables, identified=None)))
 
     def ambiguity(
         self,
