@@ -16,11 +16,12 @@ import numpy as np
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
-from rejoint.queries.cell_program import CellProgram, InfeasibleError, OutOfTimeError, closure
+from rejoint.queries.cell_program import CellProgram, InfeasibleError, OutOfTimeError
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.table_limits import (
     TableLimits,
     agree,
+    closure,
     drop_variables,
     limits_of,
     relevant,

@@ -7,7 +7,6 @@ asks for an expectation and ``E[denominator] = 1`` for a ratio of two (Charnes a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, combinations
 from math import inf, prod
 from threading import Thread
 from time import monotonic
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.junction_tree import JunctionTree, Variables
-from rejoint.queries.table_limits import TableLimits
+from rejoint.queries.table_limits import TableLimits, closure
 
 Vectors = Mapping[int, FloatArray]
 
@@ -339,24 +338,6 @@ def _alive(
             sizes = [shape[n] if n in part.subset else 1 for n in clique]
             alive &= (part.high > 0).reshape(sizes)
     return alive
-
-
-def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
-    """Return all tables and their margins, each set of variables once, by size.
-
-    Examples
-    --------
-    >>> table = np.full((2, 2), 0.25)
-    >>> list(closure([TableLimits((0, 1), table, table, table)]))
-    [(0,), (1,), (0, 1)]
-    """
-    found: dict[Variables, TableLimits] = {}
-    for table in exact:
-        sizes = range(1, len(table.subset) + 1)
-        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
-            if subset not in found:
-                found[subset] = table.margin(subset)
-    return dict(sorted(found.items(), key=lambda each: (len(each[0]), each[0])))
 
 
 def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadline: float) -> Any:

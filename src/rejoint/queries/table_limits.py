@@ -9,6 +9,7 @@ of the table is uncertain, and free otherwise.
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -232,3 +233,21 @@ def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:
                 if abs(value - moment.value) > SAME_SHARE * max(abs(low), abs(high), 1.0):
                     return False
     return True
+
+
+def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
+    """Return all tables and their margins, each set of variables once, by size.
+
+    Examples
+    --------
+    >>> table = np.full((2, 2), 0.25)
+    >>> list(closure([TableLimits((0, 1), table, table, table)]))
+    [(0,), (1,), (0, 1)]
+    """
+    found: dict[Variables, TableLimits] = {}
+    for table in exact:
+        sizes = range(1, len(table.subset) + 1)
+        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+            if subset not in found:
+                found[subset] = table.margin(subset)
+    return dict(sorted(found.items(), key=lambda each: (len(each[0]), each[0])))
