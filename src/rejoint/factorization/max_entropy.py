@@ -132,7 +132,8 @@ class Place:
         shape = list(self.inside_shape)
         size = table.size // max(prod(shape), 1)
         shape.insert(self.axis, size)
-        return np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        rows: FloatArray = np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        return rows
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
