@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.factorization.max_entropy import Completion
-from rejoint.model import FloatArray, Layout, Model
+from rejoint.factorization.table_policy import POLICY
+from rejoint.model import FloatArray, Model
 
 Subset = tuple[int, ...]
 
@@ -87,6 +88,13 @@ class Effects:
     def orders(self) -> NDArray[np.intp]:
         """Number of variables of each set."""
         return np.array([len(s) for s in self.sets], np.intp)
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether the tables of unions are few enough to read covariances from."""
+        largest = max((len(s) for s in self.sets), default=0)
+        size = prod(sorted(self.levels)[-2 * largest :])
+        return size * len(self.sets) ** 2 <= 100 * POLICY.most_union_cells
 
     def rows(self, k: int) -> slice:
         """Where the effects of a set stand."""
@@ -171,9 +179,7 @@ class Effects:
             for slot, n in enumerate(subset):
                 others = _outer([*parts[:slot], *parts[slot + 1 :]]) * model.weights
                 for level in range(len(means[n])):
-                    place = [slice(None)] * len(subset)
-                    place[slot] = level  # type: ignore[call-overload]
-                    block[(*place, int(starts[n]) + level)] = others
+                    np.moveaxis(block, slot, 0)[level, ..., int(starts[n]) + level, :] = others
         return found.reshape(self.size, -1)
 
 
@@ -303,7 +309,10 @@ def tables_of_completion(state: Completion) -> Tabulate:
     Examples
     --------
     >>> from rejoint.factorization.max_entropy import (
-    ...     independent_model, make_completion_problem, start_completion)
+    ...     independent_model,
+    ...     make_completion_problem,
+    ...     start_completion,
+    ... )
     >>> from rejoint.factorization.table_goals import Exact
     >>> goals = [Exact((0, 1), np.array([0.1, 0.2, 0.3, 0.4]))]
     >>> problem = make_completion_problem((2, 2), goals)
@@ -327,14 +336,12 @@ def tables_of_completion(state: Completion) -> Tabulate:
         counted = np.stack([np.bincount(index, row, minlength=cells) for row in rows])
         shape = [problem.levels[n] for n in (*outside, *inside)]
         order = np.argsort([*outside, *inside])
-        return counted.reshape(shape).transpose(order).ravel()
+        return np.asarray(counted.reshape(shape).transpose(order).ravel(), np.float64)
 
     return tabulate
 
 
-def prior_variances(
-    effects: Effects, taus: dict[Subset, float]
-) -> FloatArray:
+def prior_variances(effects: Effects, taus: dict[Subset, float]) -> FloatArray:
     """Variance of each effect's coefficient if cells of tables have multipliers of these spreads.
 
     Examples

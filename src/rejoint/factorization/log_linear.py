@@ -37,20 +37,25 @@ class Sample:
         Which they are.
     values : array (E,)
         Their values.
-    records : float
-        Size of the sample.
+    records : array (E,)
+        Number of records behind each.
     """
 
     effects: Effects
     values: FloatArray
-    records: float
+    records: FloatArray
+
+    @property
+    def root(self) -> FloatArray:
+        """Square roots of the numbers of records: what deviations are multiplied by, (E,)."""
+        return np.sqrt(self.records)
 
     def covariance(self, exact: FloatArray) -> FloatArray:
-        """Covariance times records, with what a count varies by at least.
+        """Covariance of effects times the records behind them, from that of one record.
 
         Where a model expects next to nothing, one record there is no proof against it.
         """
-        return exact + np.eye(len(exact)) * (POLICY.least_count / self.records)
+        return exact + np.diag(POLICY.least_count / self.records)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +72,8 @@ class LogLinear:
         Those of the effects.
     variances : array
         Prior variance of the coefficients of each set of variables.
+    own : tuple of arrays
+        The shares of each variable at the start.
     evidence : float
         Logarithm of the probability of the sample, by Laplace's method, up to what all models of
         this sample share.
@@ -76,6 +83,7 @@ class LogLinear:
     state: Completion
     coefficients: FloatArray
     variances: FloatArray
+    own: tuple[FloatArray, ...]
     evidence: float = float("nan")
 
     @property
@@ -86,9 +94,13 @@ class LogLinear:
     def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
         """The same as soft goals of tables and their margins."""
         return [
-            Near(subset, tables[subset].ravel(), self.sample.records, tau)
+            Near(subset, tables[subset].ravel(), self._records(subset), tau)
             for subset, tau in self.taus.items()
         ]
+
+    def _records(self, subset: Subset) -> float:
+        effects = self.sample.effects
+        return float(self.sample.records[effects.starts[effects.positions[subset]]])
 
 
 def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLinear]:
@@ -102,8 +114,11 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
         Independence, in a problem that has one goal for each set of variables, in their order.
     """
     effects = sample.effects
-    first = np.array([POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders])
-    model = LogLinear(sample, start, np.zeros(effects.size), first**2)
+    first = np.array(
+        [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
+    )
+    own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
+    model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
     by_order = climb(model, effects.orders - 1)
     each = climb(replace(by_order, evidence=float("nan")), None)
     return by_order, each
@@ -126,7 +141,8 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
                 break
         moved = move(replace(model, variances=variances), spread, target, away)
         step = moved.coefficients - model.coefficients
-        gain = sample.records * float(step @ spread @ step)
+        weighted = sample.root * step
+        gain = float(weighted @ spread @ weighted)
         drift = float(np.abs(np.log(moved.variances / model.variances)).max())
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
@@ -140,15 +156,24 @@ def posterior(
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
     from scipy.linalg import cho_solve, lapack  # slow to import
 
-    prior, records = variances[model.sample.effects.set_of], model.sample.records
+    prior = variances[model.sample.effects.set_of]
     # In units of the prior, so that the matrix is well conditioned however small a variance is.
     root = np.sqrt(prior)
-    matrix = records * (root[:, None] * spread * root)
-    matrix[np.diag_indices_from(matrix)] += 1.0
-    factor, _ = lapack.dpotrf(matrix, lower=1)
-    mean = root * cho_solve((factor, True), root * target * records)
+    factor = information_factor(model.sample, spread, prior)
+    mean = root * cho_solve((factor, True), root * target * model.sample.records)
     inverse, _ = lapack.dpotri(factor, lower=1)
     return mean, 1.0 - np.diag(inverse)
+
+
+def information_factor(sample: Sample, spread: FloatArray, prior: FloatArray) -> FloatArray:
+    """Lower Cholesky factor of the posterior's precision, in units of the prior."""
+    from scipy.linalg import lapack
+
+    unit = np.sqrt(prior) * sample.root
+    matrix = unit[:, None] * spread * unit
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    factor, _ = lapack.dpotrf(matrix, lower=1)
+    return np.asarray(factor)
 
 
 def estimate_variances(
@@ -175,21 +200,20 @@ def estimate_variances(
     return np.asarray(np.clip(found, low**2, high**2))
 
 
-def move(
-    model: LogLinear, spread: FloatArray, target: FloatArray, away: FloatArray
-) -> LogLinear:
+def move(model: LogLinear, spread: FloatArray, target: FloatArray, away: FloatArray) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
     prior = model.variances[sample.effects.set_of]
     mean, _ = posterior(model, spread, target, model.variances)
     step = mean - model.coefficients
-    slope = sample.records * float(away @ step) - float(model.coefficients / prior @ step)
+    pulled = sample.records * away - model.coefficients / prior
+    slope = float(pulled @ step)
     size = 1.0
     for _ in range(8):
         moved = place(model, model.coefficients + size * step)
         values = sample.effects.values(tables_of_completion(moved.state))
-        after = sample.records * float((sample.values - values) @ step)
-        after -= float(moved.coefficients / prior @ step)
+        pulled = sample.records * (sample.values - values) - moved.coefficients / prior
+        after = float(pulled @ step)
         if after >= -0.5 * abs(slope):
             break
         size *= float(np.clip(slope / (slope - after), 0.1, 0.5))
@@ -206,18 +230,27 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
 
 
 def log_evidence(model: LogLinear) -> float:
-    """Logarithm of the probability of the sample, up to what all models of it share."""
-    from scipy.linalg import cho_solve, lapack
+    """Logarithm of the probability of the sample, up to what all models of it share.
 
-    sample = model.sample
+    Independence knows the shares of each variable. So that these are not taken for granted, their
+    effects are those of a log-linear model that starts at equal shares, with a variance of their
+    own.
+    """
+    from scipy.linalg import solve_triangular
+
+    sample, effects = model.sample, model.sample.effects
     tabulate = tables_of_completion(model.state)
-    spread = sample.covariance(sample.effects.covariance(tabulate))
-    away = sample.values - sample.effects.values(tabulate)
-    root = np.sqrt(model.variances[sample.effects.set_of])
-    matrix = sample.records * (root[:, None] * spread * root)
-    matrix[np.diag_indices_from(matrix)] += 1.0
-    factor, _ = lapack.dpotrf(matrix, lower=1)
-    occam = float(np.log(np.diag(factor)).sum())
-    lower, _ = lapack.dpotrf(spread, lower=1)
-    misfit = sample.records * float(away @ cho_solve((lower, True), away))
-    return -0.5 * misfit - 0.5 * float(np.sum((model.coefficients / root) ** 2)) - occam
+    spread = sample.covariance(effects.covariance(tabulate))
+    away = sample.values - effects.values(tabulate)
+    coefficients, variances = model.coefficients.copy(), model.variances.copy()
+    for k, subset in enumerate(effects.sets):
+        if len(subset) == 1:
+            base = effects.contract(subset, np.log(model.own[subset[0]]))
+            coefficients[effects.rows(k)] += base
+    alone = effects.orders[effects.set_of] == 1
+    least, _ = POLICY.tau_bounds
+    variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
+    prior = variances[effects.set_of]
+    occam = float(np.log(np.diag(information_factor(sample, spread, prior))).sum())
+    misfit = solve_triangular(np.linalg.cholesky(spread), sample.root * away, lower=True)
+    return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam
