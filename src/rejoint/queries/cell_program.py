@@ -7,6 +7,7 @@ asks for an expectation and ``E[denominator] = 1`` for a ratio of two (Charnes a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
 from threading import Thread
 from time import monotonic
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
+from rejoint.queries.interior_point import InteriorPoint, NoConvergenceError
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
 
@@ -24,6 +26,15 @@ Vectors = Mapping[int, FloatArray]
 
 #: Feasibility of the linear programs, in shares.
 _TOLERANCE = 1e-9
+#: Up to this many cells HiGHS is as quick as the interior-point method, and ends at a vertex.
+_HIGHS_CELLS = 300
+#: Beyond this many cells HiGHS takes minutes.
+MOST_HIGHS_CELLS = 20_000
+_GAP = 1e-8  # of bounds by the interior-point method, as a share of the largest value
+_MOST_GAP = 5e-7  # what is accepted where rounding ends the steps
+_RATIO_GAP = 1e-7
+_RATIO_STEPS = 12
+_LEAST_CONDITION = 1e-7  # conditions that may be less probable are left to HiGHS
 _INFEASIBLE = 2  # status of scipy's linprog
 
 
@@ -105,6 +116,7 @@ class CellProgram:
         is_relaxed: bool = False,
     ) -> None:
         self.shape, self.tree, self.is_relaxed = tuple(shape), tree, is_relaxed
+        self._limits, self._moments = list(limits), list(moments)
         self._alive = [_alive(shape, c, () if is_relaxed else limits) for c in tree.cliques]
         self._columns, width = [], 0
         for alive in self._alive:
@@ -119,10 +131,21 @@ class CellProgram:
         self._slack = self._one + 1
         self._width = self._slack + 1
         self._equal, self._below = _Rows(), _Rows()
-        self._build(limits, moments)
-        self._matrices = self._equal.matrix(self._width), self._below.matrix(self._width)
 
-    def _build(self, limits: Sequence[TableLimits], moments: Sequence[Moment]) -> None:
+    @property
+    def is_exact(self) -> bool:
+        """Whether all constraints are exact tables, so that the interior-point method can be used."""
+        exact = all(table.is_exact for table in self._limits)
+        return exact and not self._moments and not self.is_relaxed
+
+    @cached_property
+    def _interior(self) -> InteriorPoint:
+        return InteriorPoint(self.shape, self.tree, self._limits, self._alive)
+
+    @cached_property
+    def _matrices(self) -> tuple[Any, Any]:
+        """The constraints for HiGHS: rows that are zero, rows that are at most zero."""
+        limits, moments = self._limits, self._moments
         self._add_sum()
         for old, new, separator in self.tree.links:
             self._add_separator(old, new, separator)
@@ -133,6 +156,7 @@ class CellProgram:
                 self._add_limits(table)
         for moment in moments:
             self._add_moment(moment)
+        return self._equal.matrix(self._width), self._below.matrix(self._width)
 
     def _add_sum(self) -> None:
         row = self._equal.new(1)
@@ -274,6 +298,12 @@ class CellProgram:
         >>> program.bounds({0: np.array([1.0, 3.0])})
         (1.0, 3.0)
         """
+        if self.is_exact and self._cells > _HIGHS_CELLS:
+            try:
+                return self._interior_bounds(numerator, denominator, deadline)
+            except NoConvergenceError:
+                if self._cells > MOST_HIGHS_CELLS:
+                    raise OutOfTimeError from None
         cost = self.objective(numerator)
         unit = np.zeros(self._width)
         unit[self._one] = 1.0
@@ -281,6 +311,63 @@ class CellProgram:
         low = self._solve(cost, norm, slack, deadline)
         high = -self._solve(-cost, norm, slack, deadline)
         return (low, high) if low <= high else (high, low)  # equal but for rounding
+
+    def _interior_bounds(
+        self, numerator: Vectors, denominator: Vectors | None, deadline: float
+    ) -> tuple[float, float]:
+        """Return both ends by the interior-point method; a ratio by Dinkelbach's iteration."""
+        cost = self._over_cells(numerator)
+        if denominator is None:
+            return self._least(cost, 1.0, deadline), -self._least(-cost, 1.0, deadline)
+        norm = self._over_cells(denominator)
+        known = self._published(denominator)
+        if known is not None:
+            low, high = self._least(cost, known, deadline), -self._least(-cost, known, deadline)
+            return low / known, high / known
+        return self._least_ratio(cost, norm, deadline), -self._least_ratio(-cost, norm, deadline)
+
+    def _least(self, cost: FloatArray, divisor: float, deadline: float) -> float:
+        """Return the least cost, certain enough for an answer that is divided by a number."""
+        if not divisor > 0:
+            raise InfeasibleError
+        size = float(np.abs(cost).max(initial=0.0))
+        found = self._interior.minimize(cost, _GAP * divisor, deadline)
+        if found.gap > _MOST_GAP * divisor * size:
+            raise NoConvergenceError
+        return found.bound
+
+    def _least_ratio(self, cost: FloatArray, norm: FloatArray, deadline: float) -> float:
+        """Return the least ratio: the ratio at which the least of ``cost - ratio norm`` is zero."""
+        cells = self._interior.start
+        ratio = inf
+        for _ in range(_RATIO_STEPS):
+            below = float(norm @ cells)
+            if below < _LEAST_CONDITION:
+                raise NoConvergenceError
+            ratio = min(ratio, float(cost @ cells) / below)
+            parts = cost - ratio * norm
+            found = self._interior.minimize(parts, _GAP * below, deadline)
+            if found.gap > _MOST_GAP * below * max(1.0, float(np.abs(parts).max())):
+                raise NoConvergenceError
+            cells = found.cells
+            if found.bound > -_RATIO_GAP * float(norm @ cells):
+                return ratio + min(found.bound, 0.0) / max(float(norm @ cells), _LEAST_CONDITION)
+        raise NoConvergenceError
+
+    def _published(self, vectors: Vectors) -> float | None:
+        """Return an expectation where a table holds all of its variables."""
+        for table in self._limits:
+            if set(vectors) <= set(table.subset):
+                return expect(table.subset, table.low, vectors)
+        return None
+
+    def _over_cells(self, vectors: Vectors) -> FloatArray:
+        """Return a product of functions of single variables at all cells of all cliques."""
+        clique = self.tree.holder(vectors)
+        parts = [np.zeros(alive.size) for alive in self._alive]
+        values, _ = self._product(vectors)
+        parts[clique][self._alive[clique].ravel()] = values
+        return np.concatenate(parts)
 
     def least_slack(self, deadline: float = inf) -> float:
         """Return the smallest slack with which a joint exists.
@@ -312,6 +399,19 @@ class CellProgram:
         right[-1] = 1.0
         found = run_highs(cost, below, equal, right, deadline)
         return float(found.fun)
+
+
+def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
+    """Return the expectation of a product of functions of single variables under a table.
+
+    Examples
+    --------
+    >>> expect((0, 1), np.array([[0.1, 0.2], [0.3, 0.4]]), {1: np.array([0.5, 1.0])})
+    0.8
+    """
+    for n in subset:
+        table = np.tensordot(vectors[n], table, (0, 0)) if n in vectors else table.sum(axis=0)
+    return float(table)
 
 
 def _fold(matrix: Any, slack: int, one: int, factor: float) -> Any:

@@ -10,6 +10,7 @@ the sum over all levels (rows leave the last levels out, so that they are indepe
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations
 from math import inf, prod
 from time import monotonic
@@ -28,11 +29,28 @@ _BACK = 0.995  # share of the way to the nearest bound that a step goes
 _REFINE = 6  # steps of conjugate gradients that refine a solution of the normal equations
 _RIDGE = 1e-13  # of the normal matrix, scaled to a unit diagonal
 _DEPENDENT = 1e-9  # pivots below are those of rows that depend on others
+_FEASIBLE = 1e-9  # how far cells may be from meeting the tables
+_SHORT = 1e-8  # steps below are no progress
 _SWEEPS = 8  # of proportional fitting, for the start
 
 
 class NoConvergenceError(Exception):
-    """The method stopped before both ends were certain."""
+    """The method was stopped, or broke down."""
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The least cost: a lower bound of it, cells that nearly have it, and how far these are apart.
+
+    Examples
+    --------
+    >>> Minimum(0.5, np.zeros(1), 1e-9).bound
+    0.5
+    """
+
+    bound: float
+    cells: FloatArray
+    gap: float
 
 
 @dataclass
@@ -91,10 +109,10 @@ def _groups(sizes: Sequence[int]) -> list[tuple[int, FloatArray, int]]:
     """Return the matrices that sum over levels, for groups of neighboring axes."""
     groups: list[FloatArray] = []
     for size in sizes:
-        one = np.eye(size)
+        one: FloatArray = np.eye(size)
         one[-1] = 1.0
         if groups and len(groups[-1]) * size <= _GROUP:
-            groups[-1] = np.kron(groups[-1], one)
+            groups[-1] = np.kron(groups[-1], one).astype(np.float64)
         else:
             groups.append(one)
     lengths = [len(matrix) for matrix in groups]
@@ -121,8 +139,7 @@ class InteriorPoint:
     >>> tables = [TableLimits((n,), half, half, np.zeros(2)) for n in (0, 1)]
     >>> tree = JunctionTree.of((2, 2), [(0, 1)])
     >>> program = InteriorPoint((2, 2), tree, tables, [np.ones((2, 2), dtype=bool)])
-    >>> low, _ = program.minimize(np.array([-1.0, 0.0, 0.0, 0.0]), 1e-8)
-    >>> round(low, 6)
+    >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
     -0.5
     """
 
@@ -135,10 +152,10 @@ class InteriorPoint:
     ) -> None:
         self.shape, self.tree = tuple(shape), tree
         self._tables = list(exact)
-        self._cliques, self.right, self._units = self._rows(alive)
+        self._cliques, self.right = self._rows(alive)
         self.alive = np.concatenate([clique.alive for clique in self._cliques])
         self._ends = np.cumsum([0, *(clique.cells for clique in self._cliques)])
-        self._start = self._first_cells()
+        self.start = self._first_cells()
         if not self.alive.all():
             self._drop_dependent()
 
@@ -147,14 +164,11 @@ class InteriorPoint:
         """The number of rows."""
         return len(self.right)
 
-    def _rows(
-        self, alive: Sequence[NDArray[np.bool_]]
-    ) -> tuple[list[_Clique], FloatArray, list[int]]:
-        """Return the rows of each clique, the right side, and which rows are sums of all cells."""
+    def _rows(self, alive: Sequence[NDArray[np.bool_]]) -> tuple[list[_Clique], FloatArray]:
+        """Return the rows of each clique, and the right side."""
         parts: list[list[tuple[NDArray[np.intp], NDArray[np.intp], float]]]
         parts = [[] for _ in self.tree.cliques]
         right: list[FloatArray] = []
-        units: list[int] = []
         number = 0
 
         def add(subset: Variables, values: FloatArray, where: Sequence[tuple[int, float]]) -> None:
@@ -162,8 +176,6 @@ class InteriorPoint:
             rows = np.arange(number, number + values.size)
             for clique, sign in where:
                 parts[clique].append((rows, self._places(clique, subset), sign))
-            if not subset:
-                units.append(number)
             right.append(values.ravel())
             number += values.size
 
@@ -182,7 +194,7 @@ class InteriorPoint:
             signs = np.concatenate([np.full(len(part[0]), part[2]) for part in parts[k]])
             sizes_of = tuple(self.shape[n] for n in variables)
             cliques.append(_Clique(sizes_of, rows, places, signs, alive[k].ravel()))
-        return cliques, np.concatenate(right), units
+        return cliques, np.concatenate(right)
 
     def _places(self, clique: int, subset: Variables) -> NDArray[np.intp]:
         """Return where the cells of a table, without last levels, are in the transform."""
@@ -219,7 +231,6 @@ class InteriorPoint:
                 clique.alive,
             )
         self.right = self.right[kept]
-        self._units = [int(new[row]) for row in self._units if new[row] >= 0]
 
     def _parts(self, cells: FloatArray) -> list[FloatArray]:
         return [
@@ -252,8 +263,8 @@ class InteriorPoint:
         """
         found = []
         for clique in self._cliques:
-            part = np.zeros(clique.cells)
-            part[clique.places] = clique.signs * values[clique.rows]
+            weights = clique.signs * values[clique.rows]
+            part = np.bincount(clique.places, weights, clique.cells)
             found.append(clique.adjoint(part))
         return np.concatenate(found)
 
@@ -278,36 +289,29 @@ class InteriorPoint:
                     gone = tuple(a for a, n in enumerate(variables) if n not in table.subset)
                     margin = cells.sum(axis=gone, keepdims=True)
                     goal = table.low.reshape(margin.shape)
-                    cells = cells * np.divide(goal, margin, out=np.zeros_like(margin), where=margin > 0)
+                    empty = np.zeros_like(margin)
+                    cells = cells * np.divide(goal, margin, out=empty, where=margin > 0)
             even = clique.alive.reshape(clique.sizes) / clique.alive.sum()
             share = 0.01 if clique.alive.all() else 0.5
             found.append(((1.0 - share) * cells + share * even).ravel())
         return np.concatenate(found)
 
+    @cached_property
     def _first_duals(self) -> FloatArray:
-        """Return duals with which every cell has the reduced cost ``c + 2``."""
-        wanted = []
-        for row in self._units:
-            unit = np.zeros(self.rows)
-            unit[row] = 1.0
-            wanted.append([float(p[0]) for p in self._parts(self.times_transposed(unit))])
-        found = np.zeros(self.rows)
-        found[self._units] = np.linalg.lstsq(
-            np.array(wanted).T, np.full(len(self._cliques), -2.0), rcond=None
-        )[0]
-        return found
+        """Duals with which every cell has the reduced cost ``c + 2``: sums of cells are known."""
+        return _Normal(self, self.alive.astype(np.float64))(-2.0 * self.times(self.alive * 1.0))
 
-    def minimize(
-        self, cost: FloatArray, gap: float, deadline: float = inf
-    ) -> tuple[float, FloatArray]:
-        """Return a lower bound of the least cost, within `gap` of it, and the cells near there.
+    def minimize(self, cost: FloatArray, gap: float = 1e-8, deadline: float = inf) -> Minimum:
+        """Return a lower bound of the least cost, and cells near there.
 
         Parameters
         ----------
         cost : array
             One number for each cell.
         gap : float
-            Largest distance between the bound and the cost of the cells.
+            Distance between the bound and the cost of the cells at which to stop, as a share of
+            the largest cost of a cell. Where rounding ends the steps before, ``Minimum.gap`` is
+            larger.
         deadline : float
             When to give up, by :func:`time.monotonic`.
 
@@ -315,42 +319,52 @@ class InteriorPoint:
         --------
         >>> tree = JunctionTree.of((2,), [(0,)])
         >>> program = InteriorPoint((2,), tree, [], [np.ones(2, dtype=bool)])
-        >>> round(program.minimize(np.array([1.0, 2.0]), 1e-8)[0], 6)
+        >>> round(program.minimize(np.array([1.0, 2.0])).bound, 6)
         1.0
         """
-        alive = self.alive
-        size = float(np.abs(cost[alive]).max())
+        import threadpoolctl  # seldom needed, not cheap
+
+        size = float(np.abs(cost[self.alive]).max())
         if size == 0:
-            return 0.0, self._start
-        c = np.where(alive, cost / size, 0.0)
-        x, y = self._start.copy(), self._first_duals()
-        s = np.where(alive, c - self.times_transposed(y), 1.0)
+            return Minimum(0.0, self.start, 0.0)
+        with threadpoolctl.threadpool_limits(1, user_api="blas"):
+            found = self._minimize(np.where(self.alive, cost / size, 0.0), gap, deadline)
+        return Minimum(size * found.bound, found.cells, size * found.gap)
+
+    def _minimize(self, c: FloatArray, gap: float, deadline: float) -> Minimum:
+        alive = self.alive
         live = float(alive.sum())
-        best, nearest = -inf, x
+        x, y = self.start.copy(), self._first_duals
+        s = np.where(alive, c - self.times_transposed(y), 1.0)
+        bound, best = -inf, Minimum(-inf, x, inf)
         for _ in range(_STEPS):
             if monotonic() > deadline:
                 raise NoConvergenceError
             r_p = self.right - self.times(x)
             reduced = c - self.times_transposed(y)
             r_d = np.where(alive, reduced - s, 0.0)
-            off = float(np.abs(r_p).max())
-            outer = self._outer(y, reduced)
-            if outer > best:
-                best, nearest = outer, x
-            if off < 1e-9 and size * (float(c @ x) - best) <= gap:
-                return size * best, x
-            mu = float(x @ np.where(alive, s, 0.0)) / live
+            bound = max(bound, self._outer(y, reduced))
+            if float(np.abs(r_p).max()) < _FEASIBLE:
+                best = min(best, Minimum(bound, x, float(c @ x) - bound), key=lambda m: m.gap)
+            if best.gap <= gap:
+                break
             d = x / s
-            solve = _Normal(self, d)
-            dx, dy, ds = self._direction(x, s, d, r_p, r_d, -x * s, solve)
-            a_p, a_d = _longest(x, dx, alive), _longest(s, ds, alive)
-            mu_affine = float((x + a_p * dx) @ np.where(alive, s + a_d * ds, 0.0)) / live
-            center = (mu_affine / mu) ** 3 * mu
-            r_c = np.where(alive, center - dx * ds - x * s, 0.0)
-            dx, dy, ds = self._direction(x, s, d, r_p, r_d, r_c, solve)
-            a_p, a_d = (min(1.0, _BACK * _longest(v, dv, alive)) for v, dv in ((x, dx), (s, ds)))
+            mu = float(x @ np.where(alive, s, 0.0)) / live
+            try:
+                solve = _Normal(self, d)
+                dx, dy, ds = self._direction(s, d, r_p, r_d, -x * s, solve)
+                a_p, a_d = _longest(x, dx, alive), _longest(s, ds, alive)
+                after = float((x + a_p * dx) @ np.where(alive, s + a_d * ds, 0.0)) / live
+                center = (after / mu) ** 3 * mu
+                r_c = np.where(alive, center - dx * ds - x * s, 0.0)
+                dx, dy, ds = self._direction(s, d, r_p, r_d, r_c, solve)
+            except (np.linalg.LinAlgError, FloatingPointError):
+                break
+            a_p, a_d = (_BACK * _longest(v, dv, alive) for v, dv in ((x, dx), (s, ds)))
+            if not max(a_p, a_d) > _SHORT:
+                break
             x, y, s = x + a_p * dx, y + a_d * dy, s + a_d * ds
-        raise NoConvergenceError
+        return best
 
     def _outer(self, y: FloatArray, reduced: FloatArray) -> float:
         """Return a lower bound that any duals give: cells of each clique add up to one."""
@@ -362,7 +376,6 @@ class InteriorPoint:
 
     def _direction(
         self,
-        x: FloatArray,
         s: FloatArray,
         d: FloatArray,
         r_p: FloatArray,
@@ -398,8 +411,8 @@ class _Normal:
                 return
             except np.linalg.LinAlgError:
                 ridge *= 100.0
-                if ridge > 1e-4:
-                    raise NoConvergenceError from None
+                if ridge > 1e-6:
+                    raise
 
     def _precondition(self, r: FloatArray) -> FloatArray:
         from scipy.linalg import solve_triangular  # slow to import
