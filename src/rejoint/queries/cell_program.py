@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import InteriorPoint, NoConvergenceError
+from rejoint.queries.interior_program import interior_program
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
 
@@ -27,11 +28,12 @@ Vectors = Mapping[int, FloatArray]
 #: Feasibility of the linear programs, in shares.
 _TOLERANCE = 1e-9
 #: Up to this many cells HiGHS is as quick as the interior-point method, and ends at a vertex.
-_HIGHS_CELLS = 300
+HIGHS_CELLS = 300
 #: Beyond this many cells HiGHS takes minutes.
 MOST_HIGHS_CELLS = 20_000
 _GAP = 1e-8  # of bounds by the interior-point method, as a share of the largest value
 _MOST_GAP = 5e-7  # what is accepted where rounding ends the steps
+_SLACK_GAP = 1e-4  # of the least slack, in standard errors
 _RATIO_GAP = 1e-7
 _RATIO_STEPS = 12
 _LEAST_CONDITION = 1e-7  # conditions that may be less probable are left to HiGHS
@@ -131,16 +133,7 @@ class CellProgram:
         self._slack = self._one + 1
         self._width = self._slack + 1
         self._equal, self._below = _Rows(), _Rows()
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all constraints are exact tables, so that the interior-point method can be used."""
-        exact = all(table.is_exact for table in self._limits)
-        return exact and not self._moments and not self.is_relaxed
-
-    @cached_property
-    def _interior(self) -> InteriorPoint:
-        return InteriorPoint(self.shape, self.tree, self._limits, self._alive)
+        self._interiors: dict[float | None, InteriorPoint] = {}
 
     @cached_property
     def _matrices(self) -> tuple[Any, Any]:
@@ -298,9 +291,9 @@ class CellProgram:
         >>> program.bounds({0: np.array([1.0, 3.0])})
         (1.0, 3.0)
         """
-        if self.is_exact and self._cells > _HIGHS_CELLS:
+        if self._cells > HIGHS_CELLS:
             try:
-                return self._interior_bounds(numerator, denominator, deadline)
+                return self._interior_bounds(numerator, denominator, slack, deadline)
             except NoConvergenceError:
                 if self._cells > MOST_HIGHS_CELLS:
                     raise OutOfTimeError from None
@@ -313,61 +306,49 @@ class CellProgram:
         return (low, high) if low <= high else (high, low)  # equal but for rounding
 
     def _interior_bounds(
-        self, numerator: Vectors, denominator: Vectors | None, deadline: float
+        self, numerator: Vectors, denominator: Vectors | None, slack: float, deadline: float
     ) -> tuple[float, float]:
         """Return both ends by the interior-point method; a ratio by Dinkelbach's iteration."""
-        cost = self._over_cells(numerator)
-        if denominator is None:
-            return self._least(cost, 1.0, deadline), -self._least(-cost, 1.0, deadline)
-        norm = self._over_cells(denominator)
-        known = self._published(denominator)
-        if known is not None:
-            low, high = self._least(cost, known, deadline), -self._least(-cost, known, deadline)
-            return low / known, high / known
-        return self._least_ratio(cost, norm, deadline), -self._least_ratio(-cost, norm, deadline)
-
-    def _least(self, cost: FloatArray, divisor: float, deadline: float) -> float:
-        """Return the least cost, certain enough for an answer that is divided by a number."""
-        if not divisor > 0:
-            raise InfeasibleError
-        size = float(np.abs(cost).max(initial=0.0))
-        found = self._interior.minimize(cost, _GAP * divisor, deadline)
-        if found.gap > _MOST_GAP * divisor * size:
-            raise NoConvergenceError
-        return found.bound
-
-    def _least_ratio(self, cost: FloatArray, norm: FloatArray, deadline: float) -> float:
-        """Return the least ratio: the ratio at which the least of ``cost - ratio norm`` is zero."""
-        cells = self._interior.start
-        ratio = inf
-        for _ in range(_RATIO_STEPS):
-            below = float(norm @ cells)
-            if below < _LEAST_CONDITION:
-                raise NoConvergenceError
-            ratio = min(ratio, float(cost @ cells) / below)
-            parts = cost - ratio * norm
-            found = self._interior.minimize(parts, _GAP * below, deadline)
-            if found.gap > _MOST_GAP * below * max(1.0, float(np.abs(parts).max())):
-                raise NoConvergenceError
-            cells = found.cells
-            if found.bound > -_RATIO_GAP * float(norm @ cells):
-                return ratio + min(found.bound, 0.0) / max(float(norm @ cells), _LEAST_CONDITION)
-        raise NoConvergenceError
+        program = self._interior(slack)
+        cost = self._over_unknowns(numerator, program)
+        known = 1.0 if denominator is None else self._published(denominator)
+        if denominator is None or known is not None:
+            ends = [_least(program, sign * cost, known or 0.0, deadline) for sign in (1.0, -1.0)]
+        else:
+            norm = self._over_unknowns(denominator, program)
+            ends = [_least_ratio(program, sign * cost, norm, deadline) for sign in (1.0, -1.0)]
+        return ends[0], -ends[1]
 
     def _published(self, vectors: Vectors) -> float | None:
-        """Return an expectation where a table holds all of its variables."""
-        for table in self._limits:
-            if set(vectors) <= set(table.subset):
+        """Return an expectation where an exact table holds all of its variables."""
+        for table in () if self.is_relaxed else self._limits:
+            if table.is_exact and set(vectors) <= set(table.subset):
                 return expect(table.subset, table.low, vectors)
         return None
 
-    def _over_cells(self, vectors: Vectors) -> FloatArray:
-        """Return a product of functions of single variables at all cells of all cliques."""
+    def _over_unknowns(self, vectors: Vectors, program: InteriorPoint) -> FloatArray:
+        """Return a product of functions of single variables at the cells of one clique."""
         clique = self.tree.holder(vectors)
-        parts = [np.zeros(alive.size) for alive in self._alive]
-        values, _ = self._product(vectors)
-        parts[clique][self._alive[clique].ravel()] = values
-        return np.concatenate(parts)
+        found = np.zeros(len(program.alive))
+        start = sum(alive.size for alive in self._alive[:clique])
+        places = start + np.flatnonzero(self._alive[clique])
+        found[places] = self._product(vectors)[0]
+        return found
+
+    def _interior(self, slack: float | None) -> InteriorPoint:
+        """Return the program for the interior-point method; slack None leaves the slack free."""
+        if slack not in self._interiors:
+            made = interior_program(
+                self.shape,
+                self.tree,
+                self._alive,
+                self._limits,
+                self._moments,
+                slack=slack,
+                is_relaxed=self.is_relaxed,
+            )
+            self._interiors[slack] = made
+        return self._interiors[slack]
 
     def least_slack(self, deadline: float = inf) -> float:
         """Return the smallest slack with which a joint exists.
@@ -380,6 +361,18 @@ class CellProgram:
         >>> round(CellProgram((2,), tree, tables, is_relaxed=True).least_slack(), 6)
         0.5
         """
+        if self._cells > HIGHS_CELLS:
+            try:
+                program = self._interior(None)
+                cost = np.zeros(len(program.alive))
+                cost[-1] = 1.0  # the slack is the last unknown
+                found = program.minimize(cost, _SLACK_GAP, deadline)
+                if found.gap <= 10 * _SLACK_GAP:
+                    return max(0.0, found.bound + found.gap)
+            except NoConvergenceError:
+                pass
+            if self._cells > MOST_HIGHS_CELLS:
+                raise OutOfTimeError
         cost, norm = np.zeros(self._width), np.zeros(self._width)
         cost[self._slack] = norm[self._one] = 1.0
         return max(0.0, self._solve(cost, norm, None, deadline))
@@ -399,6 +392,37 @@ class CellProgram:
         right[-1] = 1.0
         found = run_highs(cost, below, equal, right, deadline)
         return float(found.fun)
+
+
+def _least(program: InteriorPoint, cost: FloatArray, divisor: float, deadline: float) -> float:
+    """Return the least cost divided by a number, certain enough for the quotient."""
+    if not divisor > 0:
+        raise InfeasibleError
+    found = program.minimize(cost, _GAP * divisor, deadline)
+    if found.gap > _MOST_GAP * divisor * float(np.abs(cost).max(initial=0.0)):
+        raise NoConvergenceError
+    return found.bound / divisor
+
+
+def _least_ratio(
+    program: InteriorPoint, cost: FloatArray, norm: FloatArray, deadline: float
+) -> float:
+    """Return the least ratio: the one at which the least of ``cost - ratio norm`` is zero."""
+    unknowns = program.first
+    for _ in range(_RATIO_STEPS):
+        below = float(norm @ unknowns)
+        if below < _LEAST_CONDITION:
+            break
+        ratio = float(cost @ unknowns) / below
+        parts = cost - ratio * norm
+        found = program.minimize(parts, _GAP * below, deadline)
+        if found.gap > _MOST_GAP * below * max(1.0, float(np.abs(parts).max())):
+            break
+        unknowns = found.unknowns
+        after = float(norm @ unknowns)
+        if after > _LEAST_CONDITION and abs(found.bound) < _RATIO_GAP * after:
+            return ratio + min(found.bound, 0.0) / after
+    raise NoConvergenceError
 
 
 def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
