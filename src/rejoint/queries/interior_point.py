@@ -268,7 +268,7 @@ def _groups_of(sizes: Sequence[int]) -> list[_Group]:
 
 
 @dataclass(frozen=True, eq=False)
-class Columns:
+class SingleColumns:
     """Single unknowns: scales of tables, a slack.
 
     Parameters
@@ -282,7 +282,7 @@ class Columns:
 
     Examples
     --------
-    >>> Columns(np.zeros((2, 0)), np.empty(0), np.empty(0)).first
+    >>> SingleColumns(np.zeros((2, 0)), np.empty(0), np.empty(0)).first
     array([], dtype=float64)
     """
 
@@ -298,7 +298,7 @@ class InteriorPoint:
     ----------
     blocks : sequence of CellBlock
         Unknowns with their rows.
-    columns : Columns
+    columns : SingleColumns
         Further unknowns.
     right : array
         The right side of each row.
@@ -309,7 +309,7 @@ class InteriorPoint:
     --------
     >>> block = CellBlock((2, 2), np.ones(4, dtype=bool), np.full(4, 0.25), 1.0, is_most=True)
     >>> block.sum_cells(np.array([0, 1, 2]), np.array([3, 1, 2]))  # all, second axis 0, first 0
-    >>> none = Columns(np.zeros((3, 0)), np.empty(0), np.empty(0))
+    >>> none = SingleColumns(np.zeros((3, 0)), np.empty(0), np.empty(0))
     >>> program = InteriorPoint([block], none, np.array([1.0, 0.5, 0.5]), [0])
     >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
     -0.5
@@ -318,7 +318,7 @@ class InteriorPoint:
     def __init__(
         self,
         blocks: Sequence[CellBlock],
-        columns: Columns,
+        columns: SingleColumns,
         right: FloatArray,
         sums: Sequence[int],
     ) -> None:
@@ -347,7 +347,7 @@ class InteriorPoint:
         for block in self._blocks:
             block.keep_rows(new)
         columns = self._columns
-        self._columns = Columns(columns.matrix[kept], columns.first, columns.most)
+        self._columns = SingleColumns(columns.matrix[kept], columns.first, columns.most)
         self.right, self._sums = self.right[kept], new[self._sums]
 
     def _parts(self, unknowns: FloatArray) -> list[FloatArray]:
@@ -359,7 +359,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).times(np.ones(1))
         array([2.])
         """
@@ -374,7 +374,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).times_transposed(np.ones(1))
         array([2.])
         """
@@ -386,7 +386,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).normal(np.ones(1))
         array([[4.]])
         """
@@ -414,7 +414,7 @@ class InteriorPoint:
         --------
         >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0, is_most=True)
         >>> block.sum_cells(np.array([0]), np.array([1]))
-        >>> none = Columns(np.zeros((1, 0)), np.empty(0), np.empty(0))
+        >>> none = SingleColumns(np.zeros((1, 0)), np.empty(0), np.empty(0))
         >>> program = InteriorPoint([block], none, np.ones(1), [0])
         >>> round(program.minimize(np.array([1.0, 2.0])).bound, 6)
         1.0

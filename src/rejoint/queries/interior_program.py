@@ -19,7 +19,7 @@ from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import (
     CellBlock,
-    Columns,
+    SingleColumns,
     InteriorPoint,
     NoConvergenceError,
     transform,
@@ -133,7 +133,7 @@ class _Assembly:
             for rows, values in self.columns[column]:
                 matrix[rows, place] += values
         first, most = (np.array(each, dtype=np.float64)[order] for each in (self.first, self.most))
-        columns = Columns(matrix, first, most)
+        columns = SingleColumns(matrix, first, most)
         return InteriorPoint(self.blocks, columns, np.concatenate(self.right), self.sums)
 
     def new_rows(self, right: FloatArray) -> NDArray[np.intp]:
