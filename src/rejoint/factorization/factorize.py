@@ -120,17 +120,18 @@ def factorize(
         session = Session(np.random.default_rng(random_state), report)
 
         def fit() -> FitResult:
+            options["n_init"] = whole("n_init", n_init)
             smooth = isinstance(solver, Smooth) or solver == "smooth"
             if loss is not None and (smooth or isinstance(marginals, AllTables)):
                 what = "AllTables" if isinstance(marginals, AllTables) else "solver='smooth'"
                 raise ValueError(f"{what} has a loss of its own: leave out loss.")
             if isinstance(marginals, AllTables):
-                options["n_init"] = whole("n_init", n_init)
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
                 return _fit_smooth(marginals, rank, solver, start, weighting, session)
-            if (rank, solver, start, weighting, loss) == ("auto", "auto", None, "equal", None):
+            untold = rank == "auto" and solver == "auto" and start is None and loss is None
+            if untold and weighting == "equal":
                 return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
@@ -173,7 +174,6 @@ def _fit_identified(
     """Fit a rank, chosen if need be, and say what the tables leave open at it."""
     # What is not possible is refused before the long part.
     selection, solver = None, as_method(solver)
-    options["n_init"] = whole("n_init", options["n_init"])
     as_start(options["start"], marginals, rank)
     if rank == "auto":
         make_problem(marginals, options["weighting"], as_loss(options["loss"] or SQUARES))
