@@ -376,10 +376,10 @@ class AnswerBasis:
             pairs = [f"{own[a]} and {own[b]}" for a, b in apart[:2]]
             more = f" (and {len(apart) - 2:,} more pairs)" if len(apart) > 2 else ""
             return f"no table holds {', or '.join(pairs)}{',' * (len(pairs) > 1)} together{more}"
-        names = [own[n] for n in used]
-        if len(names) == 1:
-            return f"no table holds {names[0]}"
-        return f"no table holds {_list(names)} together"
+        chosen = [own[n] for n in used]
+        if len(chosen) == 1:
+            return f"no table holds {chosen[0]}"
+        return f"no table holds {_list(chosen)} together"
 
     def _describe_range(self) -> str:
         if self.name == "published" and not self._is_rounded:
