@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.explorer.page_tables import page_tables
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
@@ -227,6 +228,7 @@ def document(
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
         **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
+        "tables": page_tables(whole),
         "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
         "identifiability": verdict,
