@@ -411,7 +411,7 @@ class AnswerBasis:
         if not self._is_numeric or self.seconds <= 0:
             return ""
         if self._marginals is None:
-            return "; without a range, as the tables are too large to be kept with the model"
+            return "; without a range, as the cells of the tables are not kept with the model"
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS:
             return f"; without ranges for {plural(size, 'cell')}: ask for fewer at a time"
