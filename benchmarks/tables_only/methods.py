@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
+from rejoint.factorization.complete_tables import complete, understand
+from rejoint.solver.session import Session
 
 Array = NDArray[np.float64]
 Marginal = Callable[[tuple[str, ...]], Array]
@@ -31,6 +33,12 @@ IPF_TOLERANCE, IPF_SWEEPS = 1e-7, 300
 def default(tables: rj.Marginals) -> Marginal:
     """``rj.factorize(tables)``."""
     return rj.factorize(tables, random_state=0, progress=False).pmf.marginal
+
+
+def completion(tables: rj.Marginals) -> Marginal:
+    """The maximum-entropy completion alone, without the search for a low rank."""
+    session = Session(np.random.default_rng(0))
+    return complete(understand(tables), session).pmf.marginal
 
 
 def smooth(tables: rj.Marginals) -> Marginal:
@@ -121,6 +129,7 @@ def independent(tables: rj.Marginals) -> Marginal:
 
 METHODS: dict[str, Fit] = {
     "rejoint": default,
+    "completion": completion,
     "smooth": smooth,
     "ipf": ipf,
     "ipfn": ipfn,
