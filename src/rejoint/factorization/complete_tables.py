@@ -33,7 +33,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run
+from rejoint.solver.solver import Run, Stop
 from rejoint.text import plural, show
 
 
@@ -64,8 +64,11 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     remark_on_islands(marginals)
     known = understand(marginals)
     result = complete(known, session)
-    if not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted:
-        return complete(compromise(marginals, result), session)
+    if result is None or (
+        not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted
+    ):
+        result = complete(compromise(marginals, result), session)
+    assert result is not None  # what pulls excludes nothing
     return result
 
 
@@ -98,22 +101,25 @@ def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understo
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         text = f"The tables contradict each other: {shown}{more}."
     else:
-        assert tried is not None
-        worst, distance = next(iter(tried.misfits.items()))
         text = (
-            "No joint meets all tables at once, although those that share variables agree on them: "
-            f"({', '.join(worst)}) was missed by {distance:.2g} of its mass."
+            "No joint meets all tables at once, although those that share variables agree on them"
         )
+        if tried is not None:
+            worst, distance = next(iter(tried.misfits.items()))
+            text += f": ({', '.join(worst)}) was missed by {distance:.2g} of its mass"
+        text += "."
     text += " The model is a compromise that weighs each table by its number of records."
     return Understood(marginals, near_goals(marginals), soft=True, text=text)
 
 
-def complete(known: Understood, session: Session) -> FitResult:
-    """Return the completion of tables as a result."""
+def complete(known: Understood, session: Session) -> FitResult | None:
+    """Return the completion of tables as a result; None where their zeros leave no state."""
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
         raise NotImplementedError
+    if not len(problem.states):
+        return None
     start = independent_model(levels, known.goals)
     session.unfinished.clear()
     session.offer(partial(_interrupt, known, problem, session))
@@ -130,6 +136,8 @@ def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitRe
     pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
     error = _relative_error(known.tables, pmf)
+    if known.soft and done.stop is Stop.EXACT:
+        done = replace(done, stop=Stop.OPTIMAL)
     return FitResult.of(
         pmf,
         [done],
@@ -151,8 +159,8 @@ def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
     if len(names) > 1:
         states = f"one class for each combination of levels of {show(names)}"
     return (
-        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture with "
-        f"{states}. These classes mean nothing by themselves."
+        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture "
+        f"with {states}. These classes mean nothing by themselves."
     )
 
 
@@ -172,6 +180,7 @@ def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], f
 def _relative_error(tables: Marginals, pmf: LowRankPMF) -> float:
     """Relative error of all tables together, ``||X - Xhat|| / ||X||``."""
     away = size = 0.0
+    tables = tables.filled(pmf)
     for i, names in enumerate(tables.subsets):
         shares = tables.shares(i)
         away += float(((pmf.marginal(names) - shares) ** 2).sum())
