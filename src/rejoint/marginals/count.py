@@ -159,13 +159,16 @@ def add_tables(one: "Marginals", other: "Marginals") -> "Marginals":
     moments = one.moments + tuple(m for m in other.moments if m not in one.moments)
     _check_same_tables(one, other)
     if one.index_subsets == other.index_subsets:
-        return replace(one, flat=one.flat + other.flat, moments=moments)
+        noise = {"noisy": one.noisy or other.noisy, "rounding": one.rounding + other.rounding}
+        return replace(one, flat=one.flat + other.flat, moments=moments, **noise)
     extra = [i for i, s in enumerate(other.index_subsets) if s not in one.positions]
     flat = np.concatenate([one.flat, *(other.counts_of(i).ravel() for i in extra)])
+    rounding = np.concatenate([one.rounding, other.rounding[extra]])
     for subset, j in other.positions.items():
         i = one.positions.get(subset)
         if i is not None:
             flat[one.starts[i] : one.starts[i + 1]] += other.counts_of(j).ravel()
+            rounding[i] += other.rounding[j]
     return replace(
         one,
         index_subsets=one.index_subsets + tuple(other.index_subsets[i] for i in extra),
@@ -174,6 +177,8 @@ def add_tables(one: "Marginals", other: "Marginals") -> "Marginals":
         moments=moments,
         counted=np.concatenate([one.counted, other.counted[extra]]),
         unknown=_both_unknown(one, other, extra),
+        noisy=one.noisy or other.noisy,
+        rounding=rounding,
     )
 
 

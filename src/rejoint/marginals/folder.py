@@ -75,13 +75,18 @@ def _write(store: "Marginals", folder: Path) -> None:
             writer.writerows(_cells(store, i))
             _sync(out)
         weight = float(store.table_weight[i])
-        entries.append({"file": file, "variables": names, "numbers": kind, "weight": weight})
+        entry = {"file": file, "variables": names, "numbers": kind, "weight": weight}
+        if store.rounding[i]:
+            entry["rounding"] = float(store.rounding[i])
+        entries.append(entry)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "schema": SCHEMA,
         "domain": store.domain.to_json(),
         "tables": entries,
     }
+    if store.noisy:
+        manifest["noisy"] = True
     if store.unknown is not None:
         manifest["unknown"] = _unknown_to_json(store)
     if store.moments:
@@ -193,6 +198,8 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "table_weight": np.array([float(entry["weight"]) for entry in entries]),
         "counted": np.array([entry["numbers"] == "count" for entry in entries], dtype=bool),
         "moments": tuple(_moment_of_json(moment) for moment in manifest.get("moments", ())),
+        "noisy": bool(manifest.get("noisy", False)),
+        "rounding": np.array([float(entry.get("rounding", 0.0)) for entry in entries]),
     }
     if "unknown" in manifest:
         cells = manifest["unknown"]

@@ -79,6 +79,12 @@ class Marginals:
     unknown : UnknownCells, optional
         Suppressed cells, their bounds, and known sums of them; ``flat`` has a first guess for
         them.
+    noisy : bool
+        Whether the tables are of a sample, or noise was added to them: a fit comes near to them,
+        but does not meet them. Tables that :meth:`count` counts are.
+    rounding : array, optional
+        How far a number of each table may be from the true one, in the unit of the table, where
+        numbers were rounded; zeros by default.
 
     Examples
     --------
@@ -95,9 +101,13 @@ class Marginals:
     moments: tuple[Moment, ...] = ()
     counted: NDArray[np.bool_] = None  # type: ignore[assignment]
     unknown: UnknownCells | None = None
+    noisy: bool = False
+    rounding: FloatArray = None  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
         number = len(self.index_subsets)
+        exact = np.zeros(number) if self.rounding is None else self.rounding
+        self._freeze("rounding", np.asarray(exact, dtype=np.float64))
         ones = np.ones(number) if self.table_weight is None else self.table_weight
         counted = np.ones(number, dtype=bool) if self.counted is None else self.counted
         self._freeze("flat", np.asarray(self.flat, dtype=np.float64))
@@ -339,12 +349,14 @@ class Marginals:
             if declared_any or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
-            return cls(data.domain, chosen, count_scan(data, chosen, threads, progress))
+            return cls(
+                data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True
+            )
         chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
         flat = count_all(chain([first], chunks), chosen, threads)
-        return cls(first.domain, chosen, flat)
+        return cls(first.domain, chosen, flat, noisy=True)
 
     @classmethod
     def from_tables(
@@ -357,6 +369,7 @@ class Marginals:
         moments: Mapping[Any, float] | None = None,
         central: bool = True,
         suppressed: tuple[float, float] | None = None,
+        rounded: float | str | None = None,
         noisy: bool = False,
     ) -> "Marginals":
         """Take tables from elsewhere: published, counted by a database, exact.
@@ -390,9 +403,13 @@ class Marginals:
             Take cells that are NaN as held back, between these bounds (counts of 1 to 4, say;
             the upper one may be infinite): a fit then fills them by what it expects. Without
             this option they are an error.
+        rounded : number or str, optional
+            Counts were rounded to multiples of this number, up or down at random, so that they are
+            less than it away from the true ones; ``"nearest 5"``: to the nearest multiple.
         noisy : bool
-            Whether noise was added (differential privacy), so that cells may be negative. They
-            are kept as they are: least squares on them is unbiased, but truncation is not.
+            Whether the tables are of a sample, or noise was added (differential privacy), so that
+            cells may be negative. A fit then comes near to the tables, but does not meet them;
+            negative cells are kept as they are, because truncation is not unbiased.
 
         Examples
         --------
@@ -402,7 +419,8 @@ class Marginals:
                [20., 40.]]))
         """
         read = read_tables(tables, domain, kind, suppressed, noisy=noisy)
-        made = cls._of_read(read, table_weight)
+        made = replace(cls._of_read(read, table_weight), noisy=noisy)
+        made = replace(made, rounding=read_rounding(made, rounded))
         if moments:
             found = read_moments(moments, made.domain, central=central, table_mean=made._mean)
             made = replace(made, moments=found)
@@ -450,6 +468,7 @@ class Marginals:
         domain: Domain | None = None,
         kind: Literal["auto", "counts", "shares"] = "auto",
         table_weight: Mapping[Any, float] | float | None = None,
+        rounded: float | str | None = None,
         noisy: bool = False,
         **options: Any,
     ) -> "Marginals":
@@ -464,7 +483,7 @@ class Marginals:
         ----------
         paths : path, or sequence of paths
             A folder, or files; ``-`` is standard input. gzip is unpacked.
-        domain, kind, table_weight, noisy
+        domain, kind, table_weight, rounded, noisy
             As for :meth:`from_tables`.
         **options
             ``suppressed``: further marks of unknown cells, or a mapping from marks to bounds,
@@ -491,7 +510,8 @@ class Marginals:
         found = read_files(paths, domain=domain, noisy=noisy, **options)
         if table_weight is None or isinstance(table_weight, Mapping):
             table_weight = {**found.weights, **(table_weight or {})}
-        made = cls._of_read(gather(found.tables, domain, kind), table_weight)
+        made = replace(cls._of_read(gather(found.tables, domain, kind), table_weight), noisy=noisy)
+        made = replace(made, rounding=read_rounding(made, rounded))
         check_covered(made.domain, made.index_subsets)
         remark_on_disagreements(made)
         return made
@@ -602,6 +622,31 @@ class Marginals:
             counted=np.array(read.counted, dtype=bool),
             unknown=UnknownCells.together(unknown),
         )
+
+
+def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:
+    """Return how far each table may be from the true one, from what ``rounded`` says.
+
+    Examples
+    --------
+    >>> m = Marginals.from_tables({"a": [5, 10]})
+    >>> read_rounding(m, 5), read_rounding(m, "nearest 5")
+    (array([5.]), array([2.5]))
+    """
+    if rounded is None:
+        return tables.rounding
+    text = str(rounded).strip().lower()
+    nearest = text.startswith("nearest")
+    try:
+        base = float(text.removeprefix("nearest"))
+    except ValueError:
+        base = np.nan
+    if not 0 < base < np.inf:
+        raise ValueError(
+            f"rounded={rounded!r}: give the number whose multiples the counts are, such as 3, 5 or "
+            "'nearest 5'."
+        )
+    return np.where(tables.counted, base / 2 if nearest else base, 0.0)
 
 
 def _in_order(table: FloatArray, asked: Sequence[int]) -> FloatArray:

@@ -1,0 +1,309 @@
+"""Goals: what a completion is asked to do to each table, given what it has there now.
+
+A table that is known exactly is met. Numbers that were rounded or held back have bounds, and the
+model's own table is moved into these, no further. Tables of a sample, or tables that contradict
+each other, pull: with multipliers ``u ~ N(0, tau^2)`` for each cell of a log-linear model, the
+most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+
+from rejoint.factorization.table_policy import POLICY
+from rejoint.marginals.compare import disagreements
+from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.moments import Moment
+from rejoint.marginals.suppression import UnknownCells, meet_sums
+from rejoint.model import FloatArray
+
+
+class Goal(Protocol):
+    """What is asked of one table: its variables, and the table to reach from the present one."""
+
+    @property
+    def subset(self) -> tuple[int, ...]:
+        """The variables of the table."""
+        ...
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the table to reach, flat, from the present one and the logarithms of all factors
+        that were applied so far.
+        """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Exact:
+    """The table itself.
+
+    Examples
+    --------
+    >>> Exact((0,), np.array([0.25, 0.75])).aim(np.array([0.5, 0.5]), np.zeros(2))
+    array([0.25, 0.75])
+    """
+
+    subset: tuple[int, ...]
+    shares: FloatArray
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the table."""
+        return self.shares
+
+
+@dataclass(frozen=True, eq=False)
+class Within:
+    """The nearest table whose cells are within bounds, in the unit of the published numbers.
+
+    The total is free, because rounded and suppressed cells leave it open: ``N`` solves
+    ``sum clip(N m, low, high) = N``.
+
+    Examples
+    --------
+    >>> goal = Within((0,), np.array([3.0, 0.0]), np.array([3.0, 4.0]))
+    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)), goal.aim(np.array([0.1, 0.9]), np.zeros(2))
+    (array([0.5, 0.5]), array([0.42857143, 0.57142857]))
+    """
+
+    subset: tuple[int, ...]
+    low: FloatArray
+    high: FloatArray
+    unknown: UnknownCells | None = None
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the table within its bounds."""
+        cells = self._clip(now)
+        if self.unknown is not None and self.unknown.sums:
+            cells = cells.copy()
+            places = self.unknown.places
+            cells[places] = meet_sums(cells[places], self.unknown)
+        total = float(cells.sum())
+        return cells / total if total > 0 else now
+
+    def _clip(self, now: FloatArray) -> FloatArray:
+        total = self._first_total
+        for _ in range(100):
+            cells = np.clip(total * now, self.low, self.high)
+            free = (cells > self.low) & (cells < self.high)
+            held, loose = float(cells[~free].sum()), 1.0 - float(now[free].sum())
+            if held <= 0.0 or loose <= 1e-12:
+                break  # only proportions matter
+            before, total = total, held / loose
+            if abs(total - before) <= 1e-14 * total:
+                break
+        found: FloatArray = np.clip(total * now, self.low, self.high)
+        return found
+
+    @cached_property
+    def _first_total(self) -> float:
+        return float(np.where(np.isfinite(self.high), (self.low + self.high) / 2, self.low).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class Near:
+    """A table that pulls as ``records`` records do on effects of standard deviation ``tau``.
+
+    Examples
+    --------
+    >>> goal = Near((0,), np.array([0.25, 0.75]), 1000.0, 0.5)
+    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)).round(3)
+    array([0.253, 0.748])
+    """
+
+    subset: tuple[int, ...]
+    shares: FloatArray
+    records: float
+    tau: float
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Solve ``log(g / m') = n tau^2 (t - g)``, with ``m'`` the table without its own pull."""
+        from scipy.special import wrightomega  # loaded when needed: it is slow to import
+
+        stiffness = self.records * self.tau**2
+        with np.errstate(divide="ignore"):
+            free = np.log(now) - pull
+        found: FloatArray = (
+            np.real(wrightomega(free + stiffness * self.shares + np.log(stiffness))) / stiffness
+        )
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Tilted:
+    """The nearest table with a given moment: cells times ``exp(lambda u)``.
+
+    Examples
+    --------
+    >>> goal = Tilted((0,), np.array([0.0, 1.0]), 0.75)
+    >>> goal.aim(np.array([0.5, 0.5]), np.zeros(2)).round(6)
+    array([0.25, 0.75])
+    """
+
+    subset: tuple[int, ...]
+    values: FloatArray
+    mean: float
+
+    @classmethod
+    def of(cls, moment: Moment) -> "Tilted":
+        """The goal of a moment."""
+        product = np.ones(())
+        for vector in moment.vectors:
+            product = np.multiply.outer(product, vector)
+        return cls(moment.variables, product.ravel(), moment.value)
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Solve for ``lambda`` by Newton's method, with steps that are not too long."""
+        scale = float(np.ptp(self.values)) or 1.0
+        away = (self.values - self.mean) / scale
+        tilt = 0.0
+        for _ in range(60):
+            table = now * np.exp(tilt * away - max(float((tilt * away).max()), 0.0))
+            total = float(table.sum())
+            if not total > 0:
+                return now
+            table = table / total
+            gap = float(table @ away)
+            spread = float(table @ away**2) - gap**2
+            if abs(gap) < 1e-13 or spread <= 1e-14:
+                break
+            tilt -= float(np.clip(gap / spread, -5.0, 5.0))
+        return table
+
+
+def exact_goals(marginals: Marginals) -> list[Goal]:
+    """Goals of tables that can be met: exactly, or within the bounds of their numbers.
+
+    Examples
+    --------
+    >>> m = Marginals.from_tables({"a": [3, 1]})
+    >>> exact_goals(m)[0].aim(np.array([0.5, 0.5]), np.zeros(2))
+    array([0.75, 0.25])
+    """
+    goals: list[Goal] = []
+    for i, subset in enumerate(marginals.index_subsets):
+        if marginals.table_weight[i] <= 0:
+            continue
+        cells, numbers = marginals.unknown_of(i), marginals.counts_of(i).ravel()
+        width = float(marginals.rounding[i])
+        if cells is None and not width:
+            goals.append(Exact(subset, marginals.shares(i).ravel()))
+            continue
+        low, high = np.maximum(numbers - width, 0.0), numbers + width
+        if cells is not None:
+            low[cells.places], high[cells.places] = cells.low, cells.high
+        goals.append(Within(subset, low, high, cells))
+    return goals + [Tilted.of(moment) for moment in marginals.moments]
+
+
+def near_goals(marginals: Marginals, taus: FloatArray | float = POLICY.tau) -> list[Goal]:
+    """Goals of tables that pull, each as its number of records does; moments are met.
+
+    Examples
+    --------
+    >>> m = Marginals.from_tables({"a": [30, 10]})
+    >>> near_goals(m, 0.5)[0].records
+    40.0
+    """
+    records = records_behind(marginals)
+    each = np.broadcast_to(np.asarray(taus, dtype=np.float64), len(marginals))
+    goals: list[Goal] = [
+        Near(subset, marginals.shares(i).ravel(), float(records[i]), float(each[i]))
+        for i, subset in enumerate(marginals.index_subsets)
+        if marginals.table_weight[i] > 0
+    ]
+    return goals + [Tilted.of(moment) for moment in marginals.moments]
+
+
+def records_behind(marginals: Marginals) -> FloatArray:
+    """Number of records behind each table, times its weight; an assumed one behind shares.
+
+    Examples
+    --------
+    >>> records_behind(Marginals.from_tables({"a": [30, 10], "b": [0.5, 0.5]}))
+    array([   40., 10000.])
+    """
+    known = np.where(marginals.counted, marginals.totals, POLICY.assumed_records)
+    return np.asarray(known * marginals.table_weight)
+
+
+#: Numbers whose multiples published counts may be, the largest first.
+_UNITS = (100_000, 10_000, 1000, 500, 100, 50, 25, 20, 10, 5, 3, 1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
+
+
+def infer_rounding(marginals: Marginals) -> Marginals | None:
+    """Tables that contradict each other by no more than rounding explains, with that rounding.
+
+    Each table's unit is the largest number that all of its cells are multiples of. Rounding to the
+    nearest multiple is tried first, then rounding up or down at random. None where it explains
+    nothing.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     m = Marginals.from_tables({("a", "b"): [[10, 15], [20, 35]], "b": [30, 45]})
+    >>> infer_rounding(m).rounding
+    array([2.5, 2.5])
+    """
+    units = np.array([_unit(marginals, i) for i in range(len(marginals))])
+    if not units.all():
+        return None
+    for share in (0.5, 1.0):
+        width = np.maximum(marginals.rounding, share * units)
+        rounded = replace(marginals, rounding=width)
+        if not contradictions(rounded):
+            return rounded
+    return None
+
+
+def _unit(marginals: Marginals, i: int) -> float:
+    """The largest unit of the cells of a table; zero where there is none."""
+    numbers = marginals.counts_of(i).ravel()
+    scale = 1.0 if marginals.counted[i] else 100.0
+    for unit in _UNITS:
+        size = unit / scale
+        if np.allclose(numbers / size, np.round(numbers / size), rtol=0.0, atol=1e-6):
+            return float(size)
+    return 0.0
+
+
+def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[str, ...], float]]:
+    """Pairs of tables that differ on common variables by more than their rounding explains.
+
+    Each with the share of the mass by which they differ, the worst first.
+
+    Examples
+    --------
+    >>> contradictions(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "b": [4, 6]}))
+    []
+    """
+    found = []
+    for entry in disagreements(marginals):
+        if entry.distance <= POLICY.agree:
+            break
+        if not _explained(marginals, entry.first, entry.second, entry.shared):
+            found.append((entry.first, entry.second, entry.distance))
+    return found
+
+
+def _explained(
+    marginals: Marginals, first: Sequence[str], second: Sequence[str], shared: Sequence[str]
+) -> bool:
+    """Whether rounding explains that two tables differ on the variables that they share."""
+    ranges = []
+    for names in (first, second):
+        i = marginals._find(tuple(names))
+        width, total = float(marginals.rounding[i]), float(marginals.totals[i])
+        table = marginals[tuple(names)]
+        gone = tuple(axis for axis, name in enumerate(names) if name not in shared)
+        kept = [name for name in names if name in shared]
+        margin = np.transpose(table.sum(axis=gone), [kept.index(name) for name in shared])
+        summed = table.size / margin.size
+        # The total is rounded, too: a share is of a number that may be off by all cells together.
+        ranges.append((margin / total, (width * summed + margin / total * width * summed) / total))
+    (one, wide), (other, broad) = ranges
+    return bool((np.abs(one - other) <= wide + broad + POLICY.agree).all())
