@@ -23,6 +23,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.factorization.table_goals import Exact, Goal, Within
 from rejoint.factorization.unfolding import Rows, khatri_rao
 from rejoint.kernels import table_sizes
 from rejoint.model import FloatArray, Layout, Model
@@ -47,8 +48,8 @@ ACCEPTED, LENGTHS = 0.9, (1.0, 0.4, 0.16, 0.064)
 #: Least probability of a level in a class that does not exclude it: one of zero could not return.
 LEAST = 1e-9
 
-#: What the tables should be, given what the model's are: equal to the model's where a cell is free.
-Goal = Callable[[FloatArray], FloatArray]
+#: Differences of a cell from its goal, as a share of the cell, that rounding makes.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +72,11 @@ class TableCells:
 
     layout: Layout
     subsets: tuple[tuple[int, ...], ...]
+
+    @classmethod
+    def of(cls, model: Model, goals: Sequence[Goal]) -> "TableCells":
+        """The cells of the tables of some goals."""
+        return cls(model.layout, tuple(goal.subset for goal in goals))
 
     @cached_property
     def starts(self) -> NDArray[np.int64]:
@@ -103,6 +109,19 @@ class TableCells:
             rows.append(part)
             owned += columns if axis == 0 else 0
         return TableCellsOfVariable(np.hstack(places), np.hstack(rows), owned)
+
+    def size(self, k: int) -> int:
+        """Number of cells of a table."""
+        return int(self.starts[k + 1] - self.starts[k])
+
+    def split(self, tables: FloatArray) -> list[FloatArray]:
+        """The tables one by one, flat."""
+        return np.split(tables, self.starts[1:-1])
+
+    def aim(self, goals: Sequence[Goal], tables: FloatArray) -> FloatArray:
+        """What the tables should be, given what they are."""
+        parts = zip(goals, self.split(tables), strict=True)
+        return np.concatenate([goal.aim(part, np.zeros_like(part)) for goal, part in parts])
 
     def of_model(self, model: Model) -> FloatArray:
         """The tables of a model."""
@@ -223,12 +242,10 @@ class Correction:
 
 def correct(
     model: Model,
-    cells: TableCells,
-    goal: Goal,
+    goals: Sequence[Goal],
     *,
     tolerance: float = 1e-7,
     max_steps: int = 80,
-    intervals: NDArray[np.bool_] | None = None,
     watch: Callable[[Correction], None] | None = None,
 ) -> Correction:
     """Change a model as little as possible so that it meets tables.
@@ -237,16 +254,13 @@ def correct(
     ----------
     model : Model
         Where to begin. Probabilities of zero stay zero.
-    cells : TableCells
-        Which tables.
-    goal : callable
-        Takes the model's tables, flat, and returns what they should be.
+    goals : sequence of Goal
+        The tables: exact, or within bounds. Goals that pull are taken for what they pull to at
+        first, so that exact ones are to be given in their place.
     tolerance : float
         Total variation distance to which every table is to be met.
     max_steps : int
         Steps at the most.
-    intervals : array of bool, optional
-        Cells of which only an interval is known: they do not count while they equal their goal.
     watch : callable, optional
         Is told the state after every step.
 
@@ -257,55 +271,69 @@ def correct(
 
     Examples
     --------
-    >>> cells = TableCells(Layout((2, 2)), ((0, 1),))
-    >>> table = np.array([0.4, 0.1, 0.2, 0.3])
+    >>> goal = Exact((0, 1), np.array([0.4, 0.1, 0.2, 0.3]))
     >>> start = Model.of([0.5, 0.5], [[[0.8, 0.3], [0.2, 0.7]]] * 2)
-    >>> done = correct(start, cells, lambda tables: table)
-    >>> bool(done.distance < 1e-7), cells.of_model(done.model).round(6)
+    >>> done = correct(start, [goal])
+    >>> bool(done.distance < 1e-7), TableCells.of(start, [goal]).of_model(done.model).round(6)
     (True, array([0.4, 0.1, 0.2, 0.3]))
     """
+    cells = TableCells.of(model, goals)
+    if not len(goals):
+        return Correction(model, 0.0, 0)
+    known = np.concatenate([_is_known(goal, cells.size(k)) for k, goal in enumerate(goals)])
     tangent, damping, steps = Tangent(cells, model), DAMPING, 0
-    goals = goal(tangent.tables)
-    misfit = _misfit(goals, tangent.tables)
+    aims = cells.aim(goals, tangent.tables)
+    misfit = _misfit(aims, tangent.tables)
     while True:
-        distance = float(cells.distances(goals, tangent.tables).max(initial=0.0))
+        distance = float(cells.distances(aims, tangent.tables).max())
         done = Correction(tangent.model, distance, steps)
         if watch is not None:
             watch(done)
         if distance <= tolerance or steps >= max_steps or damping > MOST_DAMPING:
             return done
         steps += 1
-        change = _find_change(tangent, goals, damping, intervals)
+        change = _find_change(tangent, aims, damping, known)
         for length in LENGTHS:
             moved = Tangent(cells, _move(tangent.model, change, length))
-            aims = goal(moved.tables)
-            left = _misfit(aims, moved.tables)
+            found = cells.aim(goals, moved.tables)
+            left = _misfit(found, moved.tables)
             if left <= ACCEPTED * misfit:
-                tangent, goals, misfit = moved, aims, left
+                tangent, aims, misfit = moved, found, left
                 damping = damping / EASE if length == 1.0 else damping
                 break
         else:
             damping *= TIGHTEN
 
 
-def _misfit(goals: FloatArray, tables: FloatArray) -> float:
+def _is_known(goal: Goal, size: int) -> NDArray[np.bool_]:
+    """Which cells of a table have one value; of the others an interval is known."""
+    if isinstance(goal, Within):
+        return np.asarray(goal.low == goal.high)
+    return np.ones(size, dtype=bool)
+
+
+def _misfit(aims: FloatArray, tables: FloatArray) -> float:
     """Sum of squared differences, each relative to the cell."""
-    size = goals + tables
-    return float(np.sum((goals - tables) ** 2 / np.where(size > 0.0, size, 1.0)))
+    size = aims + tables
+    return float(np.sum((aims - tables) ** 2 / np.where(size > 0.0, size, 1.0)))
 
 
 def _find_change(
-    tangent: Tangent, goals: FloatArray, damping: float, intervals: NDArray[np.bool_] | None
+    tangent: Tangent, aims: FloatArray, damping: float, known: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
-    """The smallest relative change that removes what is missed, to first order."""
-    missed = goals - tangent.tables
-    counts = 1.0 if intervals is None else np.where(intervals & (missed == 0.0), 0.0, 1.0)
+    """The smallest relative change that removes what is missed, to first order.
+
+    Cells within their interval may move.
+    """
+    missed = aims - tangent.tables
+    inside = ~known & (np.abs(missed) <= ROUNDING * tangent.tables)
+    counts = np.where(inside, 0.0, 1.0)
     size = np.maximum(tangent.tables, 1e-12)
 
     def normal(numbers: FloatArray) -> FloatArray:
         return counts * tangent.push(*tangent.pull(counts * numbers)) + damping * size * numbers
 
-    return tangent.pull(counts * _conjugate_gradients(normal, missed, 1.0 / size))
+    return tangent.pull(counts * _conjugate_gradients(normal, counts * missed, 1.0 / size))
 
 
 def _conjugate_gradients(
@@ -339,3 +367,38 @@ def _move(model: Model, change: tuple[FloatArray, FloatArray], length: float) ->
     weights = model.weights * classes
     factors = np.where(model.factors > 0.0, np.maximum(model.factors * levels, LEAST), 0.0)
     return Model(model.layout, weights / weights.sum(), model.layout.normalize(factors))
+
+
+def exclude_zeros(model: Model, goals: Sequence[Goal]) -> Model:
+    """Return the model with probability zero in all cells that exact tables have at zero.
+
+    In each class the least probable of the cell's levels is given up.
+
+    Examples
+    --------
+    >>> goal = Exact((0, 1), np.array([0.0, 0.5, 0.3, 0.2]))
+    >>> start = Model.of([0.5, 0.5], [[[0.1, 0.6], [0.9, 0.4]], [[0.8, 0.2], [0.2, 0.8]]])
+    >>> exclude_zeros(start, [goal]).factors
+    array([[0. , 0.6],
+           [1. , 0.4],
+           [0.8, 0. ],
+           [0.2, 1. ]])
+    """
+    layout, factors = model.layout, model.factors.copy()
+    every = np.arange(model.rank)
+    for goal in goals:
+        if not isinstance(goal, Exact):
+            continue
+        offsets = layout.offsets[list(goal.subset)]
+        shape = [layout.levels[n] for n in goal.subset]
+        for cell in np.flatnonzero(goal.shares <= 0.0):
+            rows = offsets + np.array(np.unravel_index(cell, shape))
+            held = factors[rows]
+            factors[rows[held.argmin(axis=0)], every] = 0.0
+    sums = layout.sums(factors)
+    if not (sums > 0.0).all():  # a class with no level left for a variable
+        alive = (sums > 0.0).all(axis=0)
+        if not alive.any():
+            return model
+        return exclude_zeros(model.take(alive), goals)
+    return Model(layout, model.weights, layout.normalize(factors))
