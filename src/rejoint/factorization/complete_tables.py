@@ -5,7 +5,6 @@ Where a low rank meets the tables and only one model of that rank does, that mod
 of being met, and so do tables that contradict each other.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,7 +12,6 @@ import numpy as np
 
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.max_entropy import (
-    Completion,
     CompletionProblem,
     Ipf,
     independent_model,
@@ -22,6 +20,7 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
 from rejoint.factorization.table_goals import (
     Goal,
+    Within,
     contradictions,
     exact_goals,
     infer_rounding,
@@ -30,10 +29,11 @@ from rejoint.factorization.table_goals import (
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run
+from rejoint.solver.solver import Run, Stop
 from rejoint.text import plural, show
 
 
@@ -64,8 +64,11 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     remark_on_islands(marginals)
     known = understand(marginals)
     result = complete(known, session)
-    if not known.soft and result.misfits and max(_unmet(result, known)) > POLICY.unmet:
-        return complete(compromise(marginals, result), session)
+    if result is None or (
+        not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted
+    ):
+        result = complete(compromise(marginals, result), session)
+    assert result is not None  # what pulls excludes nothing
     return result
 
 
@@ -98,39 +101,88 @@ def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understo
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         text = f"The tables contradict each other: {shown}{more}."
     else:
-        assert tried is not None
-        worst, distance = next(iter(tried.misfits.items()))
         text = (
-            "No joint meets all tables at once, although those that share variables agree on them: "
-            f"({', '.join(worst)}) was missed by {distance:.2g} of its mass."
+            "No joint meets all tables at once, although those that share variables agree on them"
         )
+        if tried is not None:
+            worst, distance = next(iter(tried.misfits.items()))
+            text += f": ({', '.join(worst)}) was missed by {distance:.2g} of its mass"
+        text += "."
     text += " The model is a compromise that weighs each table by its number of records."
     return Understood(marginals, near_goals(marginals), soft=True, text=text)
 
 
-def complete(known: Understood, session: Session) -> FitResult:
-    """Return the completion of tables as a result."""
+def complete(known: Understood, session: Session) -> FitResult | None:
+    """Return the completion of tables as a result; None where their zeros leave no state."""
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
         raise NotImplementedError
+    if not len(problem.states):
+        return None
     start = independent_model(levels, known.goals)
     session.unfinished.clear()
-    session.offer(lambda: _interrupted(known, problem, session))
-    done = run(Ipf(), problem, start, session)
-    return as_result(known, problem, done)
+    session.offer(partial(_interrupt, known, problem, session))
+    return as_result(known, problem, run(Ipf(), problem, start, session))
 
 
-def _interrupted(
-    known: Understood, problem: CompletionProblem, session: Session
-) -> FitResult | None:
+def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
     found = session.unfinished.get(0)
     return None if found is None else as_result(known, problem, found)
 
 
 def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
-    """The completion as a result, with the sentences that say what it is and how it meets tables."""
-    pmf = as_pmf(done.model, known.tables)
-    fits = known.tables.compare(pmf)
-    ...
-    raise NotImplementedError
+    """Return a completion with the sentences that say what it is and how it meets the tables."""
+    pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
+    misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
+    error = _relative_error(known.tables, pmf)
+    if known.soft and done.stop is Stop.EXACT:
+        done = replace(done, stop=Stop.OPTIMAL)
+    return FitResult.of(
+        pmf,
+        [done],
+        _describe_fit(known, done, misfits),
+        best=replace(done, error=error, residual=float("nan")),
+        unit="sweep",
+        misfits=misfits,
+        choice=join_messages([known.text, _describe_choice(known, problem)]),
+        classes_are_groups=False,
+    )
+
+
+def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
+    names = [known.tables.domain.names[n] for n in problem.cover]
+    does = "comes near to" if known.soft else "meets"
+    number = len(known.goals)
+    what = f"the {plural(number, 'table')}" if number > 1 else "the table"
+    states = f"one class for each level of {show(names)}" if names else "one class"
+    if len(names) > 1:
+        states = f"one class for each combination of levels of {show(names)}"
+    return (
+        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture "
+        f"with {states}. These classes mean nothing by themselves."
+    )
+
+
+def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], float]) -> str:
+    if known.soft:
+        mean = float(np.mean(list(misfits.values()))) if misfits else 0.0
+        return f"The tables are met to {mean:.2g} of their mass on average"
+    within = ", within the bounds of their numbers" * any(
+        isinstance(goal, Within) for goal in known.goals
+    )
+    return (
+        f"The tables are met{within}: at most {max(done.objective, 1e-16):.1g} of the mass of one "
+        "is in wrong cells"
+    )
+
+
+def _relative_error(tables: Marginals, pmf: LowRankPMF) -> float:
+    """Relative error of all tables together, ``||X - Xhat|| / ||X||``."""
+    away = size = 0.0
+    tables = tables.filled(pmf)
+    for i, names in enumerate(tables.subsets):
+        shares = tables.shares(i)
+        away += float(((pmf.marginal(names) - shares) ** 2).sum())
+        size += float((shares**2).sum())
+    return float(np.sqrt(away / size)) if size else 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from rejoint.check import whole
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
+from rejoint.factorization.complete_tables import complete_tables
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import (
     AnySolver,
@@ -129,6 +130,8 @@ def factorize(
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
                 return _fit_smooth(marginals, rank, solver, start, weighting, session)
+            if (rank, solver, start, weighting, loss) == ("auto", "auto", None, "equal", None):
+                return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
         return interruptible(session, fit, on_interrupt)

@@ -17,6 +17,7 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.compare import disagreements
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
+from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.suppression import UnknownCells, meet_sums
 from rejoint.model import FloatArray
 
@@ -30,8 +31,9 @@ class Goal(Protocol):
         ...
 
     def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
-        """Return the table to reach, flat, from the present one and the logarithms of all factors
-        that were applied so far.
+        """Return the table to reach, flat.
+
+        ``pull`` has the logarithms of all factors that were applied to the table so far.
         """
         ...
 
@@ -230,44 +232,70 @@ def records_behind(marginals: Marginals) -> FloatArray:
 
 
 #: Numbers whose multiples published counts may be, the largest first.
-_UNITS = (100_000, 10_000, 1000, 500, 100, 50, 25, 20, 10, 5, 3, 1, 0.1, 0.01, 1e-3, 1e-4, 1e-5)
+_UNITS = (100_000, 10_000, 1000, 500, 100, 50, 25, 20, 10, 5, 3, 1)
+
+#: Those that offices round to up or down at random.
+_RANDOM_UNITS = (3.0, 5.0)
 
 
 def infer_rounding(marginals: Marginals) -> Marginals | None:
     """Tables that contradict each other by no more than rounding explains, with that rounding.
 
-    Each table's unit is the largest number that all of its cells are multiples of. Rounding to the
-    nearest multiple is tried first, then rounding up or down at random. None where it explains
-    nothing.
+    The unit of counts is the largest number that all cells are multiples of, unless that may be
+    chance; that of shares is their last decimal. Rounding to the nearest multiple is tried first,
+    then rounding up or down at random. None where it explains nothing.
 
     Examples
     --------
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
-    ...     m = Marginals.from_tables({("a", "b"): [[10, 15], [20, 35]], "b": [30, 45]})
+    ...     m = Marginals.from_tables({("a", "b"): [[11, 15], [20, 34]], "b": [30, 49]})
     >>> infer_rounding(m).rounding
-    array([2.5, 2.5])
+    array([0.5, 0.5])
     """
-    units = np.array([_unit(marginals, i) for i in range(len(marginals))])
+    if marginals.unknown is not None:
+        return None
+    units = _find_units(marginals)
     if not units.all():
         return None
-    for share in (0.5, 1.0):
-        width = np.maximum(marginals.rounding, share * units)
+    at_random = np.where(np.isin(units, _RANDOM_UNITS), units, units / 2)
+    for reach in (units / 2, at_random):
+        width = np.maximum(marginals.rounding, reach)
         rounded = replace(marginals, rounding=width)
         if not contradictions(rounded):
             return rounded
     return None
 
 
-def _unit(marginals: Marginals, i: int) -> float:
-    """The largest unit of the cells of a table; zero where there is none."""
-    numbers = marginals.counts_of(i).ravel()
-    scale = 1.0 if marginals.counted[i] else 100.0
-    for unit in _UNITS:
-        size = unit / scale
-        if np.allclose(numbers / size, np.round(numbers / size), rtol=0.0, atol=1e-6):
-            return float(size)
+def _find_units(marginals: Marginals) -> FloatArray:
+    """What the numbers of each table are rounded to; zero where that cannot be seen."""
+    counts = [marginals.counts_of(int(i)).ravel() for i in np.flatnonzero(marginals.counted)]
+    numbers = np.concatenate([*counts, np.empty(0)])
+    numbers = numbers[numbers != 0]
+    unit = 0.0
+    for trial in _UNITS:
+        multiples = np.allclose(numbers / trial, np.round(numbers / trial), rtol=0.0, atol=1e-9)
+        by_chance = trial ** -float(len(numbers))
+        if multiples and (by_chance < 1e-6 or trial == 1):
+            unit = float(trial)
+            break
+    found = np.full(len(marginals), unit)
+    for i in np.flatnonzero(~marginals.counted):
+        found[i] = _last_decimal(marginals.counts_of(int(i)).ravel())
+    return found
+
+
+def _last_decimal(shares: FloatArray) -> float:
+    """Unit of the last decimal of shares, as far as scaling them to sum to one lets it be seen."""
+    for digits in range(1, 7):
+        unit = 10.0**-digits
+        off = np.abs(shares / unit - np.round(shares / unit))
+        # Shares that were scaled are off by their relative change.
+        if (off <= 1e-6 + np.abs(shares / unit) * len(shares) * unit * 0.5).all() and (
+            np.ptp(shares) > 3 * unit
+        ):
+            return unit
     return 0.0
 
 
@@ -293,17 +321,19 @@ def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[st
 def _explained(
     marginals: Marginals, first: Sequence[str], second: Sequence[str], shared: Sequence[str]
 ) -> bool:
-    """Whether rounding explains that two tables differ on the variables that they share."""
-    ranges = []
+    """Whether rounding explains that two tables differ on the variables that they share.
+
+    Errors of rounding are spread evenly over their range and add up as independent ones do: sums
+    further apart than three standard deviations are not explained.
+    """
+    margins, variances = [], []
     for names in (first, second):
-        i = marginals._find(tuple(names))
-        width, total = float(marginals.rounding[i]), float(marginals.totals[i])
-        table = marginals[tuple(names)]
+        table, total = marginals[tuple(names)], marginals.total(*names)
+        width = float(marginals.rounding[marginals.positions[indices_of(marginals.domain, names)]])
         gone = tuple(axis for axis, name in enumerate(names) if name not in shared)
-        kept = [name for name in names if name in shared]
-        margin = np.transpose(table.sum(axis=gone), [kept.index(name) for name in shared])
-        summed = table.size / margin.size
-        # The total is rounded, too: a share is of a number that may be off by all cells together.
-        ranges.append((margin / total, (width * summed + margin / total * width * summed) / total))
-    (one, wide), (other, broad) = ranges
-    return bool((np.abs(one - other) <= wide + broad + POLICY.agree).all())
+        margin = table.sum(axis=gone) / total  # in the order of the table, as ``shared`` is
+        error = (width / total) ** 2 / 3.0
+        margins.append(margin)
+        variances.append(error * (table.size / margin.size + margin**2 * table.size))
+    limit = 3.0 * np.sqrt(variances[0] + variances[1]) + POLICY.agree
+    return bool((np.abs(margins[0] - margins[1]) <= limit).all())

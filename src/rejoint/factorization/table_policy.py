@@ -16,6 +16,10 @@ class TablePolicy:
     #: Share of a table's mass in wrong cells up to which it counts as met.
     met: float = 1e-8
 
+    #: Share of a table's mass in wrong cells above which no joint meets all tables: sweeps that
+    #: ended there went round in circles.
+    unmet: float = 1e-5
+
     #: Sweeps over all tables at the most, before a completion is left as it is.
     max_sweeps: int = 2000
 
