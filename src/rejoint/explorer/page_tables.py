@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.marginals.marginals import Marginals
-from rejoint.pmf.answer_basis import KnownTable
+from rejoint.pmf.answer_basis import KnownTable, by_records
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.answer_bounds import AnswerBounds, bound_answers
@@ -92,25 +92,22 @@ def list_published(pmf: LowRankPMF) -> list[tuple[int, ...]]:
     place = {
         tables.domain.index(name): n for n, name in enumerate(pmf.domain.names)
     }  # of the tables' variables in the model
-    found = set()
+    found = []
     for subset in _known_subsets(tables):
         if set(tables.evidence) <= set(subset):
-            found.add(tuple(sorted(place[n] for n in subset if n in place)))
-    return sorted(
-        (s for s in found if s and not any(set(s) < set(other) for other in found)),
-        key=lambda s: (min(s), s),
-    )
+            found.append(tuple(sorted(place[n] for n in subset if n in place)))
+    outer = [s for s in found if s and not any(set(s) < set(other) for other in found)]
+    return list(dict.fromkeys(outer))
 
 
 def _known_subsets(tables: GivenTables) -> Iterator[tuple[int, ...]]:
-    """Yield the variables of tables, or of margins of them, all of whose cells are known."""
+    """Yield the variables of tables, or margins, whose cells are known, most records first."""
     kept = tables.marginals
-    if kept is None or kept.unknown is None:
+    if kept is None:
         yield from tables.subsets
         return
-    for i, subset in enumerate(kept.index_subsets):
-        if kept.totals[i] <= 0:
-            continue
+    for i in by_records(kept):
+        subset = kept.index_subsets[i]
         if kept.unknown_of(i) is None:
             yield subset
         elif len(subset) <= MOST_MARGIN_VARIABLES:
