@@ -1,7 +1,7 @@
 """Least change of a mixture so that it meets tables.
 
-With ``m(w, A)`` the tables of a model and ``r = t - m`` what they miss, the smallest relative change
-of weights and factors that removes ``r`` to first order is ``(a, s) = J' u`` with
+With ``m(w, A)`` the tables of a model and ``r = t - m`` what they miss, the smallest relative
+change of weights and factors that removes ``r`` to first order is ``(a, s) = J' u`` with
 ``(J J' + mu diag(m)) u = r``, where ``u`` has one number for each cell of each table. With
 ``u(x) = sum_S u_S(x_S)`` and expectations ``E_f`` under class ``f``,
 
@@ -28,7 +28,7 @@ from rejoint.factorization.unfolding import Rows, khatri_rao
 from rejoint.kernels import table_sizes
 from rejoint.model import FloatArray, Layout, Model
 
-#: Numbers of Khatri-Rao products that are kept during a step (400 MB); beyond, they are formed again.
+#: Numbers of Khatri-Rao products that are kept during a step (400 MB); more are formed again.
 ROOM = 50_000_000
 
 #: Damping at first, its largest value, by what it is divided after a full step that was accepted,
@@ -397,7 +397,7 @@ def exclude_zeros(model: Model, goals: Sequence[Goal]) -> Model:
             factors[rows[held.argmin(axis=0)], every] = 0.0
     sums = layout.sums(factors)
     if not (sums > 0.0).all():  # a class with no level left for a variable
-        alive = (sums > 0.0).all(axis=0)
+        alive = np.asarray((sums > 0.0).all(axis=0))
         if not alive.any():
             return model
         return exclude_zeros(model.take(alive), goals)
