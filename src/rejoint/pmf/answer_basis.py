@@ -259,7 +259,7 @@ class AnswerBasis:
 
     def _read_off(self, kept: Marginals, i: int) -> FloatArray | None:
         """The answer that one table gives; None where cells that it needs are not known."""
-        table = _KnownTable.of(kept, i)
+        table = KnownTable.of(kept, i)
         if prod(self._shape()) > MOST_READ_CELLS:
             return None if table.has_unknown else np.asarray(np.nan)
         if not np.isfinite(self._numbers_of_mean).all():
@@ -376,10 +376,10 @@ class AnswerBasis:
             pairs = [f"{own[a]} and {own[b]}" for a, b in apart[:2]]
             more = f" (and {len(apart) - 2:,} more pairs)" if len(apart) > 2 else ""
             return f"no table holds {', or '.join(pairs)}{',' * (len(pairs) > 1)} together{more}"
-        names = [own[n] for n in used]
-        if len(names) == 1:
-            return f"no table holds {names[0]}"
-        return f"no table holds {_list(names)} together"
+        chosen = [own[n] for n in used]
+        if len(chosen) == 1:
+            return f"no table holds {chosen[0]}"
+        return f"no table holds {_list(chosen)} together"
 
     def _describe_range(self) -> str:
         if self.name == "published" and not self._is_rounded:
@@ -411,7 +411,7 @@ class AnswerBasis:
         if not self._is_numeric or self.seconds <= 0:
             return ""
         if self._marginals is None:
-            return "; without a range, as the tables are too large to be kept with the model"
+            return "; without a range, as the cells of the tables are not kept with the model"
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS:
             return f"; without ranges for {plural(size, 'cell')}: ask for fewer at a time"
@@ -427,8 +427,18 @@ class AnswerBasis:
         )
 
 
-class _KnownTable(NamedTuple):
-    """One table, and which of its cells are not known."""
+class KnownTable(NamedTuple):
+    """One table, and which of its cells are not known.
+
+    Examples
+    --------
+    >>> nan = float("nan")
+    >>> store = Marginals.from_tables({"a": {"x": 3, "y": nan, "z": nan}}, suppressed=(0, 9))
+    >>> KnownTable.of(store, 0).expect({0: np.array([1.0, 0.0, 0.0])})
+    0.3...
+    >>> KnownTable.of(store, 0).expect({0: np.array([0.0, 1.0, 0.0])}) is None
+    True
+    """
 
     subset: tuple[int, ...]
     shares: FloatArray
@@ -436,7 +446,8 @@ class _KnownTable(NamedTuple):
     sums: FloatArray  # (known sums, unknown cells)
 
     @classmethod
-    def of(cls, kept: Marginals, i: int) -> "_KnownTable":
+    def of(cls, kept: Marginals, i: int) -> "KnownTable":
+        """Make it of the i-th table."""
         cells = kept.unknown_of(i)
         unknown = np.empty(0, dtype=np.intp) if cells is None else cells.places
         sums = np.zeros((0 if cells is None else len(cells.sums), len(unknown)))
@@ -446,6 +457,7 @@ class _KnownTable(NamedTuple):
 
     @property
     def has_unknown(self) -> bool:
+        """Whether some cells are not known."""
         return len(self.unknown) > 0
 
     def expect(self, vectors: Mapping[int, FloatArray]) -> float | None:

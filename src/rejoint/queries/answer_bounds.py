@@ -16,7 +16,7 @@ import numpy as np
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
-from rejoint.queries.cell_program import CellProgram, InfeasibleError, OutOfTimeError
+from rejoint.queries.cell_program import CellProgram, InfeasibleError, OutOfTimeError, expect
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.table_limits import (
     TableLimits,
@@ -145,7 +145,7 @@ def bound_answers(
     for k, ratio in enumerate(asked):
         if ratio.variables not in ranges:
             used = relevant(limits, tables.moments, ratio.variables)
-            is_noisy = bool(getattr(tables, "noisy", False))
+            is_noisy = bool(tables.noisy)
             known = bool(tables.counted.any())
             ranges[ratio.variables] = _Range(shape, names, *used, ratio.variables, is_noisy, known)
         share = (deadline - monotonic()) / (len(asked) - k)
@@ -175,8 +175,8 @@ class _Ratio:
 
     def of_table(self, subset: Sequence[int], table: FloatArray) -> float:
         """Return the ratio under one table of shares that has all its variables."""
-        below = _expect(subset, table, self.below)
-        return _expect(subset, table, self.above) / below if below > 0 else nan
+        below = expect(subset, table, self.below)
+        return expect(subset, table, self.above) / below if below > 0 else nan
 
     def ends(self) -> tuple[float, float]:
         """Return the least and the largest value under any joint."""
@@ -226,12 +226,6 @@ def _split(shape: Sequence[int], vectors: Vectors) -> tuple[float, dict[int, Flo
         else:
             kept[n] = array
     return factor, kept
-
-
-def _expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
-    for n in subset:
-        table = np.tensordot(vectors[n], table, (0, 0)) if n in vectors else table.sum(axis=0)
-    return float(table)
 
 
 @dataclass

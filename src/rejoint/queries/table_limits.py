@@ -106,7 +106,7 @@ def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
     table = tables.counts_of(i) / total
     share = np.clip(table, 0.0, 1.0)
     spread = np.sqrt((share * (1.0 - share) + 1.0 / records) / records)
-    rounding = float(_rounding(tables)[i]) / total
+    rounding = float(tables.rounding[i]) / total
     unknown = tables.unknown_of(i)
     if rounding == 0 and unknown is None:
         return TableLimits(tables.index_subsets[i], table, table, spread)
@@ -118,11 +118,6 @@ def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
         sums = tuple((unknown.places[members], value / total) for members, value in unknown.sums)
     low = np.maximum(low, 0.0)
     return TableLimits(tables.index_subsets[i], low, high, spread, is_scaled=True, sums=sums)
-
-
-def _rounding(tables: Marginals) -> FloatArray:
-    rounding: FloatArray = getattr(tables, "rounding", np.zeros(len(tables)))
-    return rounding
 
 
 def _records(tables: Marginals) -> FloatArray:
