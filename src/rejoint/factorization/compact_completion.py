@@ -78,5 +78,3 @@ def compact_completion(
         followed = sorted(choose_tables(levels, subsets, session.rng))
         few = follow_tables(few, whole, followed, session)
     return finish(few, goals, session).model.sorted()
-
-

@@ -8,7 +8,7 @@ for the completion, and is tilted towards independence. Either is corrected at t
 given tables are met all the same.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import combinations
 from math import prod
 from typing import Protocol
@@ -100,28 +100,29 @@ def complete_approximately(
         session.offer(lambda: _conclude_so_far(session, conclude, text))
 
     session.unfinished.clear()
-    session.unfinished[0] = _as_run(start, goals, 0)
+    session.unfinished[0] = _as_run(start, goals)
     offer(said)
     tree = JunctionTree.of(levels, [*subsets, *((n,) for n in range(len(levels)))])
     if tree.cells(levels) <= POLICY.most_clique_cells:
         tables = CliqueTables(levels, tree, [part[:, 0] for part in start.parts])
         pulls = fit_cliques(tables, goals, session)
         model = draw_mixture(tables, start, goals, pulls, POLICY.near_draws, session.rng)
-        kept = set(choose_tables(levels, subsets, session.rng))
-        model = follow_tables(blur(model, start), tables, sorted(kept), session)
+        judged = judged_tables(levels, subsets, session.rng)
+        followed = sorted(choose_tables(levels, subsets, session.rng, without=judged))
+        model = follow_tables(blur(model, start), tables, followed, session)
         exact = [goal if _can_be_met(goal) else _replace(goal, tables) for goal in goals]
         done = finish(model, exact, session)
-        said += _describe_distance(done.model, tables, judged_tables(levels, kept, session.rng))
+        said += _describe_distance(done.model, tables, judged)
     else:
         smooth = Smooth(members=POLICY.loose_members)
         mean = fit_smooth(marginals, smooth, smooth.rank(marginals), "equal", session).pmf
         model = Model.of(mean.weights, mean.factors)
         session.unfinished.clear()
-        session.unfinished[0] = _as_run(model, goals, 0)
+        session.unfinished[0] = _as_run(model, goals)
         offer(said)
         said += " How near it comes to it is not known."
         if any(isinstance(goal, Near) for goal in goals):
-            return conclude(_as_run(model, goals, 0), said)
+            return conclude(_as_run(model, goals), said)
         done = finish(loosen(model, start, goals, session), goals, session)
     return conclude(done, said)
 
@@ -133,16 +134,16 @@ def _conclude_so_far(session: Session, conclude: Conclude, text: str) -> FitResu
     )
 
 
-def _as_run(model: Model, goals: Sequence[Goal], steps: int) -> Run:
+def _as_run(model: Model, goals: Sequence[Goal]) -> Run:
     cells = TableCells.of(model, goals)
     tables = cells.of_model(model)
     return _as_corrected(
-        Correction(model, float(cells.distances(cells.aim(goals, tables), tables).max()), steps)
+        Correction(model, float(cells.distances(cells.aim(goals, tables), tables).max()), 0)
     )
 
 
 def _as_corrected(done: Correction) -> Run:
-    stop = Stop.EXACT if done.distance <= POLICY.closely_met else Stop.PROGRESS
+    stop = Stop.OPTIMAL if done.distance <= POLICY.closely_met else Stop.STALLED
     return Run(done.model, done.distance, done.distance, done.distance, stop)
 
 
@@ -159,7 +160,7 @@ def _describe_distance(model: Model, reference: HasTables, subsets: Sequence[Sub
         return ""
     distance = measure_distance(model, reference, subsets)
     return (
-        f" In tables of {len(subsets[0])} variables that were not given, {distance:.1g} of the "
+        f" In tables of {len(subsets[0])} variables that were not given, {distance:.2g} of the "
         "mass is in other cells than that joint's, on average."
     )
 
@@ -251,7 +252,10 @@ def blur(model: Model, start: Model) -> Model:
 
 
 def choose_tables(
-    levels: Sequence[int], subsets: Sequence[Subset], rng: np.random.Generator
+    levels: Sequence[int],
+    subsets: Sequence[Subset],
+    rng: np.random.Generator,
+    without: Collection[Subset] = (),
 ) -> Iterator[Subset]:
     """Tables that a mixture is fitted to: the given ones, pairs, and some of three and four.
 
@@ -265,6 +269,7 @@ def choose_tables(
     """
     taken = {subset for subset in subsets if not any(set(subset) < set(s) for s in subsets)}
     yield from sorted(taken)
+    taken |= set(without)
     size = len(levels)
     near = {n: sorted({m for s in subsets if n in s for m in s} - {n}) for n in range(size)}
     room = POLICY.near_cells
@@ -305,13 +310,19 @@ def _draw_subset(
 
 
 def judged_tables(
-    levels: Sequence[int], fitted: set[Subset], rng: np.random.Generator
+    levels: Sequence[int], subsets: Sequence[Subset], rng: np.random.Generator
 ) -> list[Subset]:
-    """Some tables of four variables, or of fewer where there are fewer, that were not fitted."""
+    """Some tables of four variables, or of fewer where there are fewer, that were not given.
+
+    Examples
+    --------
+    >>> judged_tables((2, 2, 2), [(0, 1), (1, 2)], np.random.default_rng(0))
+    [(0, 1, 2)]
+    """
     order = min(4, len(levels))
-    drawn = (_draw_subset(len(levels), order, None, rng) for _ in range(4 * JUDGED_TABLES))
+    drawn = (_draw_subset(len(levels), order, None, rng) for _ in range(JUDGED_TABLES))
     small = {s for s in drawn if s is not None and prod(levels[n] for n in s) <= 10_000}
-    return sorted(small - fitted)[:JUDGED_TABLES]
+    return sorted(s for s in small if not any(set(s) <= set(given) for given in subsets))
 
 
 def follow_tables(

@@ -75,6 +75,9 @@ class TablePolicy:
     tilt_draws: int = 16_000
     tilt_share: float = 0.7
 
+    #: Share of a table's mass in wrong cells beyond which a model of a told rank misses it.
+    missed: float = 1e-6
+
     #: Distance to which tables are met between two tilts, and at the end.
     roughly_met: float = 3e-4
     closely_met: float = 1e-7
