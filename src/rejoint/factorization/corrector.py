@@ -125,7 +125,7 @@ class TableCells:
 
     def of_model(self, model: Model) -> FloatArray:
         """The tables of a model."""
-        return Tangent(self, model).tables
+        return TableTangent(self, model).tables
 
     def distances(self, one: FloatArray, other: FloatArray) -> FloatArray:
         """Total variation distance of each table."""
@@ -145,13 +145,13 @@ class TableCellsOfVariable:
     owned: int
 
 
-class Tangent:
+class TableTangent:
     """Tables of a model, and how they change with relative changes of weights and factors.
 
     Examples
     --------
     >>> cells = TableCells(Layout((2,)), ((0,),))
-    >>> tangent = Tangent(cells, Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))
+    >>> tangent = TableTangent(cells, Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))
     >>> a, s = tangent.pull(np.array([1.0, 0.0]))
     >>> a.round(3), s.round(3)
     (array([ 0.35, -0.35]), array([[ 0.1,  0.8],
@@ -281,7 +281,7 @@ def correct(
     if not len(goals):
         return Correction(model, 0.0, 0)
     known = np.concatenate([_is_known(goal, cells.size(k)) for k, goal in enumerate(goals)])
-    tangent, damping, steps = Tangent(cells, model), DAMPING, 0
+    tangent, damping, steps = TableTangent(cells, model), DAMPING, 0
     aims = cells.aim(goals, tangent.tables)
     misfit = _misfit(aims, tangent.tables)
     while True:
@@ -294,7 +294,7 @@ def correct(
         steps += 1
         change = _find_change(tangent, aims, damping, known)
         for length in LENGTHS:
-            moved = Tangent(cells, _move(tangent.model, change, length))
+            moved = TableTangent(cells, _move(tangent.model, change, length))
             found = cells.aim(goals, moved.tables)
             left = _misfit(found, moved.tables)
             if left <= ACCEPTED * misfit:
@@ -319,7 +319,7 @@ def _misfit(aims: FloatArray, tables: FloatArray) -> float:
 
 
 def _find_change(
-    tangent: Tangent, aims: FloatArray, damping: float, known: NDArray[np.bool_]
+    tangent: TableTangent, aims: FloatArray, damping: float, known: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
     """The smallest relative change that removes what is missed, to first order.
 
