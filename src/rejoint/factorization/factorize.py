@@ -15,6 +15,7 @@ from rejoint.factorization.fit_tables import (
     Auto,
     as_method,
     as_start,
+    describe_miss,
     fit_tables,
     lift_seen,
     make_result,
@@ -192,6 +193,9 @@ def _fit_identified(
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
+        if selection is None and not result.interrupted:
+            said = join_messages([result.stop, describe_miss(result, marginals)])
+            result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
 
     with session.convert(finish):
