@@ -5,6 +5,7 @@ Where a low rank meets the tables and only one model of that rank does, that mod
 of being met, and so do tables that contradict each other.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -62,35 +63,49 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     used = np.flatnonzero(marginals.table_weight > 0)
     check_reached(marginals, [marginals.index_subsets[i] for i in used])
     remark_on_islands(marginals)
-    known = understand(marginals)
-    result = complete(known, session)
-    if result is None or (
-        not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted
-    ):
-        result = complete(compromise(marginals, result), session)
+    for known in iterate_readings(marginals):
+        result = complete(known, session)
+        if result is not None and (known.soft or result.starts[0].objective <= POLICY.unmet):
+            break
     assert result is not None  # what pulls excludes nothing
     return result
 
 
 def understand(marginals: Marginals) -> Understood:
-    """Find out whether tables can be met, are rounded, of a sample, or contradict each other."""
+    """Return what the tables are by what they show themselves: the first of their readings."""
+    return next(iterate_readings(marginals))
+
+
+def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
+    """Yield what the tables may be, to be tried in order: exact, rounded, contradicting each other.
+
+    Tables of a sample are just that.
+    """
     if marginals.noisy:
-        return Understood(marginals, near_goals(marginals), soft=True)
+        yield Understood(marginals, near_goals(marginals), soft=True)
+        return
     if not contradictions(marginals):
-        return Understood(marginals, exact_goals(marginals), soft=False)
-    rounded = infer_rounding(marginals)
-    if rounded is not None:
-        worst = marginals.disagreements()[0]
-        text = (
-            f"Tables ({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
-            f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less: no more "
-            "than the rounding of their numbers explains, so numbers are met within that."
-        )
-        return Understood(rounded, exact_goals(rounded), soft=False, text=text)
-    return compromise(marginals)
+        yield Understood(marginals, exact_goals(marginals), soft=False)
+    for rounded in infer_rounding(marginals):
+        text = _describe_rounding(marginals)
+        yield Understood(rounded, exact_goals(rounded), soft=False, text=text)
+    yield compromise(marginals)
 
 
-def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understood:
+def _describe_rounding(marginals: Marginals) -> str:
+    why = "no joint meets all numbers as they are printed"
+    for worst in marginals.disagreements()[:1]:
+        if worst.distance > POLICY.agree:
+            why = (
+                f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
+                f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"
+            )
+    return (
+        f"The numbers of the tables are met within their rounding: {why}, which rounding explains."
+    )
+
+
+def compromise(marginals: Marginals) -> Understood:
     """Tables that cannot all be met: each pulls as its number of records does."""
     found = contradictions(marginals)
     if found:
@@ -102,12 +117,8 @@ def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understo
         text = f"The tables contradict each other: {shown}{more}."
     else:
         text = (
-            "No joint meets all tables at once, although those that share variables agree on them"
+            "No joint meets all tables at once, although those that share variables agree on them."
         )
-        if tried is not None:
-            worst, distance = next(iter(tried.misfits.items()))
-            text += f": ({', '.join(worst)}) was missed by {distance:.2g} of its mass"
-        text += "."
     text += " The model is a compromise that weighs each table by its number of records."
     return Understood(marginals, near_goals(marginals), soft=True, text=text)
 

@@ -48,9 +48,10 @@ def factorize(
     progress: bool | None = None,
     on_interrupt: OnInterrupt = "raise",
 ) -> FitResult:
-    """Find the low-rank joint whose tables are nearest to the given ones.
+    """Find a joint that meets tables: of low rank where only one does, else of maximum entropy.
 
-    Minimizes ``1/2 sum_S omega_S || X_S - Xhat_S ||^2`` over weights and factor columns on the
+    With a rank, find the joint of that rank whose tables are nearest to the given ones. This
+    minimizes ``1/2 sum_S omega_S || X_S - Xhat_S ||^2`` over weights and factor columns on the
     simplex, for tables of any orders and any set of subsets that holds every variable.
 
     Parameters
@@ -58,8 +59,9 @@ def factorize(
     marginals : Marginals or AllTables
         The tables, and moments if any; or records whose tables are too many to be formed.
     rank : int or "auto"
-        Number of hidden classes, F; by default chosen by the BIC of the tables (see
-        :func:`rejoint.rank.select_tables`), and ``choice`` says why.
+        Number of hidden classes, F. By default it is what a joint needs that meets the tables:
+        ``choice`` says which joint that is. Where a solver, a start or a loss is given as well,
+        it is chosen by the BIC of the tables (see :func:`rejoint.rank.select_tables`).
     solver : {"auto", "algebraic", "admm", "newton", "kl", "smooth"} or solver object
         ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
         the paper's alternating optimization; ``"newton"`` is Levenberg-Marquardt; ``"auto"``

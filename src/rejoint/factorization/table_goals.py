@@ -6,7 +6,7 @@ each other, pull: with multipliers ``u ~ N(0, tau^2)`` for each cell of a log-li
 most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -265,12 +265,12 @@ _UNITS = (100_000, 10_000, 1000, 500, 100, 50, 25, 20, 10, 5, 3, 1)
 _RANDOM_UNITS = (3.0, 5.0)
 
 
-def infer_rounding(marginals: Marginals) -> Marginals | None:
-    """Tables that contradict each other by no more than rounding explains, with that rounding.
+def infer_rounding(marginals: Marginals) -> Iterator[Marginals]:
+    """Yield the tables with roundings of their numbers that explain where they contradict each other.
 
     The unit of counts is the largest number that all cells are multiples of, unless that may be
-    chance; that of shares is their last decimal. Rounding to the nearest multiple is tried first,
-    then rounding up or down at random. None where it explains nothing.
+    chance; that of shares is their last decimal. Rounding to the nearest multiple comes first, then
+    rounding up or down at random.
 
     Examples
     --------
@@ -278,28 +278,23 @@ def infer_rounding(marginals: Marginals) -> Marginals | None:
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")
     ...     m = Marginals.from_tables({("a", "b"): [[11, 15], [20, 34]], "b": [30, 49]})
-    >>> infer_rounding(m).rounding
+    >>> next(infer_rounding(m)).rounding
     array([0.5, 0.5])
     """
-    if marginals.unknown is not None:
-        return None
     units = _find_units(marginals)
-    if not units.all():
-        return None
     at_random = np.where(np.isin(units, _RANDOM_UNITS), units, units / 2)
     for reach in (units / 2, at_random):
         width = np.maximum(marginals.rounding, reach)
         rounded = replace(marginals, rounding=width)
-        if not contradictions(rounded):
-            return rounded
-    return None
+        if units.any() and not contradictions(rounded):
+            yield rounded
 
 
 def _find_units(marginals: Marginals) -> FloatArray:
     """What the numbers of each table are rounded to; zero where that cannot be seen."""
-    counts = [marginals.counts_of(int(i)).ravel() for i in np.flatnonzero(marginals.counted)]
+    counts = [_known_numbers(marginals, int(i)) for i in np.flatnonzero(marginals.counted)]
     numbers = np.concatenate([*counts, np.empty(0)])
-    numbers = numbers[numbers != 0]
+    numbers = np.unique(numbers[numbers != 0])
     unit = 0.0
     for trial in _UNITS:
         multiples = np.allclose(numbers / trial, np.round(numbers / trial), rtol=0.0, atol=1e-9)
@@ -309,8 +304,15 @@ def _find_units(marginals: Marginals) -> FloatArray:
             break
     found = np.full(len(marginals), unit)
     for i in np.flatnonzero(~marginals.counted):
-        found[i] = _last_decimal(marginals.counts_of(int(i)).ravel())
+        found[i] = _last_decimal(_known_numbers(marginals, int(i)))
     return found
+
+
+def _known_numbers(marginals: Marginals, i: int) -> FloatArray:
+    """The numbers of a table that were published."""
+    cells = marginals.unknown_of(i)
+    numbers = marginals.counts_of(i).ravel()
+    return numbers if cells is None else np.delete(numbers, cells.places)
 
 
 def _last_decimal(shares: FloatArray) -> float:
