@@ -377,8 +377,10 @@ def sweep(state: Completion) -> Completion:
     columns: dict[int, FloatArray] = work.columns  # type: ignore[assignment]
     for k, (goal, place) in enumerate(zip(problem.goals, problem.places, strict=True)):
         now = work.table(k)
-        central = state.central and isinstance(goal, CentralGoal)
-        aim = (goal.aim_at_numbers if central else goal.aim)(now, pulls[k])
+        if state.central and isinstance(goal, CentralGoal):
+            aim = goal.aim_at_numbers(now, pulls[k])
+        else:
+            aim = goal.aim(now, pulls[k])
         gaps[k] = 0.5 * float(np.abs(aim - now).sum())
         factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
         with np.errstate(divide="ignore"):

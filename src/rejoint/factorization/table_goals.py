@@ -97,8 +97,8 @@ class Within:
         """
         if self.numbers is None:
             return self.aim(now, pull)
-        cells = np.where(self.numbers > 0.0, self.numbers, self._clip(now))
-        return cells / cells.sum()
+        cells: FloatArray = np.where(self.numbers > 0.0, self.numbers, self._clip(now))
+        return cells / float(cells.sum())
 
     def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
         """Return the table within its bounds."""

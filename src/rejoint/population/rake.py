@@ -253,8 +253,9 @@ class OfComplete:
 
     def aim_at_numbers(self, now: Array, pull: Array) -> Array:
         """Return the same with rounded numbers as they are."""
-        central = isinstance(self.goal, CentralGoal)
-        return self._of_complete(self.goal.aim_at_numbers if central else self.goal.aim, now, pull)
+        goal = self.goal
+        aim_at = goal.aim_at_numbers if isinstance(goal, CentralGoal) else goal.aim
+        return self._of_complete(aim_at, now, pull)
 
     @staticmethod
     def _of_complete(aim_at: Callable[[Array, Array], Array], now: Array, pull: Array) -> Array:
