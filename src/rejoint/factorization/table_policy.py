@@ -26,6 +26,14 @@ class TablePolicy:
     #: Sweeps before acceleration begins: most completions are done by then.
     plain_sweeps: int = 10
 
+    #: Sweeps at the most that go to rounded numbers themselves, before any number within their
+    #: bounds will do. Tables of 42 random joints: unpublished ones 1.025 times as far as by plain
+    #: IPF without such sweeps, 1.016 with 10, 1.001 with up to 50.
+    max_central_sweeps: int = 50
+
+    #: Part of the distance of the sweep before above which sweeps to rounded numbers gain nothing.
+    flat_central_sweep: float = 0.99
+
     #: Last sweeps that the next start is extrapolated from.
     sweep_memory: int = 8
 
