@@ -5,11 +5,13 @@ Where a low rank meets the tables and only one model of that rank does, that mod
 of being met, and so do tables that contradict each other.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from rejoint.factorization.complete_approximately import complete_approximately
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.max_entropy import (
     CompletionProblem,
@@ -33,7 +35,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run
+from rejoint.solver.solver import Run, Stop
 from rejoint.text import plural, show
 
 
@@ -62,32 +64,49 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     used = np.flatnonzero(marginals.table_weight > 0)
     check_reached(marginals, [marginals.index_subsets[i] for i in used])
     remark_on_islands(marginals)
-    known = understand(marginals)
-    result = complete(known, session)
-    if not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted:
-        return complete(compromise(marginals, result), session)
+    for known in iterate_readings(marginals):
+        result = complete(known, session)
+        if result is not None and (known.soft or result.starts[0].objective <= POLICY.unmet):
+            break
+    assert result is not None  # what pulls excludes nothing
     return result
 
 
 def understand(marginals: Marginals) -> Understood:
-    """Find out whether tables can be met, are rounded, of a sample, or contradict each other."""
+    """Return what the tables are by what they show themselves: the first of their readings."""
+    return next(iterate_readings(marginals))
+
+
+def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
+    """Yield what the tables may be, to be tried in order: exact, rounded, contradicting each other.
+
+    Tables of a sample are just that.
+    """
     if marginals.noisy:
-        return Understood(marginals, near_goals(marginals), soft=True)
+        yield Understood(marginals, near_goals(marginals), soft=True)
+        return
     if not contradictions(marginals):
-        return Understood(marginals, exact_goals(marginals), soft=False)
-    rounded = infer_rounding(marginals)
-    if rounded is not None:
-        worst = marginals.disagreements()[0]
-        text = (
-            f"Tables ({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
-            f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less: no more "
-            "than the rounding of their numbers explains, so numbers are met within that."
-        )
-        return Understood(rounded, exact_goals(rounded), soft=False, text=text)
-    return compromise(marginals)
+        yield Understood(marginals, exact_goals(marginals), soft=False)
+    for rounded in infer_rounding(marginals):
+        text = _describe_rounding(marginals)
+        yield Understood(rounded, exact_goals(rounded), soft=False, text=text)
+    yield compromise(marginals)
 
 
-def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understood:
+def _describe_rounding(marginals: Marginals) -> str:
+    why = "no joint meets all numbers as they are printed"
+    for worst in marginals.disagreements()[:1]:
+        if worst.distance > POLICY.agree:
+            why = (
+                f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
+                f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"
+            )
+    return (
+        f"The numbers of the tables are met within their rounding: {why}, which rounding explains."
+    )
+
+
+def compromise(marginals: Marginals) -> Understood:
     """Tables that cannot all be met: each pulls as its number of records does."""
     found = contradictions(marginals)
     if found:
@@ -98,46 +117,58 @@ def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understo
         more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
         text = f"The tables contradict each other: {shown}{more}."
     else:
-        assert tried is not None
-        worst, distance = next(iter(tried.misfits.items()))
         text = (
-            "No joint meets all tables at once, although those that share variables agree on them: "
-            f"({', '.join(worst)}) was missed by {distance:.2g} of its mass."
+            "No joint meets all tables at once, although those that share variables agree on them."
         )
     text += " The model is a compromise that weighs each table by its number of records."
     return Understood(marginals, near_goals(marginals), soft=True, text=text)
 
 
-def complete(known: Understood, session: Session) -> FitResult:
-    """Return the completion of tables as a result."""
+def complete(known: Understood, session: Session) -> FitResult | None:
+    """Return the completion of tables as a result; None where their zeros leave no state."""
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
-        raise NotImplementedError
+        conclude = partial(conclude_approximation, known)
+        return complete_approximately(known.tables, known.goals, session, conclude)
+    if not len(problem.states):
+        return None
     start = independent_model(levels, known.goals)
     session.unfinished.clear()
     session.offer(partial(_interrupt, known, problem, session))
-    return as_result(known, problem, run(Ipf(), problem, start, session))
+    return conclude_completion(known, problem, run(Ipf(), problem, start, session))
 
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
     found = session.unfinished.get(0)
-    return None if found is None else as_result(known, problem, found)
+    return None if found is None else conclude_completion(known, problem, found)
 
 
-def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+def conclude_completion(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+    """Return a completion that is exact."""
+    return as_result(known, done, _describe_choice(known, problem), "sweep")
+
+
+def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult:
+    """Return a mixture that approximates a completion."""
+    return as_result(known, done, text, "step")
+
+
+def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
     """Return a completion with the sentences that say what it is and how it meets the tables."""
     pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
     error = _relative_error(known.tables, pmf)
+    if known.soft and done.stop is Stop.EXACT:
+        done = replace(done, stop=Stop.OPTIMAL)
     return FitResult.of(
         pmf,
         [done],
         _describe_fit(known, done, misfits),
         best=replace(done, error=error, residual=float("nan")),
-        unit="sweep",
+        unit=unit,
         misfits=misfits,
-        choice=join_messages([known.text, _describe_choice(known, problem)]),
+        choice=join_messages([known.text, choice]),
         classes_are_groups=False,
     )
 
@@ -151,8 +182,8 @@ def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
     if len(names) > 1:
         states = f"one class for each combination of levels of {show(names)}"
     return (
-        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture with "
-        f"{states}. These classes mean nothing by themselves."
+        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture "
+        f"with {states}. These classes mean nothing by themselves."
     )
 
 
@@ -172,6 +203,7 @@ def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], f
 def _relative_error(tables: Marginals, pmf: LowRankPMF) -> float:
     """Relative error of all tables together, ``||X - Xhat|| / ||X||``."""
     away = size = 0.0
+    tables = tables.filled(pmf)
     for i, names in enumerate(tables.subsets):
         shares = tables.shares(i)
         away += float(((pmf.marginal(names) - shares) ** 2).sum())

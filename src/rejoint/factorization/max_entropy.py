@@ -17,12 +17,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.table_goals import Exact, Goal, Within
+from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.checkpoint import digest
-from rejoint.solver.solver import Limits
+from rejoint.solver.solver import Limits, Stalled
 
 Subset = tuple[int, ...]
 Codes = NDArray[np.int32]
@@ -132,14 +132,16 @@ class Place:
         shape = list(self.inside_shape)
         size = table.size // max(prod(shape), 1)
         shape.insert(self.axis, size)
-        return np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        rows: FloatArray = np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        return rows
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
         if self.outside is None:
             return table[0]
         shape = (len(table), *self.inside_shape)
-        return np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        flat: FloatArray = np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        return flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,6 +164,9 @@ class Completion:
         Sweeps so far.
     past : tuple of Sweep
         The last sweeps, from which the next start is extrapolated.
+    central : bool
+        Whether sweeps still go to rounded numbers themselves, before any number within their
+        bounds will do: the bounds alone leave the joint nearest to independence at their edges.
     """
 
     problem: "CompletionProblem"
@@ -171,6 +176,7 @@ class Completion:
     distances: FloatArray
     sweeps: int = 0
     past: tuple["Sweep", ...] = ()
+    central: bool = False
 
     @property
     def objective(self) -> float:
@@ -204,7 +210,8 @@ class Completion:
         place = self.problem.places[k]
         cells = prod(place.inside_shape)
         if place.outside is None:
-            return np.bincount(place.index, self.weights, minlength=cells)[None]
+            sums = np.bincount(place.index, self.weights, minlength=cells)[None]
+            return sums.astype(np.float64, copy=False)
         rows = self.weights * self.columns[place.outside]
         return np.stack([np.bincount(place.index, row, minlength=cells) for row in rows])
 
@@ -307,8 +314,10 @@ class Ipf:
     (<Stop.EXACT: 'exact'>, [[0.09, 0.11], [0.01, 0.79]])
     """
 
-    limits: Limits = Limits(
-        max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
+    limits: Limits = field(
+        default=Limits(
+            max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
+        )
     )
     name: str = field(default="ipf", init=False)
 
@@ -318,7 +327,13 @@ class Ipf:
 
     def step(self, problem: CompletionProblem, state: Completion) -> Completion:
         """One sweep over all tables, from a point that the last sweeps are extrapolated to."""
-        if state.sweeps < POLICY.plain_sweeps or any(isinstance(g, Within) for g in problem.goals):
+        if state.central:
+            done = sweep(state)
+            flat = done.objective > POLICY.flat_central_sweep * state.objective
+            ends = done.objective <= POLICY.met or done.sweeps >= POLICY.max_central_sweeps
+            late = flat and done.sweeps > POLICY.plain_sweeps
+            return replace(done, central=False) if ends or late else done
+        if state.sweeps < POLICY.plain_sweeps:
             return sweep(state)
         start = extrapolate(state)
         done = sweep(start)
@@ -346,7 +361,8 @@ def start_completion(problem: CompletionProblem, model: Model) -> Completion:
         0.5 * float(np.abs(goal.aim(table, pull) - table).sum())
         for goal, pull, table in zip(problem.goals, pulls, _tables(start), strict=True)
     ]
-    return replace(start, distances=np.array(gaps))
+    rounded = any(isinstance(g, Within) and g.numbers is not None for g in problem.goals)
+    return replace(start, distances=np.array(gaps), central=rounded)
 
 
 def _tables(state: Completion) -> Iterator[FloatArray]:
@@ -361,7 +377,10 @@ def sweep(state: Completion) -> Completion:
     columns: dict[int, FloatArray] = work.columns  # type: ignore[assignment]
     for k, (goal, place) in enumerate(zip(problem.goals, problem.places, strict=True)):
         now = work.table(k)
-        aim = goal.aim(now, pulls[k])
+        if state.central and isinstance(goal, CentralGoal):
+            aim = goal.aim_at_numbers(now, pulls[k])
+        else:
+            aim = goal.aim(now, pulls[k])
         gaps[k] = 0.5 * float(np.abs(aim - now).sum())
         factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
         with np.errstate(divide="ignore"):
@@ -371,11 +390,14 @@ def sweep(state: Completion) -> Completion:
             np.multiply(work.weights, ratio[0], out=work.weights)
         else:
             column = columns[place.outside] * ratio
-            total = column.sum(axis=0)
-            np.divide(column, total, out=column, where=total > 0)
-            columns[place.outside] = np.where(total > 0, column, columns[place.outside])
-            np.multiply(work.weights, total, out=work.weights)
-        work.weights[:] /= work.weights.sum() or 1.0
+            sums = column.sum(axis=0)
+            np.divide(column, sums, out=column, where=sums > 0)
+            columns[place.outside] = np.where(sums > 0, column, columns[place.outside])
+            np.multiply(work.weights, sums, out=work.weights)
+        total = work.weights.sum()
+        if not total > 0.0:
+            raise Stalled  # zeros of the tables leave no state
+        work.weights[:] /= total
     return replace(work, pulls=tuple(pulls), distances=gaps, sweeps=state.sweeps + 1)
 
 
@@ -399,7 +421,10 @@ def pull_from_start(state: Completion, pulls: tuple[FloatArray, ...]) -> Complet
     """Return the completion that has these pulls in place of its own."""
     problem = state.problem
     with np.errstate(divide="ignore", invalid="ignore"):
-        moves = [np.where(new == old, 0.0, new - old) for new, old in zip(pulls, state.pulls, strict=True)]
+        moves = [
+            np.where(new == old, 0.0, new - old)
+            for new, old in zip(pulls, state.pulls, strict=True)
+        ]
         weights = np.log(state.weights)
         columns = {n: np.log(column) for n, column in state.columns.items()}
     for place, move in zip(problem.places, moves, strict=True):

@@ -349,9 +349,7 @@ class Marginals:
             if declared_any or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
-            return cls(
-                data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True
-            )
+            return cls(data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True)
         chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)

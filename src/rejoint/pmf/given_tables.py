@@ -1,6 +1,6 @@
 """The tables that a model was fitted to, which say what its answers rest on."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain, level_order
+from rejoint.io.saved_tables import SavedMoment, SavedTables
 from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.moments import Moment
 from rejoint.marginals.subsets import Subset
+from rejoint.marginals.suppression import UnknownCells
 
 FloatArray = NDArray[np.float64]
 
@@ -69,6 +72,24 @@ class GivenTables:
         kept = marginals if marginals.flat.size <= MOST_CELLS else None
         return cls(marginals.domain, subsets, kept, identified)
 
+    @classmethod
+    def of_notes(cls, plain: Any, domain: Domain) -> "GivenTables | None":
+        """Make it of the names of tables in the notes of a file that has no cells of them.
+
+        Examples
+        --------
+        >>> GivenTables.of_notes([{"names": ["b", "a"]}, None], Domain.of({"a": 2, "b": 2})).subsets
+        ((0, 1),)
+        """
+        found = set()
+        for each in plain if isinstance(plain, list) else []:
+            names = each.get("names") if isinstance(each, dict) else None
+            if not isinstance(names, list) or not names:
+                continue
+            if all(isinstance(name, str) and name in domain for name in names):
+                found.add(tuple(sorted({domain.index(name) for name in names})))
+        return cls(domain, tuple(sorted(found))) if found else None
+
     def holds(self, names: Any) -> bool:
         """Whether one table has all of these variables, and those of the evidence.
 
@@ -103,11 +124,86 @@ class GivenTables:
         >>> tables.vectors(Domain.of({"a": ["y", "x"]}), {0: np.array([1.0, 2.0])})
         {0: array([2., 1.])}
         """
-        chosen = list(by_position)
-        own = self.domain.indices([domain.names[n] for n in chosen])
-        theirs = Domain(tuple(domain[n] for n in chosen))
-        orders = level_order(theirs, Domain(tuple(self.domain[n] for n in own))) if chosen else ()
         return {
             n: np.asarray(by_position[k], dtype=np.float64)[order]
-            for n, k, order in zip(own, chosen, orders, strict=True)
+            for k, (n, order) in self.orders(domain, by_position).items()
         }
+
+    def orders(
+        self, domain: Domain, chosen: Iterable[int]
+    ) -> dict[int, tuple[int, NDArray[np.intp]]]:
+        """Return, by position in another domain, the position here and the order of the levels.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": ["x", "y"], "b": 2}), ((0, 1),))
+        >>> tables.orders(Domain.of({"b": 2, "a": ["y", "x"]}), [1])
+        {1: (0, array([1, 0]))}
+        """
+        found = {}
+        for k in chosen:
+            n = self.domain.index(domain.names[k])
+            [order] = level_order(Domain((domain[k],)), Domain((self.domain[n],)))
+            found[k] = n, order
+        return found
+
+    def to_saved(self) -> SavedTables:
+        """Return what a model file has of the tables.
+
+        Examples
+        --------
+        >>> tables = GivenTables.of(Marginals.from_tables({"a": [1, 2]}))
+        >>> GivenTables.of_saved(tables.to_saved()).marginals["a"]
+        array([1., 2.])
+        """
+        kept = self.marginals
+        head: dict[str, Any] = {"identified": self.identified, "evidence": self.evidence}
+        if kept is None:
+            return SavedTables(self.domain, self.subsets, **head)
+        if kept.unknown is not None:
+            cells = kept.unknown
+            head["unknown"] = np.vstack([cells.places, cells.low, cells.high])
+            head["sums"] = tuple((tuple(m.tolist()), float(value)) for m, value in cells.sums)
+        return SavedTables(
+            self.domain,
+            kept.index_subsets,
+            cells=kept.flat,
+            weight=kept.table_weight,
+            counted=kept.counted,
+            rounding=kept.rounding,
+            noisy=kept.noisy,
+            moments=tuple(
+                SavedMoment(m.variables, m.vectors, m.value, m.label) for m in kept.moments
+            ),
+            **head,
+        )
+
+    @classmethod
+    def of_saved(cls, saved: SavedTables) -> "GivenTables":
+        """Make it of the contents of a file.
+
+        Examples
+        --------
+        >>> GivenTables.of_saved(SavedTables(Domain.of({"a": 2}), ((0,),))).marginals is None
+        True
+        """
+        if saved.cells is None:
+            head = (None, saved.identified, saved.evidence)
+            return cls(saved.domain, saved.subsets, *head)
+        unknown = None
+        if saved.unknown is not None:
+            places, low, high = saved.unknown
+            sums = tuple((np.array(m, dtype=np.intp), value) for m, value in saved.sums)
+            unknown = UnknownCells(places.astype(np.intp), low, high, sums)
+        marginals = Marginals(
+            saved.domain,
+            saved.subsets,
+            saved.cells,
+            saved.weight,  # type: ignore[arg-type]  # None takes what is usual
+            tuple(Moment(*moment) for moment in saved.moments),
+            saved.counted,  # type: ignore[arg-type]
+            unknown,
+            saved.noisy,
+            saved.rounding,  # type: ignore[arg-type]
+        )
+        return replace(cls.of(marginals, saved.identified), evidence=saved.evidence)

@@ -1,6 +1,7 @@
 """LowRankPMF, the joint distribution of many discrete variables."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -898,7 +899,11 @@ class LowRankPMF:
         """
         from rejoint.factorization.reduce import reduce  # a later layer: it fits models
 
-        return reduce(self.mixture, rank, tol, random_state)
+        found = reduce(self.mixture, rank, tol, random_state)
+        if self.tables is None:
+            return found
+        # The certificate, if there is one, is about this model and its rank.
+        return found._replace(pmf=found.pmf.with_tables(replace(self.tables, identified=None)))
 
     def ambiguity(
         self,
@@ -1025,10 +1030,11 @@ class LowRankPMF:
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
+        tables = None if self.tables is None else self.tables.to_saved()
         if not (draws and self.draws):
-            return SavedModel(*parts, mixture=answer)
+            return SavedModel(*parts, mixture=answer, tables=tables)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
-        return SavedModel(*parts, carried.block, answer, carried.weights)
+        return SavedModel(*parts, carried.block, answer, carried.weights, tables=tables)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -1051,7 +1057,11 @@ class LowRankPMF:
             weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
             mixture = cls(weights[0], factors, domain)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
-        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps)
+        if saved.tables is not None:
+            tables: GivenTables | None = GivenTables.of_saved(saved.tables)
+        else:  # a file that was written before models kept their tables names them
+            tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
+        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables)
 
     # Equality and representation
 
