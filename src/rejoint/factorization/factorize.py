@@ -138,7 +138,19 @@ def factorize(
                 return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
-        return interruptible(session, fit, on_interrupt)
+        def fit_and_attach() -> FitResult:
+            attach = partial(_attach_tables, marginals)
+            with session.convert(attach):
+                return attach(fit())
+
+        return interruptible(session, fit_and_attach, on_interrupt)
+
+
+def _attach_tables(marginals: Marginals | AllTables, result: FitResult) -> FitResult:
+    """The result, whose model knows the tables that it was fitted to."""
+    if result.pmf.tables is not None or isinstance(marginals, AllTables):
+        return result
+    return replace(result, pmf=result.pmf.with_tables(marginals))
 
 
 def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
