@@ -18,7 +18,7 @@ from rejoint.factorization.max_entropy import (
     Place,
     sweep,
 )
-from rejoint.factorization.table_goals import Goal, Near
+from rejoint.factorization.table_goals import CentralGoal, Goal, Near, Within
 from rejoint.marginals.marginals import Marginals
 from rejoint.population.targets import (
     TableCells,
@@ -213,6 +213,12 @@ class RecordProblem(CompletionProblem):
 
     names: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def rounded(self) -> bool:
+        """Whether any table has rounded numbers."""
+        goals = [goal.goal for goal in self.goals if isinstance(goal, OfComplete)]
+        return any(isinstance(goal, Within) and goal.numbers is not None for goal in goals)
+
     def _place(self, subset: tuple[int, ...]) -> Place:
         """Records that lack a variable of the table are in one cell more, after the others."""
         cells = TableCells(self.levels, [subset])
@@ -243,10 +249,20 @@ class OfComplete:
 
     def aim(self, now: Array, pull: Array) -> Array:
         """Return the table to reach, with the mass of incomplete records last."""
+        return self._of_complete(self.goal.aim, now, pull)
+
+    def aim_at_numbers(self, now: Array, pull: Array) -> Array:
+        """Return the same with rounded numbers as they are."""
+        goal = self.goal
+        aim_at = goal.aim_at_numbers if isinstance(goal, CentralGoal) else goal.aim
+        return self._of_complete(aim_at, now, pull)
+
+    @staticmethod
+    def _of_complete(aim_at: Callable[[Array, Array], Array], now: Array, pull: Array) -> Array:
         mass = float(now[:-1].sum())
         if not mass > 0.0:
             return now
-        aim = self.goal.aim(now[:-1] / mass, pull[:-1])
+        aim = aim_at(now[:-1] / mass, pull[:-1])
         return np.append(aim * (mass / aim.sum()), now[-1])
 
     def miss(self, now: Array) -> float:
@@ -284,9 +300,9 @@ def _sweep_until_met(
     pulls = tuple(np.zeros(place.inside_shape) for place in problem.places)
     state = Completion(problem, mass / mass.sum(), {}, pulls, np.empty(0))
     state, solver = replace(state, distances=_find_misfits(state)), Ipf()
-    past = [state.objective]
     if state.objective <= tolerance:
         return state
+    state, past = replace(state, central=hold is None and problem.rounded), [np.inf]
     # A table that comes later in a sweep moves those before it, so what moves is to be less.
     while past[-1] > SETTLED * tolerance and state.sweeps < max_sweeps:
         try:
@@ -296,6 +312,8 @@ def _sweep_until_met(
             break
         if hold is not None:
             hold(state.weights)
+        if state.central:
+            continue
         past.append(state.objective)
         recent, before = past[-PATIENCE_SWEEPS:], past[:-PATIENCE_SWEEPS]
         if before and min(recent) > (1.0 - LEAST_PROGRESS) * min(before):
