@@ -23,6 +23,7 @@ from rejoint.factorization.fit_tables import (
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model
@@ -132,7 +133,8 @@ def factorize(
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
-                return _fit_smooth(marginals, rank, solver, start, weighting, session)
+                result = _fit_smooth(marginals, rank, solver, start, weighting, session)
+                return replace(result, pmf=result.pmf.with_tables(marginals))
             untold = rank == "auto" and solver == "auto" and start is None and loss is None
             if untold and weighting == "equal":
                 return complete_tables(marginals, session)
@@ -236,4 +238,5 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
         remark(found.text)
     if found:
         chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
-    return replace(result, **chosen)
+    certificate = None if result.interrupted else certificate_of(result.pmf, marginals)
+    return replace(result, pmf=result.pmf.with_tables(marginals, certificate), **chosen)
