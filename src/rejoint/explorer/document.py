@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
 from rejoint.explorer.page_tables import page_tables
+from rejoint.factorization.compact_completion import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
@@ -253,7 +254,11 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
     if pmf.mixture.rank <= PAGE_CLASSES:
         return pmf
     model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
-    few = compact([model], model, PAGE_CLASSES)
+    subsets = _given_subsets(pmf)
+    if subsets:
+        few = compact_completion(model, subsets, PAGE_CLASSES)
+    else:
+        few = compact([model], model, PAGE_CLASSES)
     mixture = LowRankPMF(few.weights, few.parts, pmf.domain, tables=pmf.tables)
     if pmf.mixture is pmf:
         return mixture
@@ -262,6 +267,16 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
         own = compact_answer(own)
     parts = (pmf.draws, mixture, pmf.gaps, pmf.tables)
     return LowRankPMF(own.weights, own.factors, pmf.domain, *parts)
+
+
+def _given_subsets(pmf: LowRankPMF) -> list[tuple[int, ...]]:
+    """The variables of each table that a model was fitted to, as far as it still has them."""
+    if pmf.tables is None:
+        return []
+    place = {name: n for n, name in enumerate(pmf.domain.names)}
+    named = ([pmf.tables.domain.names[n] for n in subset] for subset in pmf.tables.subsets)
+    found = {tuple(sorted(place[name] for name in names if name in place)) for names in named}
+    return sorted(found - {()})
 
 
 def describe_limit(pmf: LowRankPMF) -> str:
@@ -276,9 +291,10 @@ def describe_limit(pmf: LowRankPMF) -> str:
     classes = pmf.mixture.rank
     if classes <= PAGE_CLASSES:
         return ""
+    same = ", then corrected so that the given tables stay the same" * bool(_given_subsets(pmf))
     return (
         f"A page answers by {PAGE_CLASSES} classes that stand for the {classes:,} of the model, "
-        "merged where they are nearest; the file keeps them all."
+        f"merged where they are nearest{same}; the file keeps them all."
     )
 
 

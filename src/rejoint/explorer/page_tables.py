@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.domain import Domain
+from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Marginals
-from rejoint.pmf.answer_basis import KnownTable
+from rejoint.pmf.answer_basis import KnownTable, by_records
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.answer_bounds import AnswerBounds, bound_answers
 
 FloatArray = NDArray[np.float64]
 Likelihoods = Mapping[int, FloatArray]
+Ranges = dict[str, dict[str, Any]]
 
 #: Seconds that the ranges in a page may take when it is made.
-PAGE_SECONDS = 6.0
+PAGE_SECONDS = 10.0
 
 #: Seconds for the ranges that the page of `explore` asks for when evidence is given.
 ASKED_SECONDS = 4.0
@@ -57,16 +58,10 @@ def page_tables(pmf: LowRankPMF, *, seconds: float = PAGE_SECONDS) -> dict[str, 
     if pmf.tables is None:
         return None
     published = list_published(pmf)
-    ranges: dict[str, dict[str, Any]] = {}
-    slack = 0.0
     deadline = monotonic() + seconds
-    for given in _single_levels(pmf):
-        if monotonic() > deadline:
-            break
-        found, own = bound_bars(pmf, given, published, seconds=deadline - monotonic())
-        slack = max(slack, own)
-        if found:
-            ranges[evidence_key(given)] = found
+    ranges, slack = _pair_ranges(pmf, published, deadline), 0.0
+    if ranges is None:
+        ranges, slack = _single_ranges(pmf, published, deadline)
     return {
         "published": [list(subset) for subset in published],
         "identified": pmf.tables.identified,
@@ -92,25 +87,22 @@ def list_published(pmf: LowRankPMF) -> list[tuple[int, ...]]:
     place = {
         tables.domain.index(name): n for n, name in enumerate(pmf.domain.names)
     }  # of the tables' variables in the model
-    found = set()
+    found = []
     for subset in _known_subsets(tables):
         if set(tables.evidence) <= set(subset):
-            found.add(tuple(sorted(place[n] for n in subset if n in place)))
-    return sorted(
-        (s for s in found if s and not any(set(s) < set(other) for other in found)),
-        key=lambda s: (min(s), s),
-    )
+            found.append(tuple(sorted(place[n] for n in subset if n in place)))
+    outer = [s for s in found if s and not any(set(s) < set(other) for other in found)]
+    return list(dict.fromkeys(outer))
 
 
 def _known_subsets(tables: GivenTables) -> Iterator[tuple[int, ...]]:
-    """Yield the variables of tables, or of margins of them, all of whose cells are known."""
+    """Yield the variables of tables, or margins, whose cells are known, most records first."""
     kept = tables.marginals
-    if kept is None or kept.unknown is None:
+    if kept is None:
         yield from tables.subsets
         return
-    for i, subset in enumerate(kept.index_subsets):
-        if kept.totals[i] <= 0:
-            continue
+    for i in by_records(kept):
+        subset = kept.index_subsets[i]
         if kept.unknown_of(i) is None:
             yield subset
         elif len(subset) <= MOST_MARGIN_VARIABLES:
@@ -129,6 +121,73 @@ def _known_margins(kept: Marginals, i: int) -> Iterator[tuple[int, ...]]:
                 for cell in cells
             ):
                 yield chosen
+
+
+def _pair_ranges(
+    pmf: LowRankPMF, published: Sequence[tuple[int, ...]], deadline: float
+) -> Ranges | None:
+    """Return the ranges by pairs of variables, where the tables are exact; None where not.
+
+    The probability of a level is then one number, so that the range of a pair of levels is that of
+    either given the other, and one program serves for all levels of two variables.
+    """
+    tables = pmf.tables
+    kept = None if tables is None else tables.marginals
+    if tables is None or kept is None or tables.evidence:
+        return None
+    if kept.noisy or kept.unknown is not None or kept.rounding.any():
+        return None
+    if len({n for subset in tables.subsets for n in subset}) < len(tables.domain):
+        return None  # a variable that only moments speak of has no published shares
+    ranges: Ranges = {}
+    for a, b in combinations(range(len(pmf.domain)), 2):
+        if any({a, b} <= set(subset) for subset in published) or monotonic() > deadline:
+            continue
+        cells = [
+            tables.vectors(pmf.domain, {a: row, b: column})
+            for row in np.eye(pmf.domain.shape[a])
+            for column in np.eye(pmf.domain.shape[b])
+        ]
+        bounds = bound_answers(kept, cells, seconds=deadline - monotonic())
+        if any(each.slack > 0 for each in bounds):
+            return None  # they contradict each other: a level has no one probability
+        shape = pmf.domain.shape[a], pmf.domain.shape[b]
+        low = np.array([each.low for each in bounds]).reshape(shape)
+        high = np.array([each.high for each in bounds]).reshape(shape)
+        sharp = all(each.sharp for each in bounds)
+        for n, m, ends in ((a, b, (low.T, high.T)), (b, a, (low, high))):
+            given = _share(pmf, kept, m)
+            for i in np.flatnonzero(given > 0):
+                low_given, high_given = (np.clip(end[i] / given[i], 0.0, 1.0) for end in ends)
+                ranges.setdefault(f"{m}={i}", {})[str(n)] = {
+                    "low": low_given.round(9).tolist(),
+                    "high": high_given.round(9).tolist(),
+                    "sharp": sharp,
+                }
+    return ranges
+
+
+def _share(pmf: LowRankPMF, kept: Marginals, n: int) -> FloatArray:
+    """Published shares of the levels of a variable of the model, in the order of the model."""
+    name = pmf.domain.names[n]
+    [order] = level_order(kept.domain.project([name]), pmf.domain.project([name]))
+    return kept.marginal([name])[order]
+
+
+def _single_ranges(
+    pmf: LowRankPMF, published: Sequence[tuple[int, ...]], deadline: float
+) -> tuple[Ranges, float]:
+    """Return the ranges given each level by itself, and the slack."""
+    ranges: Ranges = {}
+    slack = 0.0
+    for given in _single_levels(pmf):
+        if monotonic() > deadline:
+            break
+        found, own = bound_bars(pmf, given, published, seconds=deadline - monotonic())
+        slack = max(slack, own)
+        if found:
+            ranges[evidence_key(given)] = found
+    return ranges, slack
 
 
 def _single_levels(pmf: LowRankPMF) -> Iterator[Likelihoods]:

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from rejoint.factorization.complete_approximately import complete_approximately
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.max_entropy import (
     CompletionProblem,
@@ -130,7 +131,8 @@ def complete(known: Understood, session: Session) -> FitResult | None:
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
-        raise NotImplementedError
+        conclude = partial(conclude_approximation, known)
+        return complete_approximately(known.tables, known.goals, session, conclude)
     if not len(problem.states):
         return None
     start = independent_model(levels, known.goals)
@@ -139,7 +141,7 @@ def complete(known: Understood, session: Session) -> FitResult | None:
     solver = Ipf()
     if known.soft:
         solver = Ipf(replace(solver.limits, exact=_settled(known)))
-    return as_result(known, problem, run(solver, problem, start, session))
+    return conclude_completion(known, problem, run(solver, problem, start, session))
 
 
 def _settled(known: Understood) -> float:
@@ -151,10 +153,20 @@ def _settled(known: Understood) -> float:
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
     found = session.unfinished.get(0)
-    return None if found is None else as_result(known, problem, found)
+    return None if found is None else conclude_completion(known, problem, found)
 
 
-def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+def conclude_completion(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+    """Return a completion that is exact."""
+    return as_result(known, done, _describe_choice(known, problem), "sweep")
+
+
+def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult:
+    """Return a mixture that approximates a completion."""
+    return as_result(known, done, text, "step")
+
+
+def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
     """Return a completion with the sentences that say what it is and how it meets the tables."""
     pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
@@ -166,9 +178,9 @@ def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitRe
         [done],
         _describe_fit(known, done, misfits),
         best=replace(done, error=error, residual=float("nan")),
-        unit="sweep",
+        unit=unit,
         misfits=misfits,
-        choice=join_messages([known.text, _describe_choice(known, problem)]),
+        choice=join_messages([known.text, choice]),
         classes_are_groups=False,
     )
 

@@ -1,7 +1,7 @@
 """Least change of a mixture so that it meets tables.
 
-With ``m(w, A)`` the tables of a model and ``r = t - m`` what they miss, the smallest relative change
-of weights and factors that removes ``r`` to first order is ``(a, s) = J' u`` with
+With ``m(w, A)`` the tables of a model and ``r = t - m`` what they miss, the smallest relative
+change of weights and factors that removes ``r`` to first order is ``(a, s) = J' u`` with
 ``(J J' + mu diag(m)) u = r``, where ``u`` has one number for each cell of each table. With
 ``u(x) = sum_S u_S(x_S)`` and expectations ``E_f`` under class ``f``,
 
@@ -28,7 +28,7 @@ from rejoint.factorization.unfolding import Rows, khatri_rao
 from rejoint.kernels import table_sizes
 from rejoint.model import FloatArray, Layout, Model
 
-#: Numbers of Khatri-Rao products that are kept during a step (400 MB); beyond, they are formed again.
+#: Numbers of Khatri-Rao products that are kept during a step (400 MB); more are formed again.
 ROOM = 50_000_000
 
 #: Damping at first, its largest value, by what it is divided after a full step that was accepted,
@@ -125,7 +125,7 @@ class TableCells:
 
     def of_model(self, model: Model) -> FloatArray:
         """The tables of a model."""
-        return Tangent(self, model).tables
+        return TableTangent(self, model).tables
 
     def distances(self, one: FloatArray, other: FloatArray) -> FloatArray:
         """Total variation distance of each table."""
@@ -145,13 +145,13 @@ class TableCellsOfVariable:
     owned: int
 
 
-class Tangent:
+class TableTangent:
     """Tables of a model, and how they change with relative changes of weights and factors.
 
     Examples
     --------
     >>> cells = TableCells(Layout((2,)), ((0,),))
-    >>> tangent = Tangent(cells, Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))
+    >>> tangent = TableTangent(cells, Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))
     >>> a, s = tangent.pull(np.array([1.0, 0.0]))
     >>> a.round(3), s.round(3)
     (array([ 0.35, -0.35]), array([[ 0.1,  0.8],
@@ -281,7 +281,7 @@ def correct(
     if not len(goals):
         return Correction(model, 0.0, 0)
     known = np.concatenate([_is_known(goal, cells.size(k)) for k, goal in enumerate(goals)])
-    tangent, damping, steps = Tangent(cells, model), DAMPING, 0
+    tangent, damping, steps = TableTangent(cells, model), DAMPING, 0
     aims = cells.aim(goals, tangent.tables)
     misfit = _misfit(aims, tangent.tables)
     while True:
@@ -294,7 +294,7 @@ def correct(
         steps += 1
         change = _find_change(tangent, aims, damping, known)
         for length in LENGTHS:
-            moved = Tangent(cells, _move(tangent.model, change, length))
+            moved = TableTangent(cells, _move(tangent.model, change, length))
             found = cells.aim(goals, moved.tables)
             left = _misfit(found, moved.tables)
             if left <= ACCEPTED * misfit:
@@ -319,7 +319,7 @@ def _misfit(aims: FloatArray, tables: FloatArray) -> float:
 
 
 def _find_change(
-    tangent: Tangent, aims: FloatArray, damping: float, known: NDArray[np.bool_]
+    tangent: TableTangent, aims: FloatArray, damping: float, known: NDArray[np.bool_]
 ) -> tuple[FloatArray, FloatArray]:
     """The smallest relative change that removes what is missed, to first order.
 
@@ -397,7 +397,7 @@ def exclude_zeros(model: Model, goals: Sequence[Goal]) -> Model:
             factors[rows[held.argmin(axis=0)], every] = 0.0
     sums = layout.sums(factors)
     if not (sums > 0.0).all():  # a class with no level left for a variable
-        alive = (sums > 0.0).all(axis=0)
+        alive = np.asarray((sums > 0.0).all(axis=0))
         if not alive.any():
             return model
         return exclude_zeros(model.take(alive), goals)

@@ -15,6 +15,7 @@ from rejoint.factorization.fit_tables import (
     Auto,
     as_method,
     as_start,
+    describe_miss,
     fit_tables,
     lift_seen,
     make_result,
@@ -137,7 +138,19 @@ def factorize(
                 return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
-        return interruptible(session, fit, on_interrupt)
+        def fit_and_attach() -> FitResult:
+            attach = partial(_attach_tables, marginals)
+            with session.convert(attach):
+                return attach(fit())
+
+        return interruptible(session, fit_and_attach, on_interrupt)
+
+
+def _attach_tables(marginals: Marginals | AllTables, result: FitResult) -> FitResult:
+    """The result, whose model knows the tables that it was fitted to."""
+    if result.pmf.tables is not None or isinstance(marginals, AllTables):
+        return result
+    return replace(result, pmf=result.pmf.with_tables(marginals))
 
 
 def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
@@ -192,6 +205,9 @@ def _fit_identified(
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
+        if selection is None and not result.interrupted:
+            said = join_messages([result.stop, describe_miss(result, marginals)])
+            result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
 
     with session.convert(finish):

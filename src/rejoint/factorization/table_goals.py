@@ -266,7 +266,7 @@ _RANDOM_UNITS = (3.0, 5.0)
 
 
 def infer_rounding(marginals: Marginals) -> Iterator[Marginals]:
-    """Yield the tables with roundings of their numbers that explain where they contradict each other.
+    """Yield the tables with roundings that explain where they contradict each other.
 
     The unit of counts is the largest number that all cells are multiples of, unless that may be
     chance; that of shares is their last decimal. Rounding to the nearest multiple comes first, then

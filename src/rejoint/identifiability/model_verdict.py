@@ -8,6 +8,7 @@ from rejoint.identifiability.assessment import MOST_LISTED_TABLES, MOST_TABLE_VA
 from rejoint.identifiability.certificate import certify
 from rejoint.identifiability.layout import TableLayout
 from rejoint.identifiability.rank_report import report
+from rejoint.messages import join_messages
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.text import plural
@@ -57,14 +58,14 @@ variables has 7. Many joints have these tables, this is one.
     """
     if pmf.tables is not None:
         return _verdict_on_given(pmf.tables, pmf.mixture.rank)
-    if len(pmf.domain) < 3 or pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS:
+    if len(pmf.domain) < 3:
         return None
+    question = "Could another model of the same rank have all tables of three variables?"
     general = report(pmf.domain, rank=pmf.rank, order=3).verdict
-    return ModelVerdict(
-        "Could another model of the same rank have all tables of three variables?",
-        certify(pmf, order=3).verdict,
-        (f"In general: {general}",),
-    )
+    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS:
+        return ModelVerdict(question, general)
+    in_general = join_messages(["In general:", general])
+    return ModelVerdict(question, certify(pmf, order=3).verdict, (in_general,))
 
 
 def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:

@@ -172,12 +172,7 @@ class AnswerBasis:
         kept = self._marginals
         if kept is None:
             return []
-        found = [
-            i
-            for i, subset in enumerate(kept.index_subsets)
-            if self._used <= set(subset) and kept.totals[i] > 0
-        ]
-        return sorted(found, key=lambda i: (not kept.counted[i], -kept.totals[i]))
+        return [i for i in by_records(kept) if self._used <= set(kept.index_subsets[i])]
 
     @property
     def _is_held(self) -> bool:
@@ -425,6 +420,18 @@ class AnswerBasis:
         return (
             f" (cells of the tables may be off by up to {found.slack:.2g} of the total, {reason})"
         )
+
+
+def by_records(tables: Marginals) -> list[int]:
+    """Return the positions of tables that have records, those of most records first.
+
+    Examples
+    --------
+    >>> by_records(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "c": [60, 40]}))
+    [1, 0]
+    """
+    found = np.flatnonzero(tables.totals > 0).tolist()
+    return sorted(found, key=lambda i: (not tables.counted[i], -tables.totals[i]))
 
 
 class KnownTable(NamedTuple):

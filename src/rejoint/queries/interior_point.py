@@ -241,8 +241,9 @@ class CellBlock:
             across = self.signs * self.transform(weights * other)[self.places]
             matrix[row, self.rows] += across
             matrix[self.rows, row] += across
-            for column, another in self._others.items():
-                matrix[row, column] += float((weights * other) @ another)
+        if self._others:
+            rows, others = list(self._others), np.array(list(self._others.values()))
+            matrix[np.ix_(rows, rows)] += (others * weights) @ others.T
 
     @cached_property
     def _pairs(self) -> NDArray[np.int32]:

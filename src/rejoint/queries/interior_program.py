@@ -7,7 +7,7 @@ with limits say ``m - p = s low`` and ``m + q = s high`` for all its margins, ``
 of ``x`` and ``s`` the scale, a single column where it is not known.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 from math import prod
@@ -77,29 +77,25 @@ def interior_program(
 def number_of_rows(
     shape: Sequence[int],
     tree: JunctionTree,
-    limits: Sequence[TableLimits],
-    *,
-    is_relaxed: bool = False,
+    exact: Iterable[Variables],
+    limited: Iterable[Variables] = (),
 ) -> int:
-    """Return about how many rows the program has.
+    """Return how many rows the program has with tables of these variables.
 
     Examples
     --------
-    >>> table = np.full((2, 2), 0.25)
-    >>> limits = [TableLimits((0, 1), table, table, table)]
-    >>> number_of_rows((2, 2), JunctionTree.of((2, 2), [(0, 1)]), limits)
+    >>> number_of_rows((2, 2), JunctionTree.of((2, 2), [(0, 1)]), [(0, 1)])
     4
     """
-    exact = {
+    margins = {
         subset
-        for table in limits
-        if table.is_exact and not is_relaxed
-        for size in range(1, len(table.subset) + 1)
-        for subset in combinations(table.subset, size)
+        for table in exact
+        for size in range(1, len(table) + 1)
+        for subset in combinations(table, size)
     }
-    found = len(tree.cliques) + sum(prod(shape[n] - 1 for n in subset) for subset in exact)
+    found = len(tree.cliques) + sum(prod(shape[n] - 1 for n in subset) for subset in margins)
     found += sum(prod(shape[n] for n in separator) - 1 for _, _, separator in tree.links)
-    return found + sum(2 * t.low.size for t in limits if is_relaxed or not t.is_exact)
+    return found + sum(2 * prod(shape[n] for n in table) for table in limited)
 
 
 @dataclass(eq=False)
@@ -207,26 +203,29 @@ class _Assembly:
 
     def add_limits(self, table: TableLimits, most_slack: float) -> None:
         """Add a table whose cells have limits."""
-        low, high, spread = table.low.ravel(), table.high.ravel(), table.spread.ravel()
-        if not np.isfinite(high).all() or (table.sums and self.is_relaxed):
-            raise NoConvergenceError  # HiGHS takes these
-        spread = spread if self.is_relaxed else np.zeros(low.size)
-        relaxed = most_slack * float(spread.sum())
+        low, high = table.low.ravel(), table.high.ravel()
         if table.is_scaled and not low.sum() > 0:
-            raise NoConvergenceError
+            raise NoConvergenceError  # the scale may be anything: HiGHS takes this
+        spread = table.spread.ravel() if self.is_relaxed else np.zeros(low.size)
+        relaxed = most_slack * float(spread.sum())
         most = (1.0 + relaxed) / float(low.sum()) if table.is_scaled else 1.0
         column = self.new_column(1.0, most) if table.is_scaled else None
         clique = self.tree.holder(table.subset)
         margin = self._first_margin(clique, table.subset)
+        open_ended = ~np.isfinite(high)
         live = np.ones(low.size, dtype=bool) if self.is_relaxed else high > low
-        inside = _INSIDE * (high - low) + self.first_slack * spread + 1e-6
-        for limit, sign in ((low, -1.0), (high, 1.0)):
-            first = np.where(live, np.maximum(sign * (limit - margin), inside), 0.0)
+        high = np.where(open_ended, 0.0, high)
+        inside = _INSIDE * np.abs(high - low) + self.first_slack * spread + 1e-6
+        for limit, sign, cells in ((low, -1.0, live), (high, 1.0, live & ~open_ended)):
+            first = np.where(cells, np.maximum(sign * (limit - margin), inside), 0.0)
             total = most * float(limit.sum()) if sign > 0 else 1.0
-            block = CellBlock(table.low.shape, live, first, total + relaxed)
-            self._add_side(block, clique, table, limit, spread, sign, column)
-            if sign < 0:
-                self._add_sums(block, table, column)
+            block = CellBlock(table.low.shape, cells, first, total + relaxed)
+            wide = np.where(open_ended, 0.0, spread) if sign > 0 else spread
+            rows = self._add_side(block, clique, table, limit, wide, sign, column)
+            if sign > 0 and open_ended.any():
+                self._add_open_ended(table, open_ended, margin, rows)
+        for places, value in table.sums:
+            self._add_known_sum(table, places, value, column, float(spread[places].sum()))
 
     @property
     def first_slack(self) -> float:
@@ -244,7 +243,7 @@ class _Assembly:
         spread: FloatArray,
         sign: float,
         column: int | None,
-    ) -> None:
+    ) -> NDArray[np.intp]:
         """Add ``m + sign * block = scale * limit + sign * slack * spread``, for all margins."""
         sums, more = block.transform(limit), sign * block.transform(spread)
         fixed = 0.0 if self.slack is None else self.slack
@@ -256,20 +255,41 @@ class _Assembly:
         if self.is_relaxed and self.slack is None:
             self.columns[0].append((rows, -more))
         self.blocks.append(block)
+        return rows
 
-    def _add_sums(self, above: CellBlock, table: TableLimits, column: int | None) -> None:
-        """Add known sums of cells, as sums of what exceeds the lower limits."""
-        for places, value in table.sums:
-            rest = value - float(table.low.ravel()[places].sum())
-            rows = self.new_rows(np.array([0.0 if column is not None else rest]))
-            weights = np.zeros(table.low.size)
-            weights[places] = 1.0
-            above.weight_cells(int(rows[0]), weights)
+    def _add_open_ended(
+        self,
+        table: TableLimits,
+        cells: NDArray[np.bool_],
+        margin: FloatArray,
+        rows: NDArray[np.intp],
+    ) -> None:
+        """Let cells without upper limit be what they are: ``m - block = 0`` there."""
+        block = CellBlock(table.low.shape, cells, np.where(cells, margin + 1e-6, 0.0), 1.0)
+        block.sum_cells(rows, np.arange(margin.size), -1.0)
+        self.blocks.append(block)
+
+    def _add_known_sum(
+        self,
+        table: TableLimits,
+        places: NDArray[np.intp],
+        value: float,
+        column: int | None,
+        spread: float,
+    ) -> None:
+        """Add a known sum of cells."""
+        clique = self.tree.holder(table.subset)
+        inside = np.zeros(table.low.size)
+        inside[places] = 1.0
+        sizes = [self.shape[n] if n in table.subset else 1 for n in self.tree.cliques[clique]]
+        weights = np.broadcast_to(inside.reshape(sizes), self.blocks[clique].sizes).ravel()
+        for rows in self._add_expectation(clique, weights, value, spread, 1.0 + value):
             if column is not None:
-                self.columns[column].append((rows, np.array([-rest])))
+                self.right[-1] = self.right[-1] - value
+                self.columns[column].append((rows, np.array([-value])))
 
     def add_moment(self, moment: Moment, most_slack: float) -> None:
-        """Add a known expectation."""
+        """Add a known expectation of a product."""
         clique = self.tree.holder(moment.variables)
         weights = np.ones(())
         for n in self.tree.cliques[clique]:
@@ -278,16 +298,24 @@ class _Assembly:
                 vector = moment.vectors[moment.variables.index(n)]
             weights = np.multiply.outer(weights, vector)
         spread = spread_of_moment(moment)
-        fixed = 0.0 if self.slack is None else self.slack
         width = moment.range[1] - moment.range[0] + most_slack * spread
+        for _ in self._add_expectation(clique, weights.ravel(), moment.value, spread, width):
+            pass
+
+    def _add_expectation(
+        self, clique: int, weights: FloatArray, value: float, spread: float, width: float
+    ) -> Iterator[NDArray[np.intp]]:
+        """Add a known sum of weighted cells: one row, or two limits where there is a slack."""
+        fixed = 0.0 if self.slack is None else self.slack
         for sign in (-1.0, 1.0) if self.is_relaxed else (0.0,):
-            rows = self.new_rows(np.array([moment.value + sign * fixed * spread]))
-            self.blocks[clique].weight_cells(int(rows[0]), weights.ravel())
+            rows = self.new_rows(np.array([value + sign * fixed * spread]))
+            self.blocks[clique].weight_cells(int(rows[0]), weights)
             if sign:
                 column = self.new_column(0.5 * width, 2.0 * width)
                 self.columns[column].append((rows, np.array([sign])))
                 if self.slack is None:
                     self.columns[0].append((rows, np.array([-sign * spread])))
+            yield rows
 
     def _first_margin(self, clique: int, subset: Variables) -> FloatArray:
         """Return the table of the cells that a clique starts with."""

@@ -153,8 +153,8 @@ def relevant(
 
 
 def drop_variables(
-    exact: Sequence[TableLimits], others: Iterable[Iterable[int]], asked: Iterable[int]
-) -> list[TableLimits]:
+    subsets: Iterable[Variables], others: Iterable[Iterable[int]], asked: Iterable[int]
+) -> list[Variables]:
     """Drop variables that do not matter, where the bounds stay the same (GYO reduction).
 
     A variable that is not asked and is in one maximal table only can be summed out: whatever the
@@ -162,8 +162,8 @@ def drop_variables(
 
     Parameters
     ----------
-    exact : sequence of TableLimits
-        Exact tables that agree with each other.
+    subsets : tuples of int
+        The variables of exact tables that agree with each other.
     others : sets of variables
         Those of all other constraints; their variables stay.
     asked : variables
@@ -171,33 +171,29 @@ def drop_variables(
 
     Examples
     --------
-    >>> table = np.full((2, 2), 0.25)
-    >>> chain = [TableLimits(s, table, table, table) for s in [(0, 1), (1, 2), (2, 3)]]
-    >>> [left.subset for left in drop_variables(chain, [], [0, 2])]
+    >>> drop_variables([(0, 1), (1, 2), (2, 3)], [], [0, 2])
     [(0, 1), (1, 2)]
     """
     stay = set(asked).union(*others)
-    edges = _maximal({table.subset: table for table in exact})
+    edges = _maximal(frozenset(subset) for subset in subsets)
     while True:
-        inside: dict[int, list[Variables]] = {}
-        for subset in edges:
-            for n in subset:
-                inside.setdefault(n, []).append(subset)
-        alone = [n for n, subsets in inside.items() if n not in stay and len(subsets) == 1]
+        number: dict[int, int] = {}
+        for edge in edges:
+            for n in edge:
+                number[n] = number.get(n, 0) + 1
+        alone = frozenset(n for n, tables in number.items() if tables == 1 and n not in stay)
         if not alone:
-            return list(edges.values())
-        left = [table.margin(set(subset) - set(alone)) for subset, table in edges.items()]
-        edges = _maximal({table.subset: table for table in left if table.subset})
+            return sorted(tuple(sorted(edge)) for edge in edges)
+        edges = _maximal(edge - alone for edge in edges)
 
 
-def _maximal(edges: dict[Variables, TableLimits]) -> dict[Variables, TableLimits]:
-    by_size = sorted(edges, key=len, reverse=True)
-    sets = [set(subset) for subset in by_size]
-    kept: list[int] = []
-    for k, subset in enumerate(sets):
-        if not any(subset <= sets[j] for j in kept):
-            kept.append(k)
-    return {by_size[k]: edges[by_size[k]] for k in sorted(kept, key=lambda k: by_size[k])}
+def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the sets that are not inside others."""
+    kept: list[frozenset[int]] = []
+    for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
+        if not any(edge < other for other in kept):
+            kept.append(edge)
+    return kept
 
 
 def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:

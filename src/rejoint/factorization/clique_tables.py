@@ -1,68 +1,29 @@
 """The maximum-entropy completion of tables on a junction tree, where its cliques are small.
 
-The completion is a product of functions of the tables. On a triangulated graph of the variables that
-share a table it is ``prod_C b_C / prod_S b_S`` with the tables ``b`` of cliques and of separators of
-neighboring cliques. Iterative proportional fitting multiplies the table of one clique at a time and
-passes the change on to its neighbors, so that the joint of many variables is never formed. Where the
-given tables form a tree themselves, two sweeps are exact.
+The completion is a product of functions of the tables. On a junction tree it is
+``prod_C b_C / prod_S b_S`` with the tables ``b`` of cliques and of what neighboring cliques share.
+Iterative proportional fitting multiplies the table of one clique at a time and passes the change on
+to its neighbors, so that the joint of many variables is never formed. Where the given tables form a
+tree themselves, one sweep is exact.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
 from math import prod
+from string import ascii_letters
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.factorization.table_goals import Goal
 from rejoint.model import FloatArray
+from rejoint.queries.junction_tree import JunctionTree
 
 Subset = tuple[int, ...]
 
 
-def find_cliques(
-    levels: Sequence[int], subsets: Sequence[Subset], most_cells: int
-) -> tuple[Subset, ...] | None:
-    """Return the cliques of a triangulated graph; None where they have too many cells together.
-
-    Variables are eliminated one after another, each time one that adds the fewest edges.
-
-    Examples
-    --------
-    >>> find_cliques((2, 2, 2, 2), [(0, 1), (1, 2), (2, 3), (0, 3)], 100)
-    ((0, 1, 3), (1, 2, 3))
-    """
-    near: dict[int, set[int]] = {n: set() for n in range(len(levels))}
-    for subset in subsets:
-        for a, b in combinations(subset, 2):
-            near[a].add(b)
-            near[b].add(a)
-    found: list[frozenset[int]] = []
-    cells = 0
-    while near:
-
-        def cost(n: int) -> tuple[int, int]:
-            fill = sum(b not in near[a] for a, b in combinations(near[n], 2))
-            return fill, prod(levels[m] for m in near[n]) * levels[n]
-
-        n = min(near, key=cost)
-        clique = frozenset({n, *near[n]})
-        if not any(clique <= other for other in found):
-            found.append(clique)
-            cells += prod(levels[m] for m in clique)
-            if cells > most_cells:
-                return None
-        for a in near[n]:
-            near[a] |= near[n] - {a}
-            near[a].discard(n)
-        del near[n]
-    return tuple(tuple(sorted(clique)) for clique in found)
-
-
-@dataclass(frozen=True, eq=False)
-class Edge:
+class Edge(NamedTuple):
     """Two neighboring cliques, the first nearer to the root, and what they have in common."""
 
     above: int
@@ -70,31 +31,31 @@ class Edge:
     shared: Subset
 
 
-class JunctionTree:
+class CliqueTables:
     """Tables of cliques that agree on what they share, and the joint that they make.
 
     Parameters
     ----------
     levels : sequence of int
         Number of levels of each variable.
-    cliques : sequence of tuple of int
-        The cliques of a triangulated graph (:func:`find_cliques`).
+    tree : JunctionTree
+        Cliques that hold every variable and every table.
     shares : sequence of array
         Shares of each variable: the joint is their product at first.
 
     Examples
     --------
-    >>> tree = JunctionTree((2, 2, 2), ((0, 1), (1, 2)), [np.full(2, 0.5)] * 3)
-    >>> tree.table((0, 2))
+    >>> tree = JunctionTree.of((2, 2, 2), [(0, 1), (1, 2)])
+    >>> CliqueTables((2, 2, 2), tree, [np.full(2, 0.5)] * 3).table((0, 2))
     array([[0.25, 0.25],
            [0.25, 0.25]])
     """
 
     def __init__(
-        self, levels: Sequence[int], cliques: Sequence[Subset], shares: Sequence[FloatArray]
+        self, levels: Sequence[int], tree: JunctionTree, shares: Sequence[FloatArray]
     ) -> None:
-        self.levels, self.cliques = tuple(levels), tuple(cliques)
-        self.edges = _span(self.cliques)
+        self.levels, self.tree, self.cliques = tuple(levels), tree, tree.cliques
+        self.edges = [Edge(*link) for link in tree.links]  # above comes before below
         self.beliefs = [_product([shares[n] for n in clique]) for clique in self.cliques]
         self.separators = [_product([shares[n] for n in edge.shared]) for edge in self.edges]
 
@@ -113,8 +74,7 @@ class JunctionTree:
         """
         homes: list[list[int]] = [[] for _ in self.cliques]
         for k, goal in enumerate(goals):
-            fits = (c for c, clique in enumerate(self.cliques) if set(goal.subset) <= set(clique))
-            homes[min(fits, key=lambda c: self.beliefs[c].size)].append(k)
+            homes[self.tree.holder(goal.subset)].append(k)
         moved = np.zeros(len(goals))
 
         def visit(clique: int) -> None:
@@ -166,7 +126,7 @@ class JunctionTree:
         return _sum_to(found, members, tuple(sorted(asked)))
 
     def _collect(self, clique: int, came: int | None, asked: set[int]) -> tuple[FloatArray, Subset]:
-        """The table of a clique, given what is shared with where it came from, and of what is asked.
+        """The table of what is asked, given what is shared along the edge that it came from.
 
         Parts of the tree that hold nothing else that is asked sum to one.
         """
@@ -232,8 +192,8 @@ class JunctionTree:
 
         Examples
         --------
-        >>> tree = JunctionTree((2, 2), ((0, 1),), [np.array([0.0, 1.0])] * 2)
-        >>> tree.draw(2, np.random.default_rng(0))
+        >>> tree = JunctionTree.of((2, 2), [(0, 1)])
+        >>> CliqueTables((2, 2), tree, [np.array([0.0, 1.0])] * 2).draw(2, np.random.default_rng(0))
         array([[1, 1],
                [1, 1]])
         """
@@ -270,22 +230,6 @@ class JunctionTree:
             codes[:, n] = level
 
 
-def _span(cliques: Sequence[Subset]) -> tuple[Edge, ...]:
-    """A tree of cliques in which neighbors share the most, each clique after the one above it."""
-    edges: list[Edge] = []
-    inside, outside = [0], list(range(1, len(cliques)))
-    while outside:
-        above, below = max(
-            ((a, b) for a in inside for b in outside),
-            key=lambda pair: len(set(cliques[pair[0]]) & set(cliques[pair[1]])),
-        )
-        shared = tuple(sorted(set(cliques[above]) & set(cliques[below])))
-        edges.append(Edge(above, below, shared))
-        inside.append(below)
-        outside.remove(below)
-    return tuple(edges)
-
-
 def _product(vectors: Sequence[FloatArray]) -> FloatArray:
     found = np.ones(())
     for vector in vectors:
@@ -310,17 +254,15 @@ def _contract(
 ) -> tuple[FloatArray, Subset]:
     """Multiply tables and sum to some of their variables."""
     names = sorted({n for _, members in factors for n in members})
-    label = {n: k for k, n in enumerate(names)}
+    letters = dict(zip(names, ascii_letters, strict=False))
+
+    def spell(members: Subset) -> str:
+        return "".join(letters[n] for n in members)
+
     found, members = factors[0]
     for at, (table, others) in enumerate(factors[1:], start=2):
         later = {n for _, rest in factors[at:] for n in rest}
         wanted = tuple(sorted({*members, *others} & (later | set(kept))))
-        found = np.einsum(
-            found,
-            [label[n] for n in members],
-            table,
-            [label[n] for n in others],
-            [label[n] for n in wanted],
-        )
+        found = np.einsum(f"{spell(members)},{spell(others)}->{spell(wanted)}", found, table)
         members = wanted
     return _sum_to(found, members, kept), kept
