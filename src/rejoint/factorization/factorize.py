@@ -203,11 +203,15 @@ def _fit_identified(
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
+    # Without the rank such a fit is one that meets the tables.
+    alone = selection is None and isinstance(solver, Auto) and options["weighting"] == "equal"
+    alone = alone and options["start"] is None and options["loss"] is None
+
     def finish(result: FitResult) -> FitResult:
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
-        if selection is None and not result.interrupted:
+        if alone and not result.interrupted:
             said = join_messages([result.stop, describe_miss(result, marginals)])
             result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
