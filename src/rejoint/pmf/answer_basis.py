@@ -314,9 +314,9 @@ class AnswerBasis:
         if at is None or kept is None:
             return "one table holds all of it"
         names = _list(kept.subsets[at.table])
-        rounded = ", rounded" if self._is_rounded else ""
+        how = ", rounded" if self._is_rounded else ", of a sample" if kept.noisy else ""
         said = self._other_value()
-        return f"in the table of {names}{rounded}" + (f", which gives {said}" if said else "")
+        return f"in the table of {names}{how}" + (f", which gives {said}" if said else "")
 
     def _other_value(self) -> str:
         """What the tables give where the model does not meet them; else nothing."""
