@@ -133,8 +133,7 @@ def factorize(
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
-                result = _fit_smooth(marginals, rank, solver, start, weighting, session)
-                return replace(result, pmf=result.pmf.with_tables(marginals))
+                return _fit_smooth(marginals, rank, solver, start, weighting, session)
             untold = rank == "auto" and solver == "auto" and start is None and loss is None
             if untold and weighting == "equal":
                 return complete_tables(marginals, session)
@@ -203,11 +202,15 @@ def _fit_identified(
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
+    # Without the rank such a fit is one that meets the tables.
+    alone = selection is None and isinstance(solver, Auto) and options["weighting"] == "equal"
+    alone = alone and options["start"] is None and options["loss"] is None
+
     def finish(result: FitResult) -> FitResult:
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
-        if selection is None and not result.interrupted:
+        if alone and not result.interrupted:
             said = join_messages([result.stop, describe_miss(result, marginals)])
             result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
