@@ -23,6 +23,7 @@ from rejoint.factorization.fit_tables import (
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model
@@ -201,11 +202,15 @@ def _fit_identified(
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
+    # Without the rank such a fit is one that meets the tables.
+    alone = selection is None and isinstance(solver, Auto) and options["weighting"] == "equal"
+    alone = alone and options["start"] is None and options["loss"] is None
+
     def finish(result: FitResult) -> FitResult:
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
-        if selection is None and not result.interrupted:
+        if alone and not result.interrupted:
             said = join_messages([result.stop, describe_miss(result, marginals)])
             result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
@@ -236,4 +241,5 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
         remark(found.text)
     if found:
         chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
-    return replace(result, **chosen)
+    certificate = None if result.interrupted else certificate_of(result.pmf, marginals)
+    return replace(result, pmf=result.pmf.with_tables(marginals, certificate), **chosen)
