@@ -349,9 +349,7 @@ class Marginals:
             if declared_any or weights.given:
                 raise ValueError("A Scan has its domain and weights: give them to scan(...).")
             chosen = choose_subsets(data.domain, order, subsets, sample, memory_limit, random_state)
-            return cls(
-                data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True
-            )
+            return cls(data.domain, chosen, count_scan(data, chosen, threads, progress), noisy=True)
         chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
@@ -507,10 +505,10 @@ class Marginals:
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
-        found = read_files(paths, domain=domain, noisy=noisy, **options)
+        found = read_files(paths, domain=domain, kind=kind, noisy=noisy, **options)
         if table_weight is None or isinstance(table_weight, Mapping):
             table_weight = {**found.weights, **(table_weight or {})}
-        made = replace(cls._of_read(gather(found.tables, domain, kind), table_weight), noisy=noisy)
+        made = replace(cls._of_read(gather(found.tables, domain, "auto"), table_weight), noisy=noisy)
         made = replace(made, rounding=read_rounding(made, rounded))
         check_covered(made.domain, made.index_subsets)
         remark_on_disagreements(made)
