@@ -14,11 +14,12 @@ _BY = re.compile(
     r"\b(?:by|nach|par|selon|por|segun|según|naar|per|efter|etter|wedlug|według|podle|mukaan)\s+(.+)",
     re.IGNORECASE,
 )
-_BETWEEN = re.compile(
-    r"\s*(?:,|;|&|\bby\b|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bog\b|\boch\b|\bi\b|\bnach\b|"
+BETWEEN = re.compile(
+    r"\s*(?:,|;|&|/|\bby\b|\band\b|\bund\b|\bet\b|\by\b|\be\b|\ben\b|\bog\b|\boch\b|\bi\b|\bnach\b|"
     r"\bpar\b|\bpor\b|\bnaar\b)\s*",
     re.IGNORECASE,
 )
+_WHEN = re.compile(r"\s+(?:au|en|in|on|am|im|zum|op|at|al|within|since|from)\s+.*$", re.I)
 _CORNER = re.compile(r"(.+?)\s*(?:\\|\||↓.*?→)\s*(.+)")
 _STEM = re.compile(r"__| x | by |,")
 
@@ -96,8 +97,11 @@ def names_in_title(titles: Sequence[str]) -> list[str]:
         if found is None:
             found = re.search(r"^[^:]{3,60}:\s*([^:]+,[^:]+)$", title)
         if found:
-            parts = [part.strip(" .:()") for part in _BETWEEN.split(found[1])]
-            parts = [re.sub(r"^(?:the|le|la|les|el|los|il)\s+|^l'", "", part) for part in parts]
+            text = re.sub(r"\s*[(\[].*?[)\]]", "", found[1])
+            parts = [_WHEN.sub("", part).strip(" .:()") for part in BETWEEN.split(text)]
+            parts = [
+                re.sub(r"^(?:the|le|la|les|el|los|il)\s+|^l['\u2019]", "", part) for part in parts
+            ]
             return [p for p in parts if p and not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
     return []
 

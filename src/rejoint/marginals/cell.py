@@ -7,7 +7,7 @@ and ``<5``. `read_cell` reads one of them; `find_decimal` says which decimal mar
 
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Literal, NamedTuple
 
 #: Marks that statistical offices print in place of a number that they do not give.
@@ -85,7 +85,7 @@ def read_cell(
     Cell(value=12.5, low=12.5, high=12.5, percent=True, flag='', digits=1)
     """
     text = text.strip().replace("\u2212", "-")  # the typographic minus
-    bare = bare_mark(text)
+    bare = "*" if text.strip("*") == "" else bare_mark(text)
     for mark in (text.lower(), bare):
         if not text or mark in suppressed:
             return Cell(math.nan, *suppressed.get(mark, ANYTHING), flag=text)
@@ -149,7 +149,7 @@ def _bounds(text: str, decimal: str) -> tuple[float, float] | None:
 Kind = Literal["empty", "number", "mark", "range", "text"]
 
 
-def kind_of_cell(text: str | float, marks: Collection[str] = SUPPRESSED) -> Kind:
+def kind_of_cell(text: str | float, marks: frozenset[str] = SUPPRESSED) -> Kind:
     """Return what a cell looks like, whatever its decimal mark.
 
     Examples
@@ -162,7 +162,7 @@ def kind_of_cell(text: str | float, marks: Collection[str] = SUPPRESSED) -> Kind
     text = text.strip()
     if not text:
         return "empty"
-    if bare_mark(text) in marks or text.lower() in marks or bare_mark(text) in NIL:
+    if not text.strip("*") or {bare_mark(text), text.lower()} & marks or bare_mark(text) in NIL:
         return "mark"
     if _RANGE.fullmatch(text):
         return "range"

@@ -14,66 +14,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.marginals.axis_name import BETWEEN
 from rejoint.marginals.cell import Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
-from rejoint.marginals.totals import Sums, find_sums, is_total_word, plain_text
+from rejoint.marginals.totals import Sums, find_sums, is_total_word
+from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message
 
 Array = NDArray[np.float64]
 Marks = Mapping[str, tuple[float, float]]
-
-_UNITS = {
-    "count": {
-        *("n", "number", "no", "no.", "count", "counts", "frequency", "freq", "absolute", "abs"),
-        *("anzahl", "absolut", "personen", "effectif", "effectifs", "nombre", "numero", "aantal"),
-        *("antall", "antal", "liczba", "persons", "people", "individuals", "estimate", "cases"),
-        *("personas", "personnes", "number of persons", "number of people", "valore", "valor"),
-        *("in 1000", "in 1 000", "thousands", "1 000", "1000", "tsd", "milliers", "miles"),
-        *("x 1 000", "persons (thousands)", "number (thousands)"),
-    },
-    "percent": {
-        *("%", "percent", "percentage", "per cent", "prozent", "in %", "in prozent", "pct"),
-        *("pourcentage", "en %", "porcentaje", "percentuale", "procent", "prosent", "share"),
-        *(
-            "anteil",
-            "anteil in %",
-            "part",
-            "part (%)",
-            "proportion",
-            "col %",
-            "row %",
-            "% of total",
-        ),
-        *(
-            "percent of total",
-            "% du total",
-            "% del total",
-            "distribution (%)",
-            "as %",
-            "as percent",
-        ),
-    },
-    "error": {
-        *("se", "s.e.", "standard error", "margin of error", "moe", "±", "cv", "cv (%)", "rse"),
-        *("95% ci", "95 % ci", "ci", "lower", "upper", "lower ci", "upper ci", "standardfehler"),
-        *("lower limit", "upper limit", "confidence interval", "error", "std. error", "stderr"),
-    },
-}
-
-
-def unit_word(label: str) -> str:
-    """Return what a label says about numbers: count, percent, error, or nothing.
-
-    Examples
-    --------
-    >>> unit_word("Number"), unit_word("Anteil in %"), unit_word("Men")
-    ('count', 'percent', '')
-    """
-    text = plain_text(label).strip("()[] ")
-    for kind, words in _UNITS.items():
-        if text in words:
-            return kind
-    return ""
 
 
 @dataclass
@@ -440,6 +389,8 @@ def make_facets(block: Block, numbers: Numbers) -> list[Facet]:
     deep = len(paths[0]) - len(block.rows[0])
     names = [""] * deep + list(block.row_names)
     rows = split_axis(paths, names, values, digit)
+    for axis in rows if block.tree_name and not any(names) else ():
+        _name_tree(axis, block.tree_name)
     column_paths, unit = _paired_units(block.columns)
     deep = len(column_paths[0]) - len(block.columns[0])
     column_names = [*block.column_names, *[""] * deep]
@@ -455,6 +406,13 @@ def make_facets(block: Block, numbers: Numbers) -> list[Facet]:
         facet.units = [*row.units, *column.units, *block.titles, *unit]
         found.append(facet)
     return found
+
+
+def _name_tree(axis: Axis, name: str) -> None:
+    """Give the name of a stub to its only variable, or its parts, "Sex and age", to several."""
+    parts = [part for part in BETWEEN.split(name) if part] if len(axis.names) > 1 else [name]
+    if len(parts) == len(axis.names) and not any(axis.names):
+        axis.names = parts
 
 
 def _paired_units(columns: list[Path]) -> tuple[list[Path], list[str]]:

@@ -18,6 +18,7 @@ from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import Sheet, Text
 from rejoint.marginals.totals import plain_text
+from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message
 from rejoint.text import show
 
@@ -39,6 +40,30 @@ _FLAGS = re.compile(
 #: Headers of the column of numbers in a long form.
 VALUE_NAMES = TABLE_VALUE_NAMES | {"obs_value", "observation", "wert", "valeur", "valor", "valore"}
 VALUE_NAMES |= {"waarde", "anzahl", "effectif", "estimate", "total"}
+#: Those that cannot be a level of anything.
+_SURE_NAMES = VALUE_NAMES - {"total", "n", "p", "number", "estimate", "share", "weight", "size"}
+#: Columns of long forms that describe a number, not what was counted.
+_ATTRIBUTES = re.compile(
+    r"dataflow|structure(_id|_name)?|action|last update|obs_(flag|status|conf).*|conf_status|"
+    r"decimals?|dguid|uom_id|scalar_id|vector|coordinate|terminated|symbol|status|urn|"
+    r"record_(offset|count)|flags?|flag codes|time_format|unit_mult|powercode code|"
+    r"reference period( code)?|unit code|obs_pre_break|comment_.*|geo_?id",
+)
+
+
+def is_value_name(text: str) -> bool:
+    """Return whether the header of a column says that it has the numbers.
+
+    Examples
+    --------
+    >>> is_value_name("OBS_VALUE"), is_value_name("Bevolking (aantal)"), is_value_name("Age")
+    (True, True, False)
+    """
+    inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", text)
+    unit = bool(inside) and unit_word(inside[1] if inside else "") in ("count", "percent")
+    return plain_text(text) in VALUE_NAMES or unit
+
+
 ERROR_NAMES = {"se", "stderr", "std_error", "standard_error", "standard error", "error"}
 TABLE_NAMES = {"table", "table_name", "table_id"}
 
@@ -64,6 +89,7 @@ class Block:
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
     keys: list[str] | None = None  # the table of each row, where a column names it
+    tree_name: str = ""  # name of a stub whose labels are nested
     listed: bool = False  # long form: combinations that are left out are zero
 
 
@@ -162,7 +188,7 @@ class _Grid:
         if found:
             return found
         for r, row in enumerate(self.rows):  # a header that names the numbers
-            if any(plain_text(cell) in VALUE_NAMES for cell in row):
+            if any(is_value_name(str(cell)) for cell in row):
                 return list(range(r + 1, len(self.rows)))
         return []
 
@@ -172,6 +198,9 @@ class _Grid:
         seen = [c for c in range(wide) if any(not _is_empty(row[c]) for row in self.rows)]
         heads = {c: self._head(c) for c in seen}
         seen = [c for c in seen if not self._is_skipped(heads[c])]
+        long = self._long_columns(seen, heads)
+        if long is not None:
+            return long
         numeric: set[int] = set()
         fill: dict[int, float] = {}
         for c in seen:
@@ -182,9 +211,11 @@ class _Grid:
             odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
             fill[c] = len(there) / max(len(cells), 1)
             labels = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
-            if numbers and good >= 0.5 * len(there) and not (labels and c < seen[-1]):
+            year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
+            year = year and _is_year(label_of(there[0][1]))
+            if numbers and good >= 0.5 * len(there) and not (labels and c < seen[-1]) and not year:
                 numeric.add(c)
-        named = plain_text(heads[seen[-1]]) in VALUE_NAMES if seen else False
+        named = is_value_name(heads[seen[-1]]) if seen else False
         if not numeric and named:
             numeric.add(seen[-1])
         if numeric:  # a last column that has numbers and something else is no column of notes
@@ -213,6 +244,42 @@ class _Grid:
         # A column of marks only, between numbers, has numbers that are not given.
         body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
         return stub, body
+
+    def _long_columns(
+        self, seen: list[int], heads: dict[int, str]
+    ) -> tuple[list[int], list[int]] | None:
+        """Return the columns of a long form whose header names the one with the numbers."""
+        asked = plain_text(self.value) if self.value else None
+        texts = [plain_text(heads[c]) for c in seen]
+        named = [c for c, text in zip(seen, texts, strict=True) if text == asked]
+        if not named:
+            sure = [
+                t in _SURE_NAMES or (is_value_name(heads[c]) and t not in VALUE_NAMES)
+                for c, t in zip(seen, texts, strict=True)
+            ]
+            named = [c for c, good in zip(seen, sure, strict=True) if good]
+        if len(named) != 1 or len(seen) < 2 or not all(texts) or len(set(texts)) < len(texts):
+            return None
+        value = named[0]
+        rows = self.number_rows
+        if sum(self.kinds[r][value] in ("number", "mark", "empty") for r in rows) < 0.7 * len(rows):
+            return None
+        gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
+        rest = [c for c in seen if c not in (*gone, value)]
+        others = [c for c in rest if self._is_fraction(c)]
+        if not rest or any(not is_value_name(heads[c]) and not unit_word(heads[c]) for c in others):
+            return None  # a cross-tabulation with a column of totals, perhaps
+        if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
+            return None
+        self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
+        return [c for c in rest if c not in others], [*others, value]
+
+    def _is_fraction(self, c: int) -> bool:
+        """Return whether a column has numbers that cannot be labels."""
+        texts = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
+        kinds = [_kind(text, self.marks) for text in texts]
+        whole = all(label_of(text).isdecimal() for text in texts)
+        return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
 
     def _is_marked(self, c: int) -> bool:
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
@@ -276,7 +343,9 @@ class _Grid:
             (
                 r
                 for r in range(start, len(self.rows))
-                if "number" in self._looks(r, body) and self._is_data(r, stub, body)
+                if "number" in self._looks(r, body)
+                and self._is_data(r, stub, body)
+                and not (len(body) > 1 and self._is_pair(r))
             ),
             None,
         )
@@ -292,11 +361,12 @@ class _Grid:
         if not rows:
             return None, start
         block = Block(self.sheet, [], [], [], [], [], [], titles=titles)
+        body = [c for c in body if any(not _is_empty(self.rows[r][c]) for r in (*header, *rows))]
         _Layout(self, block, stub, body, header, rows, [*lead, *sections]).fill()
         return block, after
 
     def _named_values(self, r: int, body: Sequence[int]) -> bool:
-        return any(plain_text(self.rows[r][c]) in VALUE_NAMES for c in body)
+        return any(is_value_name(label_of(self.rows[r][c])) for c in body)
 
     def _header(
         self, start: int, first: int, stub: list[int], body: list[int]
@@ -356,7 +426,7 @@ class _Grid:
         if first + 1 >= len(self.rows) or len(header) >= _HEADER_ROWS:
             return False
         if not self._has_label(first, stub):
-            return not any(self._has_label(r, stub) for r in ()) and not self._after_data(first)
+            return True
         texts = [label_of(self.rows[first][c]) for c in body]
         if len(body) > 1 and all(_is_year(t) for t in texts if t) and any(texts):
             below = [
@@ -365,10 +435,9 @@ class _Grid:
             numbers = [t for t in below if t and kind_of_cell(t, self.marks) == "number"]
             return bool(numbers) and not all(map(_is_year, numbers))
         paths = _column_paths(self, header, body)
-        return len(set(paths)) < len(paths) and len(set(texts)) > 1 and not _is_repeat(self, header)
-
-    def _after_data(self, r: int) -> bool:
-        return False
+        twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
+        codes = all(t.isdecimal() for t in texts if t) and max(map(len, texts)) <= 2
+        return bool(twice) and len(set(texts)) > 1 and (codes or len(set(texts)) < len(texts))
 
     def _data(
         self, first: int, stub: list[int], body: list[int], header: list[int], forced: bool
@@ -404,10 +473,6 @@ def _is_year(text: str) -> bool:
     return bool(re.fullmatch(r"(?:1[89]|20)\d\d", text))
 
 
-def _is_repeat(grid: _Grid, header: list[int]) -> bool:
-    return False
-
-
 def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
     return ValueError(
         Message(
@@ -432,6 +497,11 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
                 if not row[k] and not starts[k] and not _is_apart(grid, header[depth], columns, k):
                     row[k] = row[k - 1]
         starts = [a or b for a, b in zip(starts, begins, strict=True)]
+    labels = _without_codes(labels)
+    if any("!!" in text for text in labels[-1]):  # Estimate!!Total:!!Male:
+        split = [text.split("!!") for text in labels[-1]]
+        deep = max(map(len, split))
+        return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
     paths = []
     for path in zip(*labels, strict=True):
         said = [text for text in path if text]
@@ -439,6 +509,14 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
             path = (*said, *[ALL] * (len(path) - len(said)))
         paths.append(tuple(path))
     return paths
+
+
+def _without_codes(labels: list[list[str]]) -> list[list[str]]:
+    """Leave out rows of a header that only repeat another one as codes."""
+    distinct = [row for row in labels if len(set(row)) == len(row) > 1]
+    if len(distinct) < 2 or len(distinct) < len(labels):
+        return labels
+    return [max(labels, key=lambda row: sum(map(len, row)))]
 
 
 def _is_apart(grid: _Grid, r: int, columns: Sequence[int], k: int) -> bool:
@@ -462,6 +540,7 @@ class _Layout:
     ) -> None:
         self.grid, self.block, self.stub, self.body = grid, block, stub, body
         self.header, self.rows, self.sections = header, rows, sections
+        self.pandas = False
         self.names = [self._name(c) for c in stub]
 
     def _name(self, c: int) -> str:
@@ -517,19 +596,21 @@ class _Layout:
         value = self._value_column(heads, plain)
         if value is None:
             return False
+        if len(self.stub) == 1 and (self.sections or self._has_indents()):
+            return False  # a tree of labels
         rest = [c for c in self.body if c != value]
         errors = [c for c in rest if plain_text(self._name(c)) in ERROR_NAMES]
         keys = [c for c in self.stub if plain_text(self._name(c)) in TABLE_NAMES]
         rest = [c for c in rest if c not in errors]
         stub = [c for c in self.stub if c not in keys]
-        if rest and self._is_unique(stub):
-            self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in rest]
-        else:
-            stub = [c for c in [*self.stub, *self.body] if c in stub or c in rest]
+        others = [c for c in rest if self._is_other_number(c, stub, value)]
+        self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
+        stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
         block = self.block
         block.listed = True
         block.value = self._name(value)
         self._fill_rows(stub)
+        block.row_names = [split_corner(name)[0] for name in block.row_names]
         block.columns = [()]
         block.cells = [[self.grid.rows[r][value]] for r in self.rows]
         if errors:
@@ -538,36 +619,70 @@ class _Layout:
             block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
         return True
 
+    def _is_other_number(self, c: int, stub: Sequence[int], value: int) -> bool:
+        """Return whether a column has further numbers, not labels; raise if it may be either."""
+        name = plain_text(self._name(c))
+        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
+        if is_value_name(name) or unit_word(name):
+            return True
+        if not all(t.isdecimal() for t in texts if t):
+            raise self._two_uses(c, value)
+        distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
+        if distinct and max(map(int, filter(None, texts)), default=0) >= 200:
+            if not all(_is_year(text) for text in texts):
+                raise self._two_uses(c, value)
+        return False
+
+    def _two_uses(self, c: int, value: int) -> ValueError:
+        return ValueError(
+            Message(
+                "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Say "
+                "{skip} to leave it out, or {value} to use it.",
+                where=self.grid.sheet.where,
+                other=self._name(c),
+                name=self._name(value),
+                skip=Argument("skip", [self._name(c)]),
+                value=Argument("value", self._name(c)),
+            )
+        )
+
     def _value_column(self, heads: list[str], plain: list[str]) -> int | None:
         """Return the column of the numbers in long form; None for a cross-tabulation."""
         asked = self.grid.value
         if asked is not None:
             found = [c for c, t in zip(self.body, plain, strict=True) if t == plain_text(asked)]
-            if found:
+            if found and (len(self.header) == 1 or len(self.body) == 1):
                 return found[0]
         if len(self.body) == 1:
             return self.body[0]
         if len(self.header) > 1 and len({t for t in plain if t}) < len(plain):
             return None
-        named = [c for c, t in zip(self.body, plain, strict=True) if t in VALUE_NAMES - {"total"}]
+        names = zip(self.body, heads, plain, strict=True)
+        named = [c for c, text, t in names if is_value_name(text) and t != "total"]
         if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
-            others = [t for c, t in zip(self.body, plain, strict=True) if c not in named]
-            if plain[self.body.index(named[0])] != "n" or not any("%" in t for t in others):
+            others = [c for c in self.body if c not in named]
+            if all(self._is_unit(c) or self._is_whole(c) for c in others):
                 return named[0]
         if not named and not self._is_unique(self.stub) and len(self.header) == 1:
             return self._unnamed_value(heads)
         return None
 
+    def _is_unit(self, c: int) -> bool:
+        name = self._name(c)
+        return is_value_name(name) or bool(unit_word(name)) or plain_text(name) in ERROR_NAMES
+
+    def _is_whole(self, c: int) -> bool:
+        """Return whether a column may have numbers as labels: few whole ones, each several times."""
+        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
+        texts = [text for text in texts if text]
+        few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
+        return few and all(t.isdecimal() for t in texts)
+
     def _unnamed_value(self, heads: list[str]) -> int | None:
         """Return the only column of numbers that cannot be labels: these are few and repeated."""
         if self.sections or self._is_filled_down(self.stub) or self._has_indents():
             return None
-        found = []
-        for c in self.body:
-            texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
-            few = len(set(texts)) <= max(len(texts) / 2, 1) and all(t.isdecimal() for t in texts)
-            if not few:
-                found.append(c)
+        found = [c for c in self.body if not self._is_whole(c)]
         if len(found) == 1 and self._is_unique([*self.stub, *(set(self.body) - set(found))]):
             return found[0]
         return None
@@ -591,12 +706,9 @@ class _Layout:
         block.cells = [[self.grid.rows[r][c] for c in self.body] for r in self.rows]
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
-        if len(self.header) > 1:  # pandas: the names of columns stand in the corner
+        if self.pandas:  # the names of columns stand in the corner
             corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
-            said = [k for k, text in enumerate(corner) if text]
-            if len(said) == len(header) and len(header) > 1:
-                block.column_names = corner
-                block.row_names[-1] = corner[-1] if not block.row_names[-1] else block.row_names[-1]
+            block.column_names = corner
         for k, path in enumerate(paths):
             if not any(path):
                 raise ValueError(
@@ -620,7 +732,7 @@ class _Layout:
             column = [row[k] for row in labels]
             if (k < len(stub) - 1 or len(stub) == 1) and self._is_filled(column, k, len(stub)):
                 for i in range(1, len(column)):
-                    if not labels[i][k] and (labels[i][k + 1 :] != [] or True):
+                    if not labels[i][k]:
                         labels[i][k] = labels[i - 1][k]
         sections = {r: self._section_label(r) for r in self.sections}
         sections = {r: text for r, text in sections.items() if text}
@@ -630,14 +742,11 @@ class _Layout:
             paths = [tuple(row) for row in labels]
         deep = max((len(path) for path in paths), default=0)
         if deep > len(block.row_names):
+            if len(stub) == 1:
+                block.tree_name = block.row_names[0]
+                block.row_names = [""]
             block.row_names = [""] * (deep - len(block.row_names)) + block.row_names
-            if len(stub) == 1 and deep > 1:
-                block.row_names = self._names_of_tree(deep)
         block.rows = [(*path, *[ALL] * (deep - len(path))) for path in paths]
-
-    def _names_of_tree(self, deep: int) -> list[str]:
-        """Split a corner such as "Sex and age" over the depths of a tree; else leave them open."""
-        return [""] * (deep - 1) + [self.names[0]]
 
     def _pandas_names(self, stub: Sequence[int]) -> None:
         """Take a row of names below the header, which has no numbers, as names of the stub."""
@@ -647,7 +756,7 @@ class _Layout:
         if len(above) == 1 and not others and len(self.header) >= 1:
             names = [label_of(self.grid.rows[above[0]][c]) for c in stub]
             if all(names) and (any(self.names) or len(stub) > 1):
-                self.header = [*self.header, above[0]]
+                self.pandas = len(stub) == 1
                 self.sections = [r for r in self.sections if r != above[0]]
                 self.block.row_names = names
 

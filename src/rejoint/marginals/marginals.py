@@ -508,7 +508,9 @@ class Marginals:
         found = read_files(paths, domain=domain, kind=kind, noisy=noisy, **options)
         if table_weight is None or isinstance(table_weight, Mapping):
             table_weight = {**found.weights, **(table_weight or {})}
-        made = replace(cls._of_read(gather(found.tables, domain, "auto"), table_weight), noisy=noisy)
+        made = replace(
+            cls._of_read(gather(found.tables, domain, "auto"), table_weight), noisy=noisy
+        )
         made = replace(made, rounding=read_rounding(made, rounded))
         check_covered(made.domain, made.index_subsets)
         remark_on_disagreements(made)

@@ -33,23 +33,16 @@ from rejoint.marginals.facet import (
     make_facets,
     read_numbers,
     sums_of,
-    unit_word,
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import use_one_name
 from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
 from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text
+from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message, remark
 from rejoint.text import nearest, show
 
-#: Columns of long forms that describe a number, not what was counted.
-_ATTRIBUTES = re.compile(
-    r"dataflow|structure(_id|_name)?|action|last update|obs_(flag|status|conf).*|conf_status|"
-    r"decimals?|dguid|uom_id|scalar_id|vector|coordinate|terminated|symbol|status|urn|"
-    r"record_(offset|count)|flags?|flag codes|time_format|unit_mult|powercode code|"
-    r"reference period( code)?|unit code|obs_pre_break|comment_.*|source|geo_?id|id",
-)
 #: Columns that say in which unit a number is.
 _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
@@ -158,6 +151,7 @@ def read_files(
     _check_constants(drafts, how)
     use_one_name(drafts, how.same, () if domain is None else domain.names)
     _check_names(drafts)
+    drafts = _without_twins(drafts)
     _make_joint(drafts)
     tables = [_as_table(draft, how) for draft in drafts]
     weights = {
@@ -292,10 +286,7 @@ def _drop_columns(block: Block) -> dict[str, str]:
     several = [k for k in columns if len(set(columns[k])) > 1]
     for k, name in enumerate(names):
         plain = plain_text(name)
-        if len(columns) > 1 and _ATTRIBUTES.fullmatch(plain) and len(several) - (k in several) > 0:
-            del columns[k]
-            block.skipped.append(f"column {name!r} (about the number)")
-        elif len(set(columns[k])) == 1 and several and len(block.rows) > 1:
+        if len(set(columns[k])) == 1 and several and len(block.rows) > 1:
             label = columns.pop(k)[0]
             if label and not _UNIT_COLUMNS.fullmatch(plain):
                 constants[name] = label
@@ -914,6 +905,32 @@ def _check_names(drafts: Sequence[Draft]) -> None:
         twice = [n for n in draft.facet.names if draft.facet.names.count(n) > 1]
         if twice:
             raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
+
+
+def _without_twins(drafts: Sequence[Draft]) -> list[Draft]:
+    """Leave out a table that is printed twice; raise for two different ones of the same variables."""
+    seen: dict[frozenset[str], Draft] = {}
+    for draft in drafts:
+        before = seen.setdefault(frozenset(draft.facet.names), draft)
+        if before is draft:
+            continue
+        one, other = before.facet, draft.facet
+        if one.labels == other.labels and np.array_equal(one.values, other.values, equal_nan=True):
+            before.reading.skipped.append(f"{draft.reading.where} (the same table again)")
+            continue
+        option = Argument("sheet") if "sheet '" in draft.reading.where else Argument("skip")
+        raise ValueError(
+            Message(
+                "Table {names} is given twice, with different numbers: in {one} and in {other}. "
+                "If they are of different groups or years, use one of them ({option}); if they are "
+                "parts of one table, add the two up.",
+                names=tuple(one.names),
+                one=before.reading.where,
+                other=draft.reading.where,
+                option=option,
+            )
+        )
+    return list(seen.values())
 
 
 def _make_joint(drafts: Sequence[Draft]) -> None:

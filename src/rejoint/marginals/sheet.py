@@ -176,9 +176,21 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
         if (line > _FIRST_LINES and not seen) or size > MOST_CELLS:
             raise _not_a_table(source.name, line if not seen else None)
+    _unpack_first(rows)
     return Sheet(
         source.name, _stem(source), "", rows, numbers, said=said, delimiter=dialect.delimiter
     )
+
+
+def _unpack_first(rows: list[list[Text]]) -> None:
+    r"""Split a first column that holds several, as Eurostat has it: ``sex,age,geo\TIME_PERIOD``."""
+    head = str(rows[0][0]) if rows and rows[0] else ""
+    if re.fullmatch(r"\w+(?:,\w+)+\\\w+", head) and len(rows[0]) > 1:
+        wide = head.count(",") + 1
+        for row in rows:
+            parts = str(row[0]).split(",") if row else []
+            if len(parts) == wide:
+                row[:1] = parts
 
 
 def _not_a_table(name: str, line: int | None) -> ValueError:
@@ -328,7 +340,7 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
             mark = status.get(str(i), "") if isinstance(status, dict) else status[i]
         rows.append([*said, _text_of(value) if value is not None else str(mark or "..")])
     name = str(part.get("label", "")) if number else ""
-    return Sheet(source.name, _stem(source), name, rows, list(range(len(rows))))
+    return Sheet(source.name, _stem(source), name, rows, list(range(1, len(rows) + 1)))
 
 
 # PC-Axis ----------------------------------------------------------------------------------
@@ -377,11 +389,8 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
     for path, cell in zip(product(*labels), cells, strict=True):
         rows.append([*path, cell.strip('"')])
     title = " ".join(_QUOTED.findall(said.get(("UNITS", ""), "")))
-    sheet = Sheet(source.name, _stem(source), "", rows, list(range(len(rows))))
-    if title:
-        sheet.rows.insert(0, [title])
-        sheet.lines.insert(0, 0)
-    return sheet
+    rows = [[title], *rows] if title else rows
+    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)))
 
 
 def _end_of_statement(text: str, at: int) -> int:

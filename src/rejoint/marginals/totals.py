@@ -121,9 +121,9 @@ def find_sums(
                 if score >= (POSSIBLE if len(run) < len(active) - 1 else 0.0)
             )
             break
-        shortest = min(size for size, *_ in sure)
-        for size, score, i, run in sorted(sure, key=lambda e: (e[0], -e[1])):
-            if size > shortest or taken & {i, *run}:
+        ready = [e for e in sure if not any(_is_part(other, e) for other in sure)] or sure
+        for size, score, i, run in sorted(ready, key=lambda e: (e[0], -e[1])):
+            if taken & {i, *run}:
                 continue
             twins = [e for e in sure if e[0] == size and e[2] in run and i in e[3]]
             if any(e[1] >= score - 1e-9 for e in twins) and not words[active[i]]:
@@ -139,6 +139,11 @@ def find_sums(
 
 
 Equation = tuple[int, float, int, tuple[int, ...]]
+
+
+def _is_part(one: Equation, other: Equation) -> bool:
+    """Return whether the total of one sum is in the run of the other, which must then wait."""
+    return one[2] in other[3] and not {one[2], *one[3]} & ({other[2], *other[3]} - {one[2]})
 
 
 def _equations(
