@@ -12,6 +12,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import pairwise
 
 from rejoint.marginals.axis_name import split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -395,6 +396,8 @@ class _Grid:
                     break
                 header.insert(0, r)
             r -= 1
+        while len(header) > 1 and self._is_marks_only(header, stub, body):
+            first = header.pop()  # numbers that are not given, below the header
         while first < len(self.rows) and (
             not header or self._needs_more(header, first, stub, body)
         ):
@@ -409,6 +412,15 @@ class _Grid:
                     lead.append(first)
                 first += 1
         return header, first, lead
+
+    def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
+        last, above = header[-1], header[-2]
+        full = all(
+            self.kinds[above][c] not in ("empty", "mark") or is_value_name(label_of(self.rows[above][c]))
+            for c in body
+        )
+        marks = all(k in ("mark", "empty") for k in self._looks(last, body))
+        return full and marks and self._has_label(last, stub)
 
     def _has_value(self, r: int, body: Sequence[int]) -> bool:
         return any(k != "empty" for k in self._looks(r, body))
@@ -436,6 +448,8 @@ class _Grid:
             return bool(numbers) and not all(map(_is_year, numbers))
         paths = _column_paths(self, header, body)
         twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
+        if twice and "text" in self._looks(first, body):
+            return True
         codes = all(t.isdecimal() for t in texts if t) and max(map(len, texts)) <= 2
         return bool(twice) and len(set(texts)) > 1 and (codes or len(set(texts)) < len(texts))
 
@@ -552,6 +566,9 @@ class _Layout:
         """Fill the block."""
         self._drop_skipped_rows()
         self._check_sizes()
+        while len(self.body) > 1 and not self._is_told_apart() and self._is_whole(self.body[0]):
+            self.stub.append(self.body.pop(0))  # labels that are numbers
+            self.names = [self._name(c) for c in self.stub]
         if self._as_long():
             return
         self._as_cross_tabulation()
@@ -676,7 +693,15 @@ class _Layout:
         texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
         texts = [text for text in texts if text]
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
-        return few and all(t.isdecimal() for t in texts)
+        numbers = [t for t in texts if _kind(t, self.grid.marks) == "number"]
+        return few and all(t.isdecimal() for t in numbers)
+
+    def _is_told_apart(self) -> bool:
+        """Return whether the labels of rows are unique, those that are left out filled in."""
+        if self.sections or self._has_indents():
+            return True
+        labels = self._stub_labels(self.stub)
+        return len(set(map(tuple, labels))) == len(labels)
 
     def _unnamed_value(self, heads: list[str]) -> int | None:
         """Return the only column of numbers that cannot be labels: these are few and repeated."""
@@ -727,13 +752,7 @@ class _Layout:
         block.lines = [grid.lines[r] for r in self.rows]
         block.row_names = [self._name(c) for c in stub]
         self._pandas_names(stub)
-        labels = [[label_of(grid.rows[r][c]) for c in stub] for r in self.rows]
-        for k in range(len(stub)):
-            column = [row[k] for row in labels]
-            if (k < len(stub) - 1 or len(stub) == 1) and self._is_filled(column, k, len(stub)):
-                for i in range(1, len(column)):
-                    if not labels[i][k]:
-                        labels[i][k] = labels[i - 1][k]
+        labels = self._stub_labels(stub)
         sections = {r: self._section_label(r) for r in self.sections}
         sections = {r: text for r, text in sections.items() if text}
         if sections or self._has_indents():
@@ -748,6 +767,15 @@ class _Layout:
             block.row_names = [""] * (deep - len(block.row_names)) + block.row_names
         block.rows = [(*path, *[ALL] * (deep - len(path))) for path in paths]
 
+    def _stub_labels(self, stub: Sequence[int]) -> list[list[str]]:
+        """Return the labels of each row, those that are left out filled in from above."""
+        labels = [[label_of(self.grid.rows[r][c]) for c in stub] for r in self.rows]
+        for k in range(len(stub)):
+            if k < len(stub) - 1 and self._is_filled([row[k] for row in labels]):
+                for i in range(1, len(labels)):
+                    labels[i][k] = labels[i][k] or labels[i - 1][k]
+        return labels
+
     def _pandas_names(self, stub: Sequence[int]) -> None:
         """Take a row of names below the header, which has no numbers, as names of the stub."""
         first = self.rows[0] if self.rows else 0
@@ -761,16 +789,12 @@ class _Layout:
                 self.block.row_names = names
 
     def _is_filled_down(self, stub: Sequence[int]) -> bool:
-        column = [label_of(self.grid.rows[r][stub[0]]) for r in self.rows]
-        return self._is_filled(column, 0, len(stub))
+        return self._is_filled([label_of(self.grid.rows[r][stub[0]]) for r in self.rows])
 
-    def _is_filled(self, column: list[str], k: int, wide: int) -> bool:
+    def _is_filled(self, column: list[str]) -> bool:
         """Return whether empty labels repeat the one above: each is printed once, at its first."""
-        if "" not in column or not column[0] or wide == 1:
-            return False
-        said = [text for text in column if text]
-        pairs = zip(column[:-1], column[1:], strict=True)
-        return not any(a == b and a for a, b in pairs) and len(said) > 0
+        twice = any(a == b and a for a, b in pairwise(column))
+        return "" in column and bool(column[0]) and not twice
 
     def _section_label(self, r: int) -> str:
         texts = [label_of(c) for c in self.grid.rows[r] if not _is_empty(c)]

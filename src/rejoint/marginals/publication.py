@@ -95,6 +95,10 @@ class Reading:
     notes: list[str] = field(default_factory=list)
 
 
+#: A table of totals: the axes that it keeps, and its numbers.
+Margin = tuple[tuple[int, ...], Array]
+
+
 @dataclass
 class Draft:
     """A table between file and domain: its array, its kind, and what it is conditional on."""
@@ -102,7 +106,7 @@ class Draft:
     facet: Facet
     reading: Reading
     said: Mapping[str, str]
-    margins: list[Facet] = field(default_factory=list)
+    margins: list[Margin] = field(default_factory=list)
     total: float | None = None
     kind: str = "counts"  # counts, shares
     whole: float = 1.0  # what shares add up to
@@ -264,6 +268,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _choose_measure(draft, how)
         _apply_base(draft, how)
         _split_totals(draft, how)
+        _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
     return _without_margins(found)
@@ -319,7 +324,7 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
 
 
 def _name_axes(draft: Draft, block: Block) -> None:
-    """Give axes the names that the corner, spanning labels, titles and labels say."""
+    """Give axes the names that their labels begin with: ``age=young``."""
     facet, names = draft.facet, list(draft.facet.names)
     columns = len(names) - len(block.columns[0]) if not block.listed else len(names)
     for k in range(len(names)):
@@ -327,16 +332,14 @@ def _name_axes(draft: Draft, block: Block) -> None:
             said, labels = split_labels(facet.labels[k])
             if said and (not names[k] or names[k] == said):
                 names[k], facet.labels[k] = said, labels
-    measures = [k for k in range(len(names)) if _is_measure(facet.labels[k], names[k])]
-    titles = [*block.titles, block.sheet.name, *facet.units]
-    kept = [k for k in range(len(names)) if k not in measures]
-    stem = block.sheet.stem
-    found = find_names([names[k] for k in kept], [facet.labels[k] for k in kept], titles, stem)
-    for k, name in zip(kept, found, strict=True):
-        names[k] = name
-    for k in measures:
-        names[k] = names[k] or "measure"
     draft.facet = replace(facet, names=names)
+
+
+def _name_by_titles(draft: Draft, block: Block) -> None:
+    """Give axes that have no name those that titles, the file and their labels say."""
+    facet = draft.facet
+    titles = [*block.titles, block.sheet.name, *facet.units]
+    facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -537,9 +540,7 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         found = [labels[i] or "(no label)" for i in sums.children]
         if found:
             draft.reading.totals += [f"{facet.names[axis] or 'label'}={label}" for label in found]
-    listed = facet.lines > 0
-    known = replace(facet, values=np.where(listed, facet.values, np.nan))
-    draft.facet = facet
+    known = np.where(facet.lines > 0, facet.values, np.nan)
     for axis, at in enumerate(leaves):
         draft.facet = draft.facet.take(axis, at)
     summed = [axis for axis, place in enumerate(places) if place is not None]
@@ -547,15 +548,12 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         for gone in combinations(summed, size):
             part = known
             for axis in reversed(range(len(places))):
-                place = places[axis]
-                if axis in gone and place is not None:
-                    part = part.drop(axis, place)
-                else:
-                    part = part.take(axis, leaves[axis])
-            if part.names and not np.isnan(part.values).all():
-                draft.margins.append(part)
-            elif not part.names and not np.isnan(part.values):
-                draft.total = float(part.values)
+                part = np.take(part, places[axis] if axis in gone else leaves[axis], axis)
+            kept = tuple(axis for axis in range(len(places)) if axis not in gone)
+            if kept and not np.isnan(part).all():
+                draft.margins.append((kept, part))
+            elif not kept and not np.isnan(part):
+                draft.total = float(part)
     if not how.noisy:
         _check_totals(draft)
 
@@ -683,17 +681,14 @@ def _check_totals(draft: Draft) -> None:
     """Remark on the total that is furthest from the sum of its cells."""
     facet = draft.facet
     wrong: list[tuple[float, str]] = []
-    for margin in draft.margins:
-        axes = [facet.names.index(name) for name in margin.names]
+    for axes, claims in draft.margins:
         lines = np.moveaxis(facet.values, axes, range(len(axes)))
-        for cell in np.ndindex(margin.values.shape):
+        for cell in np.ndindex(claims.shape):
             said = ", ".join(
-                f"{name}={labels[i]!r}"
-                for name, labels, i in zip(margin.names, margin.labels, cell, strict=True)
+                f"{facet.names[a]}={facet.labels[a][i]!r}" for a, i in zip(axes, cell, strict=True)
             )
-            wrong += _compare(
-                facet, f"the total of {said}", lines[cell].ravel(), margin.values[cell]
-            )
+            claim = float(claims[cell])
+            wrong += _compare(facet, f"the total of {said}", lines[cell].ravel(), claim)
     if draft.total is not None:
         wrong += _compare(facet, "the grand total", facet.values.ravel(), draft.total)
     if wrong:
@@ -736,9 +731,10 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     percent = facet.percent or any(_PERCENT.search(w) for w in words)
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
+    thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
-    one = _adds_up(facet, ())
+    one = _total_share(draft, percent)
     draft.kind = "counts"
     if kind in ("rows", "columns"):
         split = len(facet.names) - 1
@@ -746,15 +742,15 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", one or 0.0
-    elif kind.startswith("count"):
+    elif kind.startswith("count") or thousands:
         pass
     elif one and (percent or (fractions and not (counted and one != 1.0))):
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
-    if draft.kind == "counts" and any(_THOUSANDS.match(w) for w in words if not _is_rate(w)):
+    if draft.kind == "counts" and thousands:
         draft.facet = _scaled(facet, 1000.0)
-        draft.margins = [_scaled(margin, 1000.0) for margin in draft.margins]
+        draft.margins = [(axes, claims * 1000.0) for axes, claims in draft.margins]
         draft.total = None if draft.total is None else draft.total * 1000.0
         draft.reading.kind = "counts, given in thousands"
         return
@@ -817,12 +813,29 @@ def _find_conditional(
     draft.kind, draft.whole, draft.given = "shares", whole, given
 
 
+def _total_share(draft: Draft, percent: bool) -> float:
+    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0."""
+    facet = draft.facet
+    if not np.isnan(facet.values).any():
+        return _adds_up(facet, ())
+    known = [draft.total] if draft.total is not None else []
+    known += [float(claims.sum()) for _, claims in draft.margins if not np.isnan(claims).any()]
+    below = float(np.nansum(facet.values))
+    for whole in (1.0, 100.0):
+        slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+        if known:
+            if facet.digits and all(abs(total - whole) <= slack for total in known):
+                return whole
+        elif below <= whole + slack and (facet.digits and whole == 1.0 or percent):
+            return whole
+    return 0.0
+
+
 def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
     """Return 1, 100 or 1,000 if the numbers of each group add up to it within rounding, else 0."""
     others = tuple(k for k in range(len(facet.names)) if k not in given)
-    gone = np.isnan(facet.values)
     sums = np.atleast_1d(np.nansum(facet.values, axis=others))
-    full = ~np.atleast_1d(gone.any(axis=others))
+    full = ~np.atleast_1d(np.isnan(facet.values).any(axis=others))
     used = np.atleast_1d((facet.values > 0).any(axis=others))
     if given and ((used & full).sum() < 2 or not used.all()):
         return 0.0
@@ -831,11 +844,8 @@ def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
         slack = 4.0 * facet.digit * size + (1e-6 if given else 0.01) * whole
         near = np.abs(sums - whole) <= slack
         below = sums <= whole + slack
-        if (near | (~full & below))[used].all() and (near & full).any():
+        if slack <= 0.1 * whole and (near | (~full & below))[used].all() and (near & full).any():
             return whole
-        if not given and not full.all() and facet.digits and whole <= 100.0 and facet.percent:
-            if below.all() and (sums > 0.3 * whole).all():
-                return whole
     return 0.0
 
 
@@ -996,8 +1006,10 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
         source=draft.reading.where,
         total=draft.total,
         margins=tuple(
-            LabelledTable(tuple(m.names), tuple(map(tuple, m.labels)), m.values)
-            for m in draft.margins
+            LabelledTable(
+                tuple(names[a] for a in axes), tuple(tuple(facet.labels[a]) for a in axes), claims
+            )
+            for axes, claims in draft.margins
         ),
     )
     if shares and draft.whole == 1000.0:

@@ -19,9 +19,9 @@ def use_one_name(
     """Write variables and levels in one way in all tables, in place."""
     told = {plain_text(key): value for key, value in same.items()}
     for draft in drafts:
-        for facet in [draft.facet, *draft.margins]:
-            for k, labels in enumerate(facet.labels):
-                if not facet.names[k]:
-                    facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
-                facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
-                facet.labels[k] = [told.get(plain_text(label), label) for label in labels]
+        facet = draft.facet
+        for k, labels in enumerate(facet.labels):
+            if not facet.names[k]:
+                facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
+            facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
+            facet.labels[k] = [told.get(plain_text(label), label) for label in labels]

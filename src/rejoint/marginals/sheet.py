@@ -219,19 +219,25 @@ def _first_lines(source: Source, dialect: Dialect) -> tuple[list[str], dict[str,
 
 
 def _choose_delimiter(lines: Sequence[str]) -> str:
-    """Return the delimiter that leaves most numbers whole, then most rows of the same length."""
+    """Return the delimiter of lines with numbers; a comma only if no other one is in most of them.
 
-    def score(delimiter: str) -> tuple[float, float, int]:
+    Commas also separate thousands and decimals, and stand in titles.
+    """
+    there = [line for line in lines if re.search(r"\d", line)] or list(lines)
+    best, score = ",", (0.0, 0)
+    for delimiter in DELIMITERS:
         try:
-            rows = [row for row in csv.reader(lines, delimiter=delimiter) if len(row) > 1]
+            sizes = [len(row) for row in csv.reader(there, delimiter=delimiter)]
         except csv.Error:
-            return (0.0, 0.0, 0)
-        numbers = sum(kind_of_cell(c) in ("number", "mark") for row in rows for c in row[1:] if c)
-        sizes = [len(row) for row in rows]
-        common = max(set(sizes), key=sizes.count, default=0)
-        return (numbers, sizes.count(common) / max(len(lines), 1), common)
-
-    return max(DELIMITERS, key=score)
+            continue
+        wide = [size for size in sizes if size > 1]
+        common = max(set(wide), key=wide.count, default=0)
+        share = wide.count(common) / max(len(there), 1)
+        if delimiter != "," and len(wide) >= 0.6 * len(there):
+            share += 1.0
+        if (share, common) > score:
+            best, score = delimiter, (share, common)
+    return best
 
 
 # Workbooks --------------------------------------------------------------------------------

@@ -118,7 +118,7 @@ def find_sums(
             found.doubtful = tuple(
                 (active[i], tuple(active[k] for k in run))
                 for _, score, i, run in equations
-                if score >= (POSSIBLE if len(run) < len(active) - 1 else 0.0)
+                if score >= POSSIBLE or len(run) == len(active) - 1
             )
             break
         ready = [e for e in sure if not any(_is_part(other, e) for other in sure)] or sure
@@ -198,4 +198,7 @@ def _scores(
         score = np.where(fits, places, 0.0).sum(axis=1) - 2.0 * wrong.sum(axis=1)
         good = (wrong.sum(axis=1) <= 0.2 * fits.sum(axis=1)) & (fits & (magnitude > 0)).any(axis=1)
         best = np.maximum(best, np.where(good, score, -np.inf))
+        # Where no line is known as a whole, a sum is neither shown nor excluded.
+        open_ = ~full.any(axis=1) & ~wrong.any(axis=1) & (there & (magnitude > 0)).any()
+        best = np.maximum(best, np.where(open_, 0.0, -np.inf))
     return best
