@@ -30,7 +30,11 @@ LANGUAGES = {
         "by": ("nach", "und"),
         "total": ["Insgesamt", "Zusammen", "Gesamt", "Alles in allem"],
         "people": ["Bevölkerung", "Personen", "Einwohner"],
-        "notes": ["Quelle: erfundene Erhebung", "Hinweis: Zahlen sind erfunden.", "Stand: 1.1.2024"],
+        "notes": [
+            "Quelle: erfundene Erhebung",
+            "Hinweis: Zahlen sind erfunden.",
+            "Stand: 1.1.2024",
+        ],
         "units": ["Anzahl", "Prozent"],
         "variables": {
             "Geschlecht": ["männlich", "weiblich"],
@@ -44,7 +48,11 @@ LANGUAGES = {
         "by": ("par", "et"),
         "total": ["Ensemble", "Total", "Tous réunis"],
         "people": ["Population", "Personnes", "Habitants"],
-        "notes": ["Source : enquête imaginaire", "Champ : France imaginaire.", "Lecture : en 2024."],
+        "notes": [
+            "Source : enquête imaginaire",
+            "Champ : France imaginaire.",
+            "Lecture : en 2024.",
+        ],
         "units": ["Effectif", "%"],
         "variables": {
             "Sexe": ["Hommes", "Femmes"],
@@ -152,8 +160,10 @@ class _Maker:
             values = np.round(counts / 1000 + 0.05, 1)
         else:
             values = counts
-        layout = "long" if many == 1 else self.pick(
-            ["long", "wide", "wide", "wide", "sections" if many == 3 else "wide"]
+        layout = (
+            "long"
+            if many == 1
+            else self.pick(["long", "wide", "wide", "wide", "sections" if many == 3 else "wide"])
         )
         self.layout, self.kind = layout, kind
         self.story += [kind, layout, f"{many} variables"]
@@ -213,7 +223,9 @@ class _Maker:
             for at in np.ndindex(sums.shape):
                 shown[at] = self.text(sums[at])
             first = self.first
-            parts = [(sums, shown), (numbers, cells)] if first else [(numbers, cells), (sums, shown)]
+            parts = (
+                [(sums, shown), (numbers, cells)] if first else [(numbers, cells), (sums, shown)]
+            )
             numbers = np.concatenate([p[0] for p in parts], axis=axis)
             cells = np.concatenate([p[1] for p in parts], axis=axis)
             axes[axis] = [word, *axes[axis]] if first else [*axes[axis], word]
@@ -354,7 +366,9 @@ class _Maker:
         for row in rows:
             cells = [str(cell) for cell in row]
             cells = [
-                '"' + c.replace('"', '""') + '"' if (quoted and c) or delimiter in c or '"' in c else c
+                '"' + c.replace('"', '""') + '"'
+                if (quoted and c) or delimiter in c or '"' in c
+                else c
                 for c in cells
             ]
             shown.append(delimiter.join(cells))

@@ -145,7 +145,11 @@ rows += [["Tenure", "One", "Two", "Three or more", "All"]]
 tenures = ["Owned", "Social rented", "Private rented"]
 rows += [[t, *line] for t, line in zip([*tenures, "All"], cells, strict=True)]
 rows += [[], ["* Revised. p Provisional. - Nil."]]
-add("nrs_marks.csv", lines(rows), (["Tenure", "size"], [tenures, ["One", "Two", "Three or more"]], table))
+add(
+    "nrs_marks.csv",
+    lines(rows),
+    (["Tenure", "size"], [tenures, ["One", "Two", "Three or more"]], table),
+)
 
 # Census bureau -----------------------------------------------------------------------------------
 
@@ -154,7 +158,10 @@ rows = [["Label (Grouping)", "Adams County!!Estimate", "Adams County!!Margin of 
 rows.append(["Total:", number(SEX_AGE.sum()), "*****"])
 for s, sex in enumerate(["Male:", "Female:"]):
     rows.append(["    " + sex, number(SEX_AGE[s].sum()), "±57"])
-    rows += [["        " + a, number(x), f"±{k + 21}"] for k, (a, x) in enumerate(zip(ages, SEX_AGE[s], strict=True))]
+    rows += [
+        ["        " + a, number(x), f"±{k + 21}"]
+        for k, (a, x) in enumerate(zip(ages, SEX_AGE[s], strict=True))
+    ]
 add(
     "census_b01001.csv",
     lines(rows, quote=True),
@@ -205,7 +212,9 @@ head = (
 text = head
 i = 0
 for s, sex in enumerate(["Both sexes", "Males", "Females"]):
-    for a, age in enumerate(["All ages", "0 to 14 years", "15 to 24 years", "25 to 64 years", "65 years and over"]):
+    for a, age in enumerate(
+        ["All ages", "0 to 14 years", "15 to 24 years", "25 to 64 years", "65 years and over"]
+    ):
         i += 1
         text += (
             f'"2021","Canada","2016A000011124","{sex}","{age}","Persons","249","units ","0",'
@@ -217,7 +226,9 @@ add("statcan_17100005.csv", "\ufeff" + text, truth)
 out = io.BytesIO()
 with zipfile.ZipFile(out, "w") as archive:
     archive.writestr("17100005.csv", "\ufeff" + text)
-    archive.writestr("17100005_MetaData.csv", '"Cube Title","Product Id"\n"Population","17100005"\n')
+    archive.writestr(
+        "17100005_MetaData.csv", '"Cube Title","Product Id"\n"Population","17100005"\n'
+    )
 add("statcan_17100005.zip", out.getvalue(), truth)
 add(
     "statcan_thousands.csv",
@@ -229,7 +240,12 @@ cells[0][1] += "E"
 cells[3][1] = "F"
 gone = AGE_WORK.copy()
 gone[3, 1] = np.nan
-rows = [["Labour force characteristics by age group"], ["Table: 14-10-0327"], ["Geography: Canada"], []]
+rows = [
+    ["Labour force characteristics by age group"],
+    ["Table: 14-10-0327"],
+    ["Geography: Canada"],
+    [],
+]
 rows += [["Age group", *[f"{w} 3" if k == 1 else w for k, w in enumerate(WORK)], "Total"]]
 rows += [[a, *line] for a, line in zip([*AGES, "Total, all ages"], cells, strict=True)]
 rows += [[], ["Symbol legend:"], ["E", "use with caution"], ["F", "too unreliable to be published"]]
@@ -291,7 +307,11 @@ add(
 )
 full = total(REGION_SEX)
 regions = ["Nordland", "Ostland", "Suedland", "Westland", "Mitte"]
-rows = [["Data extracted on 05/02/2024 11:02:10 from [ESTAT]"], ["Dataset:", "Population by sex [demo_r]"], []]
+rows = [
+    ["Data extracted on 05/02/2024 11:02:10 from [ESTAT]"],
+    ["Dataset:", "Population by sex [demo_r]"],
+    [],
+]
 rows += [["GEO (Labels)", "Males", "", "Females", "", "Total", ""]]
 for region, line in zip([*regions, "Total"], full, strict=True):
     rows.append([region, line[0], "p" if region == "Mitte" else "", line[1], "", line[2], ""])
@@ -326,7 +346,11 @@ add(
     text.encode("cp1252"),
     (["Altersgruppen", "Geschlecht"], [german, ["männlich", "weiblich"]], SEX_AGE.T),
 )
-rows = [["Tabelle 2.1: Bevölkerung nach Altersgruppen und Geschlecht"], [], ["Altersgruppe", "Geschlecht", "", "Insgesamt"]]
+rows = [
+    ["Tabelle 2.1: Bevölkerung nach Altersgruppen und Geschlecht"],
+    [],
+    ["Altersgruppe", "Geschlecht", "", "Insgesamt"],
+]
 rows += [["", "männlich", "weiblich", ""]]
 rows += [[label, *line.tolist()] for label, line in zip([*german, "Zusammen"], full, strict=True)]
 rows += [["Quelle: Amt für erfundene Zahlen"]]
@@ -387,7 +411,10 @@ for a, line, n in zip(french, within, base, strict=True):
 add(
     "insee_lignes.csv",
     lines(rows, ";"),
-    refused=["belong to a variable that the file does not name", "same={'En emploi/Au chômage': 'Name'}"],
+    refused=[
+        "belong to a variable that the file does not name",
+        "same={'En emploi/Au chômage': 'Name'}",
+    ],
 )
 rows[0] = ["Population par âge et situation (en % de la ligne)"]
 add(
@@ -402,7 +429,11 @@ for s, sex in enumerate(["Hommes", "Femmes"]):
     rows += [["   " + a, x] for a, x in zip(french, SEX_AGE[s].tolist(), strict=True)]
 rows.append(["Ensemble", SEX_AGE.sum()])
 rows.append(["Source : Office imaginaire"])
-add("insee_imbrique.xlsx", xlsx({"Tableau": rows}), (["sexe", "âge"], [["Hommes", "Femmes"], french], SEX_AGE))
+add(
+    "insee_imbrique.xlsx",
+    xlsx({"Tableau": rows}),
+    (["sexe", "âge"], [["Hommes", "Femmes"], french], SEX_AGE),
+)
 
 # INE, in Spanish ----------------------------------------------------------------------------------
 
@@ -440,7 +471,11 @@ for s, sex in enumerate(["Totaal mannen en vrouwen", "Mannen", "Vrouwen"]):
         text += f'"{sex}";"{age}";"2023";"{full2[s, a]:.0f}"\n'
 text += '"Bron: Bureau voor verzonnen cijfers"\n'
 add("cbs_bevolking.csv", text, (["Geslacht", "Leeftijd"], [["Mannen", "Vrouwen"], dutch], SEX_AGE))
-rows = [["Werkzame beroepsbevolking naar leeftijd, geslacht en positie"], [], ["Leeftijd", "Mannen", "", "", "Vrouwen", "", ""]]
+rows = [
+    ["Werkzame beroepsbevolking naar leeftijd, geslacht en positie"],
+    [],
+    ["Leeftijd", "Mannen", "", "", "Vrouwen", "", ""],
+]
 dwork = ["werkzaam", "werkloos", "overig"]
 rows += [["", *dwork, *dwork]]
 for a, age in enumerate(dutch):
@@ -448,7 +483,11 @@ for a, age in enumerate(dutch):
 add(
     "cbs_twee_koppen.csv",
     lines(rows, ";"),
-    (["Leeftijd", "geslacht", "positie"], [dutch, ["Mannen", "Vrouwen"], dwork], SEX_AGE_WORK.transpose(1, 0, 2)),
+    (
+        ["Leeftijd", "geslacht", "positie"],
+        [dutch, ["Mannen", "Vrouwen"], dwork],
+        SEX_AGE_WORK.transpose(1, 0, 2),
+    ),
 )
 
 # Nordic ---------------------------------------------------------------------------------------------
@@ -460,14 +499,27 @@ plainly = {
     "id": ["Kjonn", "Alder", "ContentsCode", "Tid"],
     "size": [2, 4, 1, 1],
     "dimension": {
-        "Kjonn": {"label": "sex", "category": {"index": ["2", "1"], "label": {"2": "Females", "1": "Males"}}},
-        "Alder": {"label": "age", "category": {"index": dict(zip("abcd", range(4), strict=True)), "label": dict(zip("abcd", AGES, strict=True))}},
+        "Kjonn": {
+            "label": "sex",
+            "category": {"index": ["2", "1"], "label": {"2": "Females", "1": "Males"}},
+        },
+        "Alder": {
+            "label": "age",
+            "category": {
+                "index": dict(zip("abcd", range(4), strict=True)),
+                "label": dict(zip("abcd", AGES, strict=True)),
+            },
+        },
         "ContentsCode": {"label": "contents", "category": {"label": {"Personer1": "Persons"}}},
         "Tid": {"label": "year", "category": {"index": {"2024": 0}}},
     },
     "value": [float(x) for x in SEX_AGE[::-1].ravel()],
 }
-add("ssb_07459.json", json.dumps(plainly), (["sex", "age"], [["Females", "Males"], AGES], SEX_AGE[::-1]))
+add(
+    "ssb_07459.json",
+    json.dumps(plainly),
+    (["sex", "age"], [["Females", "Males"], AGES], SEX_AGE[::-1]),
+)
 rows = [["Population 31 December by region and sex"], ["", "men", "women"]]
 rows += [[region, *line.tolist()] for region, line in zip(regions, REGION_SEX, strict=True)]
 add(
@@ -482,7 +534,12 @@ cells = [[plain(x) for x in line] for line in total(AGE_WORK)]
 cells[1][2] = "np"
 gone = AGE_WORK.copy()
 gone[1, 2] = np.nan
-rows = [["Australian Bureau of Imaginary Statistics"], ["AGE5P by LFSP"], ["Counting: Persons Place of Usual Residence"], []]
+rows = [
+    ["Australian Bureau of Imaginary Statistics"],
+    ["AGE5P by LFSP"],
+    ["Counting: Persons Place of Usual Residence"],
+    [],
+]
 rows += [["Filters:"], ["Default Summation", "Persons Place of Usual Residence"], []]
 rows += [["LFSP", *WORK, "Total"], ["AGE5P", "", "", "", ""]]
 rows += [[a, *line] for a, line in zip([*AGES, "Total"], cells, strict=True)]
@@ -493,10 +550,21 @@ add(
     (["AGE5P", "LFSP"], [AGES, WORK], gone),
     unknown=1,
 )
-contents = [["6202.0 Labour Force"], ["Contents"], ["Table 1", "By age"], ["Table 2", "By age and sex"]]
-sheet2 = [["Table 2. Persons by labour force status and sex ('000)"], [], ["", "Males", "Females", "Persons"]]
+contents = [
+    ["6202.0 Labour Force"],
+    ["Contents"],
+    ["Table 1", "By age"],
+    ["Table 2", "By age and sex"],
+]
+sheet2 = [
+    ["Table 2. Persons by labour force status and sex ('000)"],
+    [],
+    ["", "Males", "Females", "Persons"],
+]
 sw = np.round(SEX_AGE_WORK.sum(axis=1).T / 1000, 1)
-sheet2 += [[w, *line.tolist()] for w, line in zip([*WORK, "Total"], np.round(total(sw), 1), strict=True)]
+sheet2 += [
+    [w, *line.tolist()] for w, line in zip([*WORK, "Total"], np.round(total(sw), 1), strict=True)
+]
 add(
     "abs_6202.xlsx",
     xlsx({"Contents": contents, "Table 2": sheet2}),
@@ -517,7 +585,9 @@ rows[0] = ["Table 12. Persons by age and working status"]
 add("survey_n_percent_titled.csv", lines(rows), (["Age", "working status"], *work[1:]))
 rows = [["working status by age"], ["Age", *[c for w in WORK for c in (w, "%")]]]
 for a, counts, part in zip(AGES, AGE_WORK, pct, strict=True):
-    rows.append([a, *[c for x, p in zip(counts, part, strict=True) for c in (plain(x), f"{p:.1f}")]])
+    rows.append(
+        [a, *[c for x, p in zip(counts, part, strict=True) for c in (plain(x), f"{p:.1f}")]]
+    )
 add("working status by age.csv", lines(rows), (["Age", "working status"], *work[1:]))
 rows = [["Persons by age and status"], ["Age", *WORK]]
 for a, counts, part in zip(AGES, AGE_WORK, pct, strict=True):
@@ -525,7 +595,10 @@ for a, counts, part in zip(AGES, AGE_WORK, pct, strict=True):
 add("medical_n_percent.csv", lines(rows), (["Age", "status"], *work[1:]))
 sa, aw = SEX_AGE, AGE_WORK
 one = np.array([[410.0, 388, 202], [290, 115, 95], [300, 97, 103]])  # status by three banners
-rows = [["", "Total", "Sex", "", "Age", "", ""], ["Working status", "", "Male", "Female", "Young", "Middle", "Old"]]
+rows = [
+    ["", "Total", "Sex", "", "Age", "", ""],
+    ["Working status", "", "Male", "Female", "Young", "Middle", "Old"],
+]
 m = RNG.integers(100, 900, size=(3, 2)).astype(float)
 t = m.sum(axis=1)
 young = np.floor(t * 0.3)
@@ -552,7 +625,19 @@ add("industry_flat.csv", lines(rows), nested)
 rows = [["Persons by sex, age and status"], ["", *WORK, "Total"]]
 for s, sex in enumerate(["Men", "Women"]):
     rows.append([sex])
-    rows += [[a, *map(number, line)] for a, line in zip([*AGES, "Total"], np.column_stack([np.vstack([SEX_AGE_WORK[s], SEX_AGE_WORK[s].sum(axis=0)]), np.append(SEX_AGE_WORK[s].sum(axis=1), SEX_AGE_WORK[s].sum())]), strict=True)]
+    rows += [
+        [a, *map(number, line)]
+        for a, line in zip(
+            [*AGES, "Total"],
+            np.column_stack(
+                [
+                    np.vstack([SEX_AGE_WORK[s], SEX_AGE_WORK[s].sum(axis=0)]),
+                    np.append(SEX_AGE_WORK[s].sum(axis=1), SEX_AGE_WORK[s].sum()),
+                ]
+            ),
+            strict=True,
+        )
+    ]
 add(
     "sections.csv",
     lines(rows),
@@ -568,8 +653,14 @@ for s, sex in enumerate(["Men", "Women"]):
         rows.append([sex if a == 0 else "", age, *map(plain, SEX_AGE_WORK[s, a])])
 add("status__filled_down.xlsx", xlsx({"T": [["Persons by sex, age and status"], *[[float(c) if c.isdecimal() else c for c in r] for r in rows]]}),
     (["Sex", "Age", "status"], [["Men", "Women"], AGES, WORK], SEX_AGE_WORK))  # fmt: skip
-first = [["Table A. Persons by age and sex"], *cross([*AGES, "Total"], ["Men", "Women", "Total"], total(SEX_AGE.T), "Age")]
-second = [["Table B. Persons by age and status"], *cross([*AGES, "Total"], [*WORK, "Total"], total(AGE_WORK), "Age")]
+first = [
+    ["Table A. Persons by age and sex"],
+    *cross([*AGES, "Total"], ["Men", "Women", "Total"], total(SEX_AGE.T), "Age"),
+]
+second = [
+    ["Table B. Persons by age and status"],
+    *cross([*AGES, "Total"], [*WORK, "Total"], total(AGE_WORK), "Age"),
+]
 add(
     "two_tables.csv",
     lines([*first, [], *second]),
@@ -577,22 +668,35 @@ add(
     (["Age", "status"], [AGES, WORK], AGE_WORK),
 )
 rows = cross(AGES, ["Male", "Female"], SEX_AGE.T, "Age", plain)
-add("pages.csv", lines([*rows[:3], rows[0], *rows[3:]]), (["Age", "Sex"], [AGES, ["Male", "Female"]], SEX_AGE.T))
+add(
+    "pages.csv",
+    lines([*rows[:3], rows[0], *rows[3:]]),
+    (["Age", "Sex"], [AGES, ["Male", "Female"]], SEX_AGE.T),
+)
 text = "year,sex,age,population\n"
 for s, sex in enumerate(["Men", "Women"]):
     for a, age in enumerate(AGES):
         text += f"2021,{sex},{age},{SEX_AGE[s, a]:.0f}\n"
 add("open_data.csv", text, (["sex", "age"], [["Men", "Women"], AGES], SEX_AGE))
 share = SEX_AGE / SEX_AGE.sum()
-rows = [["Sex", *AGES]] + [[sex, *[f"{x:.4f}".replace(".", ",") for x in line]] for sex, line in zip(["Hommes", "Femmes"], share, strict=True)]
+rows = [["Sex", *AGES]] + [
+    [sex, *[f"{x:.4f}".replace(".", ",") for x in line]]
+    for sex, line in zip(["Hommes", "Femmes"], share, strict=True)
+]
 add(
     "parts.csv",
     lines(rows, "\t"),
     (["Sex", "Age"], [["Hommes", "Femmes"], AGES], np.round(share, 4) / np.round(share, 4).sum()),
     shares=True,
 )
-rows = [["Age", "2019", "2020", "2021"]] + [[a, *map(plain, line)] for a, line in zip(AGES, AGE_WORK, strict=True)]
-add("years.csv", lines([["Persons by age and year"], *rows]), (["Age", "year"], [AGES, [2019, 2020, 2021]], AGE_WORK))
+rows = [["Age", "2019", "2020", "2021"]] + [
+    [a, *map(plain, line)] for a, line in zip(AGES, AGE_WORK, strict=True)
+]
+add(
+    "years.csv",
+    lines([["Persons by age and year"], *rows]),
+    (["Age", "year"], [AGES, [2019, 2020, 2021]], AGE_WORK),
+)
 rows = [["", "Men", "", "Women", ""], ["Age", "2019", "2020", "2019", "2020"]]
 cube = SEX_AGE_WORK[:, :, :2]
 rows += [[a, *map(plain, cube[:, k].ravel())] for k, a in enumerate(AGES)]
@@ -606,7 +710,7 @@ add(
 
 add(
     "two_numbers.csv",
-    "Sex;Age;Anzahl\nm;0-14;9.132\nm;15+;2.628\nf;0-14;8.771\nf;15+;3.112\n",
+    "Sex;Age;Wert\nm;0-14;9.132\nm;15+;2.628\nf;0-14;8.771\nf;15+;3.112\n",
     refused=["'9.132' may be 9132", "or 9.132", "decimal=','", "decimal='.'"],
 )
 add(
@@ -636,7 +740,10 @@ add(
     refused=["rates"],
 )
 page = [["Age", *WORK], *[[a, *line.tolist()] for a, line in zip(AGES, AGE_WORK, strict=True)]]
-other = [["Age", *WORK], *[[a, *line.tolist()] for a, line in zip(AGES, AGE_WORK[::-1], strict=True)]]
+other = [
+    ["Age", *WORK],
+    *[[a, *line.tolist()] for a, line in zip(AGES, AGE_WORK[::-1], strict=True)],
+]
 add(
     "age by status.xlsx",
     xlsx({"Men": page, "Women": other}),

@@ -78,7 +78,9 @@ def _xlsx_sheet(rows, merged):
             at = place(r, c)
             if isinstance(cell, str):
                 text = escape(cell)
-                cells += f'<c r="{at}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+                cells += (
+                    f'<c r="{at}" t="inlineStr"><is><t xml:space="preserve">{text}</t></is></c>'
+                )
             else:
                 cells += f'<c r="{at}"><v>{float(cell)!r}</v></c>'
         body += f'<row r="{r + 1}">{cells}</row>'

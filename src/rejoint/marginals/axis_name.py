@@ -42,6 +42,10 @@ _SEXES = re.compile(
     r"femmine|masculin|feminin|mezczyzni|kobiety|masculino|femenino|mand|kvinde|other|divers|"
     r"maschile|femminile|mannlich)"
 )
+MALE = re.compile(
+    r"males?|men|man|boys|m|mann(?:er|lich)|hommes?|hombres?|varones|mannen|menn|maschi|masculin|"
+    r"masculino|mezczyzni|maschile|mand"
+)
 _AGES = re.compile(
     r".*\d+\s*(?:-|–|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
     r".*\d+\s*(?:\+|and (?:over|more|above|older)|or (?:over|more|older)|years? and over|"

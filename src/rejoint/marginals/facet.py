@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from rejoint.marginals.axis_name import BETWEEN
 from rejoint.marginals.cell import Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
-from rejoint.marginals.totals import Sums, find_sums, is_total_word
-from rejoint.marginals.unit_word import unit_word
+from rejoint.marginals.totals import Sums, find_sums, is_total_word, same_text
+from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message
 
 Array = NDArray[np.float64]
@@ -45,6 +45,7 @@ class Facet:
     notes: list[str] = field(default_factory=list)
     errors: Array | None = None
     grain: float | None = None  # unit of rounding, where numbers were multiplied
+    sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
 
     @property
     def whole(self) -> bool:
@@ -76,6 +77,32 @@ class Facet:
         names = [name for k, name in enumerate(part.names) if k != axis]
         labels = [known for k, known in enumerate(part.labels) if k != axis]
         return replace(part, names=names, labels=labels, **arrays)
+
+    def split(self, axis: int, parts: Sequence[Sequence[str]]) -> None:
+        """Split levels into parts that another table has: only the sum of their cells is known."""
+        sizes = [len(part) for part in parts]
+        old = np.repeat(np.arange(len(parts)), sizes)
+        shape = (*self.values.shape[:axis], len(old), *self.values.shape[axis + 1 :])
+        place = np.moveaxis(np.arange(np.prod(shape)).reshape(shape), axis, 0)
+        before = np.moveaxis(self.values, axis, 0)
+        where = np.take(np.arange(self.values.size).reshape(self.values.shape), old, axis).ravel()
+        self.sums = [(np.flatnonzero(np.isin(where, at)), value) for at, value in self.sums]
+        for level in np.flatnonzero(np.array(sizes) > 1):
+            rows = np.flatnonzero(old == level)
+            for cell in np.ndindex(before.shape[1:]):
+                value = before[(level, *cell)]
+                if not np.isnan(value):
+                    self.sums.append((place[(rows, *cell)], float(value)))
+        several = np.array(sizes)[old] > 1
+        index = [None] * self.values.ndim
+        index[axis] = slice(None)
+        mask = several[tuple(index)]
+        high = np.take(np.where(np.isnan(self.values), self.high, self.values), old, axis)
+        self.values = np.where(mask, np.nan, np.take(self.values, old, axis))
+        self.low = np.where(mask, 0.0, np.take(self.low, old, axis))
+        self.high = np.where(mask, high, np.take(self.high, old, axis))
+        self.lines = np.take(self.lines, old, axis)
+        self.labels[axis] = [label for part in parts for label in part]
 
 
 # Numbers ----------------------------------------------------------------------------------
@@ -111,6 +138,9 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> Numbers:
             shown = best
     if shown is None and block.sheet.delimiter == "," and doubtful.count(","):
         shown = "."  # where commas separate cells, they do not separate decimals
+    said = [block.value, *block.titles, *(label for path in block.columns for label in path)]
+    if shown is None and any(is_count_word(text) for text in said):
+        shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
         whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")
         mark = "." if "." in doubtful else ","
@@ -501,10 +531,15 @@ def _dense(
     numbers: Numbers,
 ) -> Facet:
     """Scatter cells into arrays; combinations that are not mentioned are zero."""
-    axes: list[dict[str, int]] = [{} for _ in names]
+    written: list[dict[str, str]] = [{} for _ in names]  # case, blanks and accents do not count
     for labels, _, _ in entries:
-        for axis, label in zip(axes, labels, strict=True):
-            axis.setdefault(label, len(axis))
+        for known, label in zip(written, labels, strict=True):
+            known.setdefault(same_text(label), label)
+    entries = [
+        (tuple(known[same_text(x)] for known, x in zip(written, labels, strict=True)), *rest)
+        for labels, *rest in entries
+    ]
+    axes = [{label: i for i, label in enumerate(known.values())} for known in written]
     shape = tuple(len(axis) for axis in axes)
     values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     lines: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)

@@ -414,10 +414,14 @@ class _Grid:
         return header, first, lead
 
     def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
-        last, above = header[-1], header[-2]
-        full = all(
-            self.kinds[above][c] not in ("empty", "mark") or is_value_name(label_of(self.rows[above][c]))
-            for c in body
+        last = header[-1]
+        full = any(
+            all(
+                self.kinds[r][c] in ("text", "number", "range")
+                or is_value_name(label_of(self.rows[r][c]))
+                for c in body
+            )
+            for r in header[:-1]
         )
         marks = all(k in ("mark", "empty") for k in self._looks(last, body))
         return full and marks and self._has_label(last, stub)
@@ -678,7 +682,13 @@ class _Layout:
         named = [c for c, text, t in names if is_value_name(text) and t != "total"]
         if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
             others = [c for c in self.body if c not in named]
-            if all(self._is_unit(c) or self._is_whole(c) for c in others):
+            labels = [c for c in others if not self._is_unit(c)]
+            if all(self._is_whole(c) for c in labels):
+                return named[0]
+            whole = all(
+                label_of(self.grid.rows[r][c]).isdecimal() for r in self.rows for c in labels
+            )
+            if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
                 return named[0]
         if not named and not self._is_unique(self.stub) and len(self.header) == 1:
             return self._unnamed_value(heads)

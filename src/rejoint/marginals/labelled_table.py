@@ -52,6 +52,7 @@ class LabelledTable:
     bounds: tuple[Array, Array] | None = None  # lower and upper bound of every cell
     margins: tuple["LabelledTable", ...] = ()
     total: float | None = None
+    sums: tuple[tuple[NDArray[np.intp], float], ...] = ()  # known sums of unknown cells, by place
     percent: bool = False  # printed with percent signs
     digit: float = 0.0  # rounding unit of the numbers: 1, 0.1, ...
     error: float | None = None  # standard error of a cell (root mean square)

@@ -36,7 +36,7 @@ from rejoint.marginals.facet import (
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
-from rejoint.marginals.same_names import use_one_name
+from rejoint.marginals.same_names import say_merged, use_one_name
 from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
 from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text
 from rejoint.marginals.unit_word import unit_word
@@ -153,9 +153,11 @@ def read_files(
             raise ValueError(_no_table(source.name, sheets))
         drafts += found
     _check_constants(drafts, how)
-    use_one_name(drafts, how.same, () if domain is None else domain.names)
+    facets = [(draft.facet, draft.reading.where) for draft in drafts]
+    said = use_one_name(facets, how.same, () if domain is None else domain.names)
     _check_names(drafts)
     drafts = _without_twins(drafts)
+    say_merged(said)
     _make_joint(drafts)
     tables = [_as_table(draft, how) for draft in drafts]
     weights = {
@@ -470,17 +472,17 @@ def _percent_of(facet: Facet, axis: int) -> int | None:
         there = ~(np.isnan(counts) | np.isnan(shares)) & (counts > 0)
         if there.sum() < 4 or np.nanmax(shares) > 100.5 or np.nanmax(counts) <= 100.5:
             continue
-        slack = 0.51 * facet.digit if facet.digits else 0.51
-        axes = range(counts.ndim)
-        for kept in [(), *((a,) for a in axes)]:
-            others = tuple(a for a in axes if a not in kept)
-            top = np.max(np.where(there, counts, 0.0), axis=others, keepdims=True)
-            best = np.max(
-                np.where(there & (counts == top), shares, 0.0), axis=others, keepdims=True
-            )
-            ratio = best / np.maximum(top, 1e-300)
-            wide = slack + slack * counts / np.maximum(top, 1e-300)
-            if np.all(np.abs(shares - counts * ratio)[there] <= wide[there]) and facet.digits:
+        slack = 0.51 * facet.digit
+        for kept in [(), *((a,) for a in range(counts.ndim))]:
+            others = tuple(a for a in range(counts.ndim) if a not in kept)
+            if not others or there.sum() - np.prod([counts.shape[a] for a in kept], initial=1) < 3:
+                continue
+            sums = np.nansum(shares, axis=others, keepdims=True)
+            whole = np.round(sums / 100.0) * 100.0
+            near = np.abs(sums - whole) <= facet.digit * np.sqrt(shares.size) + 1e-9
+            expected = whole * counts / np.nansum(counts, axis=others, keepdims=True)
+            fits = np.abs(shares - expected) <= slack + 1e-9
+            if facet.digits and near.all() and (whole > 0).all() and fits[there].all():
                 return pick
     return None
 
@@ -826,7 +828,7 @@ def _total_share(draft: Draft, percent: bool) -> float:
         if known:
             if facet.digits and all(abs(total - whole) <= slack for total in known):
                 return whole
-        elif below <= whole + slack and (facet.digits and whole == 1.0 or percent):
+        elif below <= whole + slack and ((facet.digits and whole == 1.0) or percent):
             return whole
     return 0.0
 
@@ -1005,6 +1007,7 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
         noisy=how.noisy,
         source=draft.reading.where,
         total=draft.total,
+        sums=tuple(facet.sums),
         margins=tuple(
             LabelledTable(
                 tuple(names[a] for a in axes), tuple(tuple(facet.labels[a]) for a in axes), claims

@@ -223,7 +223,8 @@ def _choose_delimiter(lines: Sequence[str]) -> str:
 
     Commas also separate thousands and decimals, and stand in titles.
     """
-    there = [line for line in lines if re.search(r"\d", line)] or list(lines)
+    there = [line for line in lines if re.search(r"\d", line) and re.search(r"[,;\t|]", line)]
+    there = there or list(lines)
     best, score = ",", (0.0, 0)
     for delimiter in DELIMITERS:
         try:

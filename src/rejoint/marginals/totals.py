@@ -9,6 +9,7 @@ settle what few or small numbers leave open.
 import re
 import unicodedata
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,20 @@ _WORD = 5.0  # what a word is worth, in places
 _MANY = 400  # levels above which only sums of all the others are looked for
 
 
+def same_text(text: str) -> str:
+    """Return a text without case, accents and doubled blanks.
+
+    Examples
+    --------
+    >>> same_text("  Île-de-France ")
+    'ile-de-france'
+    """
+    known = unicodedata.normalize("NFKD", text)
+    bare = "".join(c for c in known if not unicodedata.combining(c)).casefold()
+    return re.sub(r"\s+", " ", bare).strip()
+
+
+@lru_cache(maxsize=100_000)
 def plain_text(text: object) -> str:
     """Return a label without accents, case, footnote marks and doubled blanks.
 
@@ -46,9 +61,8 @@ def plain_text(text: object) -> str:
     >>> plain_text("  Âge  (Years):"), plain_text("Total ¹")
     ('age (years)', 'total')
     """
-    known = unicodedata.normalize("NFKD", re.sub(r"[¹²³⁰-⁹]", "", str(text)))
-    bare = "".join(c for c in known if not unicodedata.combining(c)).casefold()
-    return re.sub(r"\s+", " ", bare).strip(" :.*†\u2022").replace("ø", "o").replace("ł", "l")
+    bare = same_text(re.sub(r"[¹²³⁰-⁹]", "", str(text)))
+    return bare.strip(" :.*†\u2022").replace("ø", "o").replace("ł", "l")
 
 
 def is_total_word(label: object) -> bool:

@@ -1,15 +1,20 @@
 """Words that say what numbers are: counts, percentages, errors."""
 
+import re
+
 from rejoint.marginals.totals import plain_text
 
+THOUSANDS = {
+    *("in 1000", "in 1 000", "thousands", "1 000", "1000", "tsd", "milliers", "miles", "x 1 000"),
+    *("persons (thousands)", "number (thousands)", "'000", "in thousands", "tausend"),
+}
 _UNITS = {
     "count": {
         *("n", "number", "no", "no.", "count", "counts", "frequency", "freq", "absolute", "abs"),
         *("anzahl", "absolut", "personen", "effectif", "effectifs", "nombre", "numero", "aantal"),
         *("antall", "antal", "liczba", "persons", "people", "individuals", "estimate", "cases"),
         *("personas", "personnes", "number of persons", "number of people", "valore", "valor"),
-        *("in 1000", "in 1 000", "thousands", "1 000", "1000", "tsd", "milliers", "miles"),
-        *("x 1 000", "persons (thousands)", "number (thousands)"),
+        *THOUSANDS,
     },
     "percent": {
         *("%", "percent", "percentage", "per cent", "prozent", "in %", "in prozent", "pct"),
@@ -54,3 +59,16 @@ def unit_word(label: str) -> str:
         if text in words:
             return kind
     return ""
+
+
+def is_count_word(label: str) -> bool:
+    """Return whether a label says that numbers are counts of single things, not of thousands.
+
+    Examples
+    --------
+    >>> is_count_word("Anzahl"), is_count_word("Bevolking (aantal)"), is_count_word("in 1 000")
+    (True, True, False)
+    """
+    inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", label)
+    words = [plain_text(label), *([plain_text(inside[1])] if inside else [])]
+    return any(unit_word(word) == "count" and word not in THOUSANDS for word in words)
