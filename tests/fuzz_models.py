@@ -19,6 +19,7 @@ import time
 import warnings
 import zipfile
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -95,9 +96,16 @@ def seed_files():
     drawn = rj.LowRankPMF(pmf.weights, factors, domain, [pmf, pmf.sorted(), pmf])
     members = [LowRankMember(pmf, 1), LowRankMember(pmf.sorted(), 1)]
     ensemble = LabelEnsemble(members, np.full((3, 2), 0.5), np.array([1]))
+    cells = {("text", "n"): [[3.0, np.nan, 4.0], [np.nan, 7.0, 1.0]], ("n", "age"): [[0.5, 0]] * 3}
+    tables = rj.Marginals.from_tables(
+        cells, domain=domain, suppressed=(1, np.inf), kind="counts", moments={("n", "age"): 0.1}
+    )
+    sums = ((np.array([0, 1]), 5.0),)
+    tables = replace(tables, unknown=replace(tables.unknown, sums=sums))
+    told = pmf.with_tables(tables, "Unique.").condition({"age": rj.Bin(0, 18)})
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for model in (drawn, pmf, rj.TargetModel(pmf, ensemble, ["age"])):
+        for model in (told, drawn, pmf, rj.TargetModel(pmf, ensemble, ["age"])):
             for name in ("a.rejoint", "a.json"):
                 model.save(Path(folder, name), notes={"class_names": ["x", "y"]})
                 found.append(Path(folder, name).read_bytes())

@@ -35,8 +35,8 @@ Examples:
     type=click.Choice(["auto", "algebraic", "admm", "newton", "kl", "smooth"]),
     default="auto",
     show_default=True,
-    help="Least squares, or Kullback-Leibler divergence (kl); smooth predicts tables that were not "
-    "published best, by very many classes, which mean nothing.",
+    help="auto meets the tables; with --rank it is least squares, as are algebraic, admm and "
+    "newton. kl: Kullback-Leibler divergence. smooth: the mean of models of very many classes.",
 )
 @click.option("--starts", type=click.IntRange(min=1), default=10, show_default=True)
 @click.option(
@@ -83,10 +83,14 @@ def command(
 ) -> None:
     """Learn a model from tables alone: a folder of CSV files, some files, or one with several.
 
+    Published numbers come back as they were published: the model is the only one of low rank that
+    meets the tables, where there is one, and else the joint nearest to independence that meets
+    them. With --rank it has that many classes. The tables that are met worst are printed. Ctrl-C
+    ends the fit and keeps the best model so far (exit code 3).
+
     Files are in long form (a column for each variable, one with the numbers) or cross-tables with
     labels on both sides. Counts, shares or percentages; totals are recognized and checked; cells
-    that were held back are unknown, not zero. The tables that are met worst are printed. Ctrl-C
-    ends the fit and keeps the best model so far (exit code 3).
+    that were held back are unknown, not zero.
     """
     check_output(output, as_json)
     marginals = read_tables(tables, **how)

@@ -25,6 +25,7 @@ from rejoint.cli.output import (
     show_table,
 )
 from rejoint.explorer.document import pair_fit, table_fit
+from rejoint.identifiability.model_verdict import ModelVerdict, model_verdict
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
@@ -121,6 +122,7 @@ def _plain(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any], fit: Any
             for v in variables
         ],
         "fit": fit,
+        "identifiability": None if pmf.tables is None else _verdict(pmf)._asdict(),
         "notes": {key: value for key, value in notes.items() if key != "fit"},
     }
 
@@ -136,6 +138,14 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     for key in ("choice", "stop"):
         if notes.get(key):
             click.echo(in_options(str(notes[key])))
+    if pmf.tables is not None:
+        click.echo(in_options(_verdict(pmf).verdict))
+
+
+def _verdict(pmf: LowRankPMF) -> ModelVerdict:
+    found = model_verdict(pmf)
+    assert found is not None  # there is one on every model from tables
+    return found
 
 
 def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) -> None:

@@ -1,6 +1,6 @@
 """Data sets: joints that are known exactly, and public sets that are downloaded once.
 
-simulate   asia: an exact joint; remove_cells: values removed at random
+simulate   asia: an exact joint; remove_cells: values removed at random; town_tables: six tables
 uci        sets of the UCI Machine Learning Repository
 movielens  MovieLens ratings
 paper_set  seven UCI sets as the paper uses them
@@ -26,7 +26,7 @@ from rejoint.datasets.public_sets import (
     nursery,
     votes,
 )
-from rejoint.datasets.simulate import asia, remove_cells
+from rejoint.datasets.simulate import asia, remove_cells, town_tables
 
 __all__ = [
     "PAPER_SETS",
@@ -42,5 +42,6 @@ __all__ = [
     "nursery",
     "paper_set",
     "remove_cells",
+    "town_tables",
     "votes",
 ]

@@ -1,7 +1,9 @@
-"""Exact joints, and records with values removed at random."""
+"""Exact joints, records with values removed at random, and tables made for examples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -124,3 +126,22 @@ def _yes(probability: Any) -> NDArray[np.float64]:
     """Conditional table from the probabilities of "yes": the variable itself is the last axis."""
     yes = np.asarray(probability, dtype=np.float64)
     return np.stack([yes, 1.0 - yes], axis=-1)
+
+
+def town_tables() -> Path:
+    """Return the folder of six small tables, as a town might publish them.
+
+    The town, its 21,500 adults and all numbers are invented. The tables agree with each other.
+    Those of passes and ways of travel have multiples of 5, as if they were rounded. Education and
+    work, for instance, are in no table together.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.read(rj.datasets.town_tables())
+    >>> tables
+    Marginals(6 tables of order 2, 3 over 7 variables, 21,500 records each)
+    >>> tables["Work", "Pass"][2]
+    array([210., 175., 920.])
+    """
+    return Path(str(files("rejoint.datasets") / "town"))

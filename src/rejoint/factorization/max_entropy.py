@@ -12,15 +12,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from math import log, prod
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.table_goals import Exact, Goal
+from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
+from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.checkpoint import digest
-from rejoint.solver.solver import Limits
+from rejoint.solver.solver import Limits, Stalled
 
 Subset = tuple[int, ...]
 Codes = NDArray[np.int32]
@@ -130,14 +132,16 @@ class Place:
         shape = list(self.inside_shape)
         size = table.size // max(prod(shape), 1)
         shape.insert(self.axis, size)
-        return np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        rows: FloatArray = np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
+        return rows
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
         if self.outside is None:
             return table[0]
         shape = (len(table), *self.inside_shape)
-        return np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        flat: FloatArray = np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        return flat
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,6 +160,13 @@ class Completion:
         For each goal the logarithms of all factors that were applied to its table.
     distances : array
         Share of each table's mass that its goal moved, in the last sweep.
+    sweeps : int
+        Sweeps so far.
+    past : tuple of Sweep
+        The last sweeps, from which the next start is extrapolated.
+    central : bool
+        Whether sweeps still go to rounded numbers themselves, before any number within their
+        bounds will do: the bounds alone leave the joint nearest to independence at their edges.
     """
 
     problem: "CompletionProblem"
@@ -163,6 +174,9 @@ class Completion:
     columns: Mapping[int, FloatArray]
     pulls: tuple[FloatArray, ...]
     distances: FloatArray
+    sweeps: int = 0
+    past: tuple["Sweep", ...] = ()
+    central: bool = False
 
     @property
     def objective(self) -> float:
@@ -196,9 +210,17 @@ class Completion:
         place = self.problem.places[k]
         cells = prod(place.inside_shape)
         if place.outside is None:
-            return np.bincount(place.index, self.weights, minlength=cells)[None]
+            sums = np.bincount(place.index, self.weights, minlength=cells)[None]
+            return sums.astype(np.float64, copy=False)
         rows = self.weights * self.columns[place.outside]
         return np.stack([np.bincount(place.index, row, minlength=cells) for row in rows])
+
+
+class Sweep(NamedTuple):
+    """One sweep: the pulls before and after it, flat."""
+
+    before: FloatArray
+    after: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -292,8 +314,10 @@ class Ipf:
     (<Stop.EXACT: 'exact'>, [[0.09, 0.11], [0.01, 0.79]])
     """
 
-    limits: Limits = Limits(
-        max_steps=POLICY.max_sweeps, progress=0.0, window=50, exact=POLICY.met, residual=0.0
+    limits: Limits = field(
+        default=Limits(
+            max_steps=POLICY.max_sweeps, progress=0.0, window=400, exact=POLICY.met, residual=0.0
+        )
     )
     name: str = field(default="ipf", init=False)
 
@@ -302,8 +326,22 @@ class Ipf:
         return start_completion(problem, model)
 
     def step(self, problem: CompletionProblem, state: Completion) -> Completion:
-        """One sweep over all tables."""
-        return sweep(state)
+        """One sweep over all tables, from a point that the last sweeps are extrapolated to."""
+        if state.central:
+            done = sweep(state)
+            flat = done.objective > POLICY.flat_central_sweep * state.objective
+            ends = done.objective <= POLICY.met or done.sweeps >= POLICY.max_central_sweeps
+            late = flat and done.sweeps > POLICY.plain_sweeps
+            return replace(done, central=False) if ends or late else done
+        if state.sweeps < POLICY.plain_sweeps:
+            return sweep(state)
+        start = extrapolate(state)
+        done = sweep(start)
+        if done.objective > POLICY.worse_sweep * state.objective:
+            start, done = replace(state, past=()), sweep(replace(state, past=()))
+        before, after = (np.concatenate(part.pulls) for part in (start, done))
+        past = (*start.past, Sweep(before, after))[-POLICY.sweep_memory :]
+        return replace(done, past=past)
 
 
 def start_completion(problem: CompletionProblem, model: Model) -> Completion:
@@ -323,7 +361,8 @@ def start_completion(problem: CompletionProblem, model: Model) -> Completion:
         0.5 * float(np.abs(goal.aim(table, pull) - table).sum())
         for goal, pull, table in zip(problem.goals, pulls, _tables(start), strict=True)
     ]
-    return replace(start, distances=np.array(gaps))
+    rounded = any(isinstance(g, Within) and g.numbers is not None for g in problem.goals)
+    return replace(start, distances=np.array(gaps), central=rounded)
 
 
 def _tables(state: Completion) -> Iterator[FloatArray]:
@@ -338,7 +377,10 @@ def sweep(state: Completion) -> Completion:
     columns: dict[int, FloatArray] = work.columns  # type: ignore[assignment]
     for k, (goal, place) in enumerate(zip(problem.goals, problem.places, strict=True)):
         now = work.table(k)
-        aim = goal.aim(now, pulls[k])
+        if state.central and isinstance(goal, CentralGoal):
+            aim = goal.aim_at_numbers(now, pulls[k])
+        else:
+            aim = goal.aim(now, pulls[k])
         gaps[k] = 0.5 * float(np.abs(aim - now).sum())
         factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
         with np.errstate(divide="ignore"):
@@ -348,12 +390,59 @@ def sweep(state: Completion) -> Completion:
             np.multiply(work.weights, ratio[0], out=work.weights)
         else:
             column = columns[place.outside] * ratio
-            total = column.sum(axis=0)
-            np.divide(column, total, out=column, where=total > 0)
-            columns[place.outside] = np.where(total > 0, column, columns[place.outside])
-            np.multiply(work.weights, total, out=work.weights)
-        work.weights[:] /= work.weights.sum() or 1.0
-    return replace(work, pulls=tuple(pulls), distances=gaps)
+            sums = column.sum(axis=0)
+            np.divide(column, sums, out=column, where=sums > 0)
+            columns[place.outside] = np.where(sums > 0, column, columns[place.outside])
+            np.multiply(work.weights, sums, out=work.weights)
+        total = work.weights.sum()
+        if not total > 0.0:
+            raise Stalled  # zeros of the tables leave no state
+        work.weights[:] /= total
+    return replace(work, pulls=tuple(pulls), distances=gaps, sweeps=state.sweeps + 1)
+
+
+def extrapolate(state: Completion) -> Completion:
+    """Return the point where the last sweeps would end, by Anderson mixing of the pulls."""
+    if len(state.past) < 2:
+        return state
+    before = np.stack([one.before for one in state.past])
+    after = np.stack([one.after for one in state.past])
+    free = np.isfinite(after).all(axis=0) & np.isfinite(before).all(axis=0)
+    shares = mixing_shares(after[:, free] - before[:, free])
+    if shares is None:
+        return state
+    mixed = after[-1].copy()
+    mixed[free] -= shares @ np.diff(after[:, free], axis=0)
+    sizes = np.cumsum([len(pull) for pull in state.pulls])[:-1]
+    return pull_from_start(state, tuple(np.split(mixed, sizes)))
+
+
+def pull_from_start(state: Completion, pulls: tuple[FloatArray, ...]) -> Completion:
+    """Return the completion that has these pulls in place of its own."""
+    problem = state.problem
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moves = [
+            np.where(new == old, 0.0, new - old)
+            for new, old in zip(pulls, state.pulls, strict=True)
+        ]
+        weights = np.log(state.weights)
+        columns = {n: np.log(column) for n, column in state.columns.items()}
+    for place, move in zip(problem.places, moves, strict=True):
+        shift = place.spread(move)[:, place.index]
+        if place.outside is None:
+            weights = weights + shift[0]
+        else:
+            columns[place.outside] = columns[place.outside] + shift
+    for n, column in columns.items():
+        top = column.max(axis=0)
+        top = np.where(np.isfinite(top), top, 0.0)
+        raised = np.exp(column - top)
+        total = raised.sum(axis=0)
+        columns[n] = np.where(total > 0, raised / np.where(total > 0, total, 1.0), state.columns[n])
+        with np.errstate(divide="ignore"):
+            weights = weights + top + np.log(total)
+    found = np.exp(weights - weights.max())
+    return replace(state, weights=found / found.sum(), columns=columns, pulls=pulls)
 
 
 def independent_model(levels: Sequence[int], goals: Sequence[Goal]) -> Model:

@@ -3,6 +3,7 @@
 atomic      files and folders that are written whole or not at all
 archive     zip files of plain arrays and a JSON member
 model_file  models as archives (``.rejoint``) and as text (``.json``)
+saved_tables  the tables that a model was fitted to, as its file has them
 fit_notes   notes about a fit that a model file keeps
 """
 
@@ -17,11 +18,13 @@ from rejoint.io.model_file import (
     write_model,
     write_open,
 )
+from rejoint.io.saved_tables import SavedTables
 
 __all__ = [
     "SCHEMA",
     "SavedEnsemble",
     "SavedModel",
+    "SavedTables",
     "atomic_file",
     "fit_notes",
     "read_open",

@@ -9,13 +9,17 @@ the rows of its factors), ``draws`` (for each posterior draw the weights, then t
 factors) and, unless they are equal, ``draw_weights`` (the probability of each draw).
 The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arrays ``member_0``,
 ``member_1``, ... (for each model of the ensemble the weights, then the rows of the factors).
+A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
+some are not known, ``unknown_cells``: the tables that it was fitted to (see
+:mod:`rejoint.io.saved_tables`).
 
 The text is a JSON object with ``format`` ("rejoint.LowRankPMF"), ``schema`` (2), ``domain`` (the
 variables, each with name, kind and levels), ``weights`` (one number per class), ``factors`` (for
 each variable a list of rows, one per level, with one number per class) and, if there are any,
 ``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
-factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights`` and
-``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors).
+factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights``,
+``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors) and
+``tables``, which has its arrays as lists.
 Numbers are written so that they are read back bit by bit. The probability of a cell is the sum over
 classes of the weight times the number of each of its levels, of ``mixture`` where there is one.
 
@@ -33,6 +37,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
 from rejoint.messages import Message, PythonName
 
 SCHEMA = 2
@@ -74,7 +79,7 @@ class SavedModel(NamedTuple):
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
-    has beside its joint model.
+    has beside its joint model, ``tables`` what a model from tables was fitted to.
     """
 
     weights: FloatArray
@@ -85,6 +90,7 @@ class SavedModel(NamedTuple):
     mixture: FloatArray | None = None
     draw_weights: FloatArray | None = None
     ensemble: SavedEnsemble | None = None
+    tables: SavedTables | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -129,7 +135,11 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         unequal = model.draw_weights
     if model.ensemble is not None:
         head["ensemble"] = _ensemble_to_plain(model.ensemble)
+    cells: dict[str, FloatArray] = {}
+    if model.tables is not None:
+        head["tables"], cells = tables_to_plain(model.tables, model.domain)
     if plain:
+        head.get("tables", {}).update(_cells_to_plain(cells))
         if model.ensemble is not None:
             members = [_stacked_to_plain(member, model.domain) for member in model.ensemble.members]
             head["ensemble"]["members"] = members
@@ -150,6 +160,7 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         "mixture": model.mixture,
         "draws": draws,
         "draw_weights": unequal,
+        **cells,
     }
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
@@ -183,6 +194,14 @@ def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
         "always_there": [int(n) for n in ensemble.always_there],
         "many_missing": float(ensemble.many_missing),
     }
+
+
+def _cells_to_plain(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
+    """Return the arrays of tables as lists, null for no bound."""
+    plain: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
+    if UNKNOWN in plain:
+        plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
+    return plain
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -286,7 +305,35 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
             if member.ndim != 2 or len(member) != 1 + levels or not member.size:
                 raise _corrupt(path, f"{levels} levels but {name} of shape {member.shape}")
         ensemble = ensemble._replace(members=members)
-    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights, ensemble)
+    cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
+    tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
+    parts = (draws, mixture, draw_weights, ensemble, tables)
+    return SavedModel(weights, factors, domain, notes, *parts)
+
+
+def _read_tables(
+    plain: Any, arrays: Mapping[str, FloatArray], domain: Domain, path: Path
+) -> SavedTables | None:
+    if plain is None:
+        return None
+    try:
+        return tables_of_plain(plain, arrays, domain)
+    except ValueError as error:
+        raise _corrupt(path, str(error)) from error
+
+
+def _plain_cells(plain: Any, path: Path) -> dict[str, FloatArray]:
+    """Return the arrays of tables that stand in a JSON object as lists."""
+    found: dict[str, FloatArray] = {}
+    if isinstance(plain, dict) and CELLS in plain:
+        found[CELLS] = _read_numbers(plain[CELLS], 1, "the cells of its tables", path)
+        if UNKNOWN in plain:
+            rows = plain[UNKNOWN]
+            if not isinstance(rows, list) or len(rows) != 3 or not isinstance(rows[2], list):
+                raise _corrupt(path, "its unknown cells are not three rows of numbers")
+            high = [np.inf if x is None else x for x in rows[2]]
+            found[UNKNOWN] = _read_numbers([*rows[:2], high], 2, "its unknown cells", path)
+    return found
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
@@ -313,7 +360,11 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
         if len(members) != ensemble.weights.shape[1]:
             raise _corrupt(path, f"the weights of its ensemble are not of {len(members)} members")
         ensemble = ensemble._replace(members=members)
-    return SavedModel(weights, factors, domain, notes, draws, mixture, draw_weights, ensemble)
+    tables = _read_tables(
+        plain.get("tables"), _plain_cells(plain.get("tables"), path), domain, path
+    )
+    more = (draws, mixture, draw_weights, ensemble, tables)
+    return SavedModel(weights, factors, domain, notes, *more)
 
 
 _ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values

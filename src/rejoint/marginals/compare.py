@@ -10,6 +10,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.moments import Moment
+from rejoint.marginals.suppression import fill_table
 from rejoint.messages import Message, PythonName, remark
 from rejoint.model import FloatArray
 
@@ -219,8 +220,13 @@ def compare(store: "Marginals", model: Any) -> Fits:
 def _fit(store: "Marginals", i: int, model: Any) -> TableFit:
     names = store.subsets[i]
     given, found = store.shares(i), aligned(model, store.domain.project(names))
-    gap = np.abs(given - found)
     cells = store.unknown_of(i)
+    if cells is not None:
+        # The total depends on what is not known: on what the model expects there, not on a guess.
+        counted = bool(store.counted[i])
+        filled = fill_table(store.counts_of(i).ravel(), cells, found.ravel(), counted=counted)
+        given = (filled / filled.sum()).reshape(found.shape)
+    gap = np.abs(given - found)
     if cells is not None:
         gap.ravel()[cells.places] = 0.0
     at = np.unravel_index(int(np.argmax(gap)), gap.shape)

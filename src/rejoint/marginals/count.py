@@ -159,8 +159,13 @@ def add_tables(one: "Marginals", other: "Marginals") -> "Marginals":
     moments = one.moments + tuple(m for m in other.moments if m not in one.moments)
     _check_same_tables(one, other)
     if one.index_subsets == other.index_subsets:
-        noise = {"noisy": one.noisy or other.noisy, "rounding": one.rounding + other.rounding}
-        return replace(one, flat=one.flat + other.flat, moments=moments, **noise)
+        return replace(
+            one,
+            flat=one.flat + other.flat,
+            moments=moments,
+            noisy=one.noisy or other.noisy,
+            rounding=one.rounding + other.rounding,
+        )
     extra = [i for i, s in enumerate(other.index_subsets) if s not in one.positions]
     flat = np.concatenate([one.flat, *(other.counts_of(i).ravel() for i in extra)])
     rounding = np.concatenate([one.rounding, other.rounding[extra]])

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from html import escape
 from itertools import islice, product
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,10 @@ from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records
 from rejoint.text import format_interval, format_number
+
+if TYPE_CHECKING:
+    from rejoint.pmf.answer_basis import AnswerBasis, BasisName, TableBounds
+    from rejoint.queries.answer_bounds import AnswerBounds
 
 FloatArray = NDArray[np.float64]
 
@@ -32,8 +36,10 @@ class _Grid(NamedTuple):
     more: str  # line below the rows
 
 
-def one_line(answer: "Answer") -> str:
+def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
     """Return a question and its answer, if that is one number or a mode, in one line.
+
+    With its basis, an answer that tables leave open has no more digits than its range says.
 
     Examples
     --------
@@ -47,13 +53,20 @@ def one_line(answer: "Answer") -> str:
     unit = answer.unit and f" {answer.unit}"
     found = answer.interval
     if found is None:
-        return f"{answer.query} = {format_number(float(answer))}{unit}"
+        shown = format_number(float(answer))
+        if with_basis and answer.basis in ("identified", "open") and answer.bounds is not None:
+            # No more digits than the range leaves certain.
+            ends = float(answer.bounds.low), float(answer.bounds.high)
+            shown = format_interval(float(answer), *ends)[0]
+        return f"{answer.query} = {shown}{unit}"
     middle, low, high = format_interval(float(answer), float(found.low), float(found.high))
     return f"{answer.query} = {middle}{unit} ({low} to {high})"
 
 
-def text(answer: "Answer", rows: int = _ROWS) -> str:
+def text(answer: "Answer", rows: int = _ROWS, *, with_basis: bool = True) -> str:
     """Return an answer as text for a terminal, with at most ``rows`` rows of a table.
+
+    What it rests on, which takes time to find, is left out unless ``with_basis``.
 
     Examples
     --------
@@ -64,9 +77,10 @@ def text(answer: "Answer", rows: int = _ROWS) -> str:
     yes   0.01
     no    0.99
     """
-    cells = _grid(answer, rows)
+    cells = _grid(answer, rows, with_basis=with_basis)
+    remarks = _remarks(answer, with_basis=with_basis)
     if cells is None:
-        return "\n".join([one_line(answer), *_remarks(answer)])
+        return "\n".join([one_line(answer, with_basis=with_basis), *remarks])
     columns = list(zip(cells.header, *cells.rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     lines = [
@@ -77,7 +91,7 @@ def text(answer: "Answer", rows: int = _ROWS) -> str:
         for row in [cells.header, *cells.rows]
     ]
     more = [cells.more] if cells.more else []
-    return "\n".join([str(answer.query), *lines, *more, *_remarks(answer)])
+    return "\n".join([str(answer.query), *lines, *more, *remarks])
 
 
 def html(answer: "Answer") -> str:
@@ -92,7 +106,8 @@ def html(answer: "Answer") -> str:
     cells = _grid(answer, _ROWS)
     tail = "".join(f"<p>{escape(remark)}</p>" for remark in _remarks(answer))
     if cells is None:
-        return f"<p><code>{escape(one_line(answer))}</code></p>{tail}"
+        line = one_line(answer, with_basis=True)
+        return f"<p><code>{escape(line)}</code></p>{tail}"
     head = "".join(f"<th>{escape(cell)}</th>" for cell in cells.header)
     body = "".join(f"<tr>{_html_row(row, cells.labels)}</tr>" for row in cells.rows)
     table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -105,15 +120,16 @@ def _html_row(row: list[str], labels: int) -> str:
     return "".join(f"<{tag}>{escape(cell)}</{tag}>" for tag, cell in zip(tags, row, strict=True))
 
 
-def _remarks(answer: "Answer") -> list[str]:
+def _remarks(answer: "Answer", *, with_basis: bool = True) -> list[str]:
+    basis = [answer.rests_on.text] if with_basis and answer.rests_on is not None else []
     evidence = f"What is given has probability {format_number(answer.evidence)}."
     given = [evidence] * (answer.evidence < 1.0)
     found = answer.interval
     bounds = [] if found is None else [f"In brackets: {found.description}."]
-    return [*bounds, *given, *answer.notes]
+    return [*basis, *bounds, *given, *answer.notes]
 
 
-def _grid(answer: "Answer", most: int) -> _Grid | None:
+def _grid(answer: "Answer", most: int, *, with_basis: bool = True) -> _Grid | None:
     """Return an answer as rows and columns; None if it is a number."""
     value = answer.value
     if isinstance(value, Records):
@@ -124,7 +140,12 @@ def _grid(answer: "Answer", most: int) -> _Grid | None:
         doubt = "" if value.exact else f"; another may have up to {format_number(value.bound)}"
         said = f"{more}Probability {format_number(value.prob)}{doubt}."
         return _Grid(["variable", "level"], rows, 2, said)
-    return _table_cells(answer, value, most) if isinstance(value, np.ndarray) else None
+    if not isinstance(value, np.ndarray):
+        return None
+    limits: Any = answer.interval
+    if limits is None and with_basis:
+        limits = answer.bounds
+    return _table_cells(answer, value, most, limits)
 
 
 def _record_cells(records: Records, most: int) -> _Grid:
@@ -135,17 +156,17 @@ def _record_cells(records: Records, most: int) -> _Grid:
     return _Grid(names, rows, len(names), f"... {' and '.join(left)}" if left else "")
 
 
-def _table_cells(answer: "Answer", value: FloatArray, most: int) -> _Grid:
+def _table_cells(answer: "Answer", value: FloatArray, most: int, limits: Any) -> _Grid:
+    """Return a table; ``limits``, if any, has the low and the high end of each cell."""
     last = answer.axes[-1]
     wide = len(answer.axes) > 1 and len(last) <= _ACROSS
     down = answer.axes[:-1] if wide else answer.axes
     across = [f"{last.name} = {level}" for level in last.levels] if wide else [answer.column]
     numbers = [float(x) for x in value.flat[: most * len(across)]]
     cells = [format_number(x) for x in numbers]
-    if answer.interval is not None:
-        low, high = answer.interval
-        ends = zip(numbers, low.flat, high.flat, strict=False)
-        cells = ["{} ({} to {})".format(*format_interval(*each)) for each in ends]
+    if limits is not None:
+        ends = zip(numbers, limits.low.flat, limits.high.flat, strict=False)
+        cells = [_with_limits(*each, always=answer.interval is not None) for each in ends]
     lines = [cells[k : k + len(across)] for k in range(0, len(cells), len(across))]
     combinations = product(*[map(str, axis.levels) for axis in down])
     rows = [
@@ -155,6 +176,13 @@ def _table_cells(answer: "Answer", value: FloatArray, most: int) -> _Grid:
     hidden = value.size // len(across) - len(rows)
     more = f"... {hidden:,} more rows" if hidden else ""
     return _Grid([axis.name for axis in down] + across, rows, len(down), more)
+
+
+def _with_limits(value: float, low: float, high: float, *, always: bool) -> str:
+    """Return a cell with its ends in brackets, without them where they are one number."""
+    if not always and not high - low > 1e-6:
+        return format_number(value)
+    return "{} ({} to {})".format(*format_interval(value, low, high))
 
 
 Kind = Literal["probability", "table", "expectation", "mode", "records", "entropy", "information"]
@@ -190,6 +218,9 @@ class Answer:
         Credible bounds ``low`` and ``high`` of the value, their ``level``, number of ``draws`` and
         how many these are worth, ``effective``;
         None where the model carries no posterior draws, or the value is not numeric.
+    rests_on : AnswerBasis or None
+        What the answer of a model from tables rests on; :attr:`basis` and :attr:`bounds` are its
+        parts.
 
     Examples
     --------
@@ -214,6 +245,7 @@ class Answer:
     unit: str = ""
     notes: tuple[str, ...] = ()
     interval: Interval | None = None
+    rests_on: "AnswerBasis | None" = None
 
     def __post_init__(self) -> None:
         if isinstance(self.value, np.ndarray):
@@ -265,6 +297,47 @@ class Answer:
         """
         return "mean" if self.kind == "expectation" else "prob"
 
+    @property
+    def basis(self) -> "BasisName | None":
+        """What the answer rests on; None for a model from records.
+
+        "published": one of the given tables holds all variables asked and given. "implied": every
+        joint with these tables gives it. "identified": every joint of the model's rank with these
+        tables gives it. "open": joints with these tables differ, see :attr:`bounds`.
+        ``rests_on.text`` is a sentence.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({"a": {"x": 5, "y": 5}, "b": {"x": 2, "y": 8}})
+        >>> p = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[0.2], [0.8]]], tables.domain)
+        >>> p = p.with_tables(tables)
+        >>> p.ask("P(a = x)").basis, p.ask("P(a = x, b = x)").basis
+        ('published', 'open')
+        >>> print(p.ask("P(a = x, b = x)").rests_on.text)
+        open: no table holds a and b together; any joint with these tables gives 0.00 to 0.20
+        """
+        return None if self.rests_on is None else self.rests_on.name
+
+    @property
+    def bounds(self) -> "AnswerBounds | TableBounds | None":
+        """Range of the answer over all joints with the given tables; computed when asked for.
+
+        ``low`` and ``high`` are numbers, or arrays in the shape of a table; ``sharp`` says whether
+        the ends are reached or are outer bounds; ``slack`` says by how much cells of the tables may
+        differ, where they contradict each other or are of a sample. None for a model from records,
+        for published answers (unless they were rounded), and where no range is known.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> tables = rj.Marginals.from_tables({"a": {"x": 5, "y": 5}, "b": {"x": 2, "y": 8}})
+        >>> p = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[0.2], [0.8]]], tables.domain)
+        >>> p.with_tables(tables).ask("P(a, b = x)").bounds.high
+        array([0.2, 0.2])
+        """
+        return None if self.rests_on is None else self.rests_on.bounds
+
     def to_json(self) -> dict[str, Any]:
         """Return the answer as plain lists and dicts that JSON can hold; undefined cells are None.
 
@@ -294,6 +367,16 @@ class Answer:
                 "draws": self.interval.draws,
                 "effective_draws": self.interval.effective,
             }
+        if self.rests_on is not None:
+            plain |= {"basis": self.basis, "basis_text": self.rests_on.text}
+            plain["bounds"] = None
+            if self.bounds is not None:
+                plain["bounds"] = {
+                    "low": _plain_cells(np.asarray(self.bounds.low)),
+                    "high": _plain_cells(np.asarray(self.bounds.high)),
+                    "sharp": self.bounds.sharp,
+                    "slack": self.bounds.slack,
+                }
         return plain
 
     def _plain_value(self) -> Any:
@@ -311,7 +394,7 @@ class Answer:
 
     def __repr__(self) -> str:
         if isinstance(self.value, np.ndarray | Records):
-            return f"<Answer: {text(self, _FEW_ROWS)}>"
+            return f"<Answer: {text(self, _FEW_ROWS, with_basis=False)}>"
         return f"<Answer: {one_line(self)}>"
 
     def __str__(self) -> str:

@@ -14,6 +14,7 @@ from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.query import Name, Query
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer, Kind
+from rejoint.pmf.answer_basis import AnswerBasis
 from rejoint.pmf.draws import credible_interval
 from rejoint.pmf.entropy import Nats, conditional_entropy, mutual_information
 from rejoint.pmf.table_gap import note_gaps
@@ -43,6 +44,21 @@ def ask(
 ) -> Answer:
     """Answer a question in the query language; see :meth:`LowRankPMF.ask`."""
     bound = bind(text, model.domain)
+    answer = _answer(model, bound, bits, level, random_state)
+    if model.tables is None or answer.interval is not None:
+        return answer
+    rank = model.mixture.rank
+    basis = AnswerBasis(model.tables, model.domain, bound, answer.value, rank, answer.evidence)
+    return replace(answer, rests_on=basis)
+
+
+def _answer(
+    model: "LowRankPMF",
+    bound: BoundQuery,
+    bits: bool,
+    level: float | None,
+    random_state: RandomState,
+) -> Answer:
     known = _condition(model, bound)
     if model.gaps:
         used = {*bound.asked, *bound.against, *bound.by, *bound.events, *bound.evidence}

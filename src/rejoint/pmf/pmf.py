@@ -1,6 +1,7 @@
 """LowRankPMF, the joint distribution of many discrete variables."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, Self, overload
 
@@ -10,11 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 from rejoint.domain.domain import Domain, level_order, positions
 from rejoint.io.model_file import MOST_FACTORS, SavedModel, write_model
 from rejoint.language.query import Query
+from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState, ask
 from rejoint.pmf.draws import Draws, Interval, check_block
 from rejoint.pmf.from_dense import naive_bayes
+from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.table_gap import TableGap, read_gaps
 from rejoint.pmf.to_frame import Mode, label_table
 from rejoint.queries.distances import is_same_up_to_order
@@ -74,6 +77,8 @@ class LowRankPMF:
         three times the rank.
     gaps : iterable of TableGap, optional
         Tables in which records differ from the model.
+    tables : GivenTables, optional
+        The tables that it was fitted to; :meth:`with_tables` adds them.
 
     Attributes
     ----------
@@ -87,6 +92,9 @@ class LowRankPMF:
     gaps : tuple of TableGap
         Tables in which the records of the fit differ from the model beyond chance, worst first.
         Answers that concern them say so.
+    tables : GivenTables or None
+        The tables that it was fitted to: answers say by them what they rest on. None for a model
+        from records.
 
     Examples
     --------
@@ -99,12 +107,15 @@ class LowRankPMF:
     0.725
     """
 
-    __slots__ = ("__weakref__", "_mixture", "domain", "draws", "factors", "gaps", "weights")
+    __slots__ = (
+        *("__weakref__", "_mixture", "domain", "draws", "factors", "gaps", "tables", "weights"),
+    )
     weights: FloatArray
     factors: tuple[FloatArray, ...]
     domain: Domain
     draws: Draws
     gaps: tuple[TableGap, ...]
+    tables: GivenTables | None
     _mixture: "LowRankPMF | None"
 
     def __init__(
@@ -115,6 +126,7 @@ class LowRankPMF:
         draws: Sequence[Any] = (),
         mixture: "LowRankPMF | None" = None,
         gaps: Iterable[TableGap] = (),
+        tables: GivenTables | None = None,
     ) -> None:
         w = _check_numbers(weights, "weights", 1)
         matrices = [_check_numbers(factor, f"factors[{n}]", 2) for n, factor in enumerate(factors)]
@@ -131,6 +143,7 @@ class LowRankPMF:
             Draws.of(draws, domain, type(self)),
             None if mixture is None else mixture.mixture.align(domain),
             gaps,
+            tables,
         )
         if self.draws and mixture is None:
             object.__setattr__(self, "_mixture", self.draws.mean(self.representative))
@@ -144,10 +157,12 @@ class LowRankPMF:
         draws: Draws | None = None,
         mixture: "LowRankPMF | None" = None,
         gaps: Iterable[TableGap] = (),
+        tables: GivenTables | None = None,
     ) -> Self:
         """Make a model of arrays that the package computed: they are neither checked nor copied."""
         self = object.__new__(cls)
-        self._fill(weights, factors, domain, draws or Draws.of((), domain, cls), mixture, gaps)
+        draws = draws or Draws.of((), domain, cls)
+        self._fill(weights, factors, domain, draws, mixture, gaps, tables)
         return self
 
     def _fill(
@@ -158,6 +173,7 @@ class LowRankPMF:
         draws: Draws,
         mixture: "LowRankPMF | None",
         gaps: Iterable[TableGap],
+        tables: GivenTables | None,
     ) -> None:
         put = object.__setattr__
         put(self, "weights", np.ascontiguousarray(weights))
@@ -166,6 +182,7 @@ class LowRankPMF:
         put(self, "draws", draws)
         put(self, "_mixture", mixture)
         put(self, "gaps", tuple(gaps))
+        put(self, "tables", tables)
         for array in (self.weights, *self.factors):
             array.flags.writeable = False
 
@@ -699,7 +716,7 @@ class LowRankPMF:
         draws = self.draws.project(domain.names) if self.draws else None
         mixture = None if self._mixture is None else self._mixture.project(domain.names)
         gaps = [gap for gap in self.gaps if set(gap.names) <= set(domain.names)]
-        return self._trusted(self.weights, factors, domain, draws, mixture, gaps)
+        return self._trusted(self.weights, factors, domain, draws, mixture, gaps, self.tables)
 
     def condition(self, given: Given) -> Self:
         """Return the model of the variables that are not given, given the others.
@@ -724,7 +741,8 @@ class LowRankPMF:
         alive = shares > 0.0
         domain = Domain(tuple(self.domain[n] for n in rest))
         factors = [self.mixture.factors[n][:, alive] for n in rest]
-        answer = self._trusted(shares[alive], factors, domain)
+        tables = None if self.tables is None else self.tables.given(self.domain, known)
+        answer = self._trusted(shares[alive], factors, domain, tables=tables)
         if self._mixture is None and not self.draws:
             return answer
         logs = log_class_weights(self.weights, self.factors, known)
@@ -732,8 +750,10 @@ class LowRankPMF:
         kept = [self.factors[n][:, alive] for n in rest]
         draws = self.draws.condition(given) if self.draws else None
         if not alive.any():
-            return self._trusted(answer.weights, answer.factors, domain, draws, answer)
-        return self._trusted(class_posterior(logs[alive]), kept, domain, draws, answer)
+            kept, own = list(answer.factors), answer.weights
+        else:
+            own = class_posterior(logs[alive])
+        return self._trusted(own, kept, domain, draws, answer, tables=tables)
 
     def align(self, domain: Domain) -> Self:
         """Return the model with variables and levels in the order of another domain.
@@ -752,7 +772,36 @@ class LowRankPMF:
         factors = [self.factors[n][order] for n, order in zip(chosen, orders, strict=True)]
         mixture = None if self._mixture is None else self._mixture.align(domain)
         draws = self.draws.align(domain)
-        return self._trusted(self.weights, factors, domain, draws, mixture, self.gaps)
+        parts = (draws, mixture, self.gaps, self.tables)
+        return self._trusted(self.weights, factors, domain, *parts)
+
+    def with_tables(
+        self, tables: "Marginals | GivenTables | None", identified: str | None = None
+    ) -> Self:
+        """Return the model with the tables that it was fitted to; answers then rest on them.
+
+        Parameters
+        ----------
+        tables : Marginals, GivenTables or None
+            They must have all variables of the model, with the same levels. None takes them away.
+        identified : str, optional
+            The certificate, in one sentence, where the model is the only one of its rank that
+            meets the tables.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]], [[0.5], [0.5]]])
+        >>> q = p.with_tables(rj.Marginals.from_tables({"x0": [3, 7], "x1": [5, 5]}))
+        >>> q.tables.holds(["x0"]), q.tables.holds(["x0", "x1"])
+        (True, False)
+        """
+        if isinstance(tables, Marginals):
+            tables = GivenTables.of(tables, identified)
+        if tables is not None:
+            level_order(self.domain, tables.domain.project(self.domain.names))
+        parts = (self.draws, self._mixture, self.gaps, tables)
+        return self._trusted(self.weights, self.factors, self.domain, *parts)
 
     def sorted(self) -> Self:
         """Return the model with its classes in order of decreasing weight.
@@ -764,7 +813,7 @@ class LowRankPMF:
         """
         order = np.argsort(-self.weights, kind="stable")
         factors = [a[:, order] for a in self.factors]
-        parts = (self.draws, self._mixture, self.gaps)
+        parts = (self.draws, self._mixture, self.gaps, self.tables)
         return self._trusted(self.weights[order], factors, self.domain, *parts)
 
     @classmethod
@@ -850,7 +899,11 @@ class LowRankPMF:
         """
         from rejoint.factorization.reduce import reduce  # a later layer: it fits models
 
-        return reduce(self.mixture, rank, tol, random_state)
+        found = reduce(self.mixture, rank, tol, random_state)
+        if self.tables is None:
+            return found
+        # The certificate, if there is one, is about this model and its rank.
+        return found._replace(pmf=found.pmf.with_tables(replace(self.tables, identified=None)))
 
     def ambiguity(
         self,
@@ -977,10 +1030,11 @@ class LowRankPMF:
         parts = (self.weights, self.factors, self.domain, kept)
         mixture = self._mixture
         answer = None if mixture is None else np.vstack([mixture.weights, *mixture.factors])
+        tables = None if self.tables is None else self.tables.to_saved()
         if not (draws and self.draws):
-            return SavedModel(*parts, mixture=answer)
+            return SavedModel(*parts, mixture=answer, tables=tables)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
-        return SavedModel(*parts, carried.block, answer, carried.weights)
+        return SavedModel(*parts, carried.block, answer, carried.weights, tables=tables)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -1003,7 +1057,11 @@ class LowRankPMF:
             weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
             mixture = cls(weights[0], factors, domain)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
-        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps)
+        if saved.tables is not None:
+            tables: GivenTables | None = GivenTables.of_saved(saved.tables)
+        else:  # a file that was written before models kept their tables names them
+            tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
+        return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables)
 
     # Equality and representation
 
@@ -1056,7 +1114,7 @@ class LowRankPMF:
         raise AttributeError(f"{type(self).__name__} is immutable: {name} cannot be deleted.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        parts = (self.draws, self._mixture, self.gaps)
+        parts = (self.draws, self._mixture, self.gaps, self.tables)
         return type(self), (self.weights, self.factors, self.domain, *parts)
 
     def __repr__(self) -> str:

@@ -1,0 +1,211 @@
+"""The default fit to tables: a joint that meets them.
+
+Where a low rank meets the tables and only one model of that rank does, that model is the answer
+(the paper's case). Otherwise it is the maximum-entropy completion. Tables of a sample pull instead
+of being met, and so do tables that contradict each other.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from rejoint.factorization.complete_approximately import complete_approximately
+from rejoint.factorization.fit_tables import as_pmf
+from rejoint.factorization.max_entropy import (
+    CompletionProblem,
+    Ipf,
+    independent_model,
+    make_completion_problem,
+)
+from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
+from rejoint.factorization.table_goals import (
+    Goal,
+    Within,
+    contradictions,
+    exact_goals,
+    infer_rounding,
+    near_goals,
+)
+from rejoint.factorization.table_policy import POLICY
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import join_messages
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.solver.result import FitResult
+from rejoint.solver.run import run
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Run, Stop
+from rejoint.text import plural, show
+
+
+@dataclass(frozen=True, eq=False)
+class Understood:
+    """Tables as they are completed: what is asked of each, and what was found out about them."""
+
+    tables: Marginals
+    goals: list[Goal]
+    soft: bool
+    text: str = ""
+
+
+def complete_tables(marginals: Marginals, session: Session) -> FitResult:
+    """Fit tables by default: the only low-rank model that meets them, else their completion.
+
+    Examples
+    --------
+    >>> tables = Marginals.from_tables({("smoke", "lung"): [[90, 110], [10, 790]]})
+    >>> done = complete_tables(tables, Session(np.random.default_rng(0)))
+    >>> done.pmf.marginal(["smoke", "lung"]).round(6)
+    array([[0.09, 0.11],
+           [0.01, 0.79]])
+    """
+    check_totals(marginals)
+    used = np.flatnonzero(marginals.table_weight > 0)
+    check_reached(marginals, [marginals.index_subsets[i] for i in used])
+    remark_on_islands(marginals)
+    for known in iterate_readings(marginals):
+        result = complete(known, session)
+        if result is not None and (known.soft or result.starts[0].objective <= POLICY.unmet):
+            break
+    assert result is not None  # what pulls excludes nothing
+    return result
+
+
+def understand(marginals: Marginals) -> Understood:
+    """Return what the tables are by what they show themselves: the first of their readings."""
+    return next(iterate_readings(marginals))
+
+
+def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
+    """Yield what the tables may be, to be tried in order: exact, rounded, contradicting each other.
+
+    Tables of a sample are just that.
+    """
+    if marginals.noisy:
+        yield Understood(marginals, near_goals(marginals), soft=True)
+        return
+    if not contradictions(marginals):
+        yield Understood(marginals, exact_goals(marginals), soft=False)
+    for rounded in infer_rounding(marginals):
+        text = _describe_rounding(marginals)
+        yield Understood(rounded, exact_goals(rounded), soft=False, text=text)
+    yield compromise(marginals)
+
+
+def _describe_rounding(marginals: Marginals) -> str:
+    why = "no joint meets all numbers as they are printed"
+    for worst in marginals.disagreements()[:1]:
+        if worst.distance > POLICY.agree:
+            why = (
+                f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
+                f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"
+            )
+    return (
+        f"The numbers of the tables are met within their rounding: {why}, which rounding explains."
+    )
+
+
+def compromise(marginals: Marginals) -> Understood:
+    """Tables that cannot all be met: each pulls as its number of records does."""
+    found = contradictions(marginals)
+    if found:
+        shown = "; ".join(
+            f"({', '.join(first)}) and ({', '.join(second)}) by {distance:.2g} of the mass"
+            for first, second, distance in found[:3]
+        )
+        more = f"; and {len(found) - 3} more" if len(found) > 3 else ""
+        text = f"The tables contradict each other: {shown}{more}."
+    else:
+        text = (
+            "No joint meets all tables at once, although those that share variables agree on them."
+        )
+    text += " The model is a compromise that weighs each table by its number of records."
+    return Understood(marginals, near_goals(marginals), soft=True, text=text)
+
+
+def complete(known: Understood, session: Session) -> FitResult | None:
+    """Return the completion of tables as a result; None where their zeros leave no state."""
+    levels = known.tables.domain.shape
+    problem = make_completion_problem(levels, known.goals)
+    if problem is None:
+        conclude = partial(conclude_approximation, known)
+        return complete_approximately(known.tables, known.goals, session, conclude)
+    if not len(problem.states):
+        return None
+    start = independent_model(levels, known.goals)
+    session.unfinished.clear()
+    session.offer(partial(_interrupt, known, problem, session))
+    return conclude_completion(known, problem, run(Ipf(), problem, start, session))
+
+
+def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
+    found = session.unfinished.get(0)
+    return None if found is None else conclude_completion(known, problem, found)
+
+
+def conclude_completion(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+    """Return a completion that is exact."""
+    return as_result(known, done, _describe_choice(known, problem), "sweep")
+
+
+def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult:
+    """Return a mixture that approximates a completion."""
+    return as_result(known, done, text, "step")
+
+
+def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
+    """Return a completion with the sentences that say what it is and how it meets the tables."""
+    pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
+    misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
+    error = _relative_error(known.tables, pmf)
+    if known.soft and done.stop is Stop.EXACT:
+        done = replace(done, stop=Stop.OPTIMAL)
+    return FitResult.of(
+        pmf,
+        [done],
+        _describe_fit(known, done, misfits),
+        best=replace(done, error=error, residual=float("nan")),
+        unit=unit,
+        misfits=misfits,
+        choice=join_messages([known.text, choice]),
+        classes_are_groups=False,
+    )
+
+
+def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
+    names = [known.tables.domain.names[n] for n in problem.cover]
+    does = "comes near to" if known.soft else "meets"
+    number = len(known.goals)
+    what = f"the {plural(number, 'table')}" if number > 1 else "the table"
+    states = f"one class for each level of {show(names)}" if names else "one class"
+    if len(names) > 1:
+        states = f"one class for each combination of levels of {show(names)}"
+    return (
+        f"The joint nearest to independence that {does} {what} (maximum entropy), as a mixture "
+        f"with {states}. These classes mean nothing by themselves."
+    )
+
+
+def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], float]) -> str:
+    if known.soft:
+        mean = float(np.mean(list(misfits.values()))) if misfits else 0.0
+        return f"The tables are met to {mean:.2g} of their mass on average"
+    within = ", within the bounds of their numbers" * any(
+        isinstance(goal, Within) for goal in known.goals
+    )
+    return (
+        f"The tables are met{within}: at most {max(done.objective, 1e-16):.1g} of the mass of one "
+        "is in wrong cells"
+    )
+
+
+def _relative_error(tables: Marginals, pmf: LowRankPMF) -> float:
+    """Relative error of all tables together, ``||X - Xhat|| / ||X||``."""
+    away = size = 0.0
+    tables = tables.filled(pmf)
+    for i, names in enumerate(tables.subsets):
+        shares = tables.shares(i)
+        away += float(((pmf.marginal(names) - shares) ** 2).sum())
+        size += float((shares**2).sum())
+    return float(np.sqrt(away / size)) if size else 0.0

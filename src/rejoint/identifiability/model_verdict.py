@@ -1,0 +1,112 @@
+"""Whether a model is determined by the tables that it was fitted to: one verdict for every door."""
+
+from math import prod
+from typing import NamedTuple
+
+from rejoint.domain.domain import Domain
+from rejoint.identifiability.assessment import MOST_LISTED_TABLES, MOST_TABLE_VARIABLES
+from rejoint.identifiability.certificate import certify
+from rejoint.identifiability.layout import TableLayout
+from rejoint.identifiability.rank_report import report
+from rejoint.messages import join_messages
+from rejoint.pmf.given_tables import GivenTables
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import plural
+
+#: Classes times levels of a model up to which a certificate is sought: a second or two.
+MOST_CERTIFIED_NUMBERS = 3_000
+
+
+class ModelVerdict(NamedTuple):
+    """What tables say about a model.
+
+    Parameters
+    ----------
+    question : str
+        What is asked, and of which tables.
+    verdict : str
+        The answer.
+    details : tuple of str
+        Further sentences.
+
+    Examples
+    --------
+    >>> ModelVerdict("Is it?", "It is.").details
+    ()
+    """
+
+    question: str
+    verdict: str
+    details: tuple[str, ...] = ()
+
+
+def model_verdict(pmf: LowRankPMF) -> ModelVerdict | None:
+    """Say whether the tables of a model determine it; None where that is not worked out.
+
+    Of a model from tables it is asked of the tables that were given, over all joints, or over those
+    of its rank where a certificate says that there is no other. Of any other model it is asked of
+    all tables of three variables, at its rank.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> pairs = {("a", "b"): [[1, 2], [3, 4]], ("b", "c"): [[1, 3], [2, 4]]}
+    >>> tables = rj.Marginals.from_tables(pairs)
+    >>> print(model_verdict(rj.factorize(tables).pmf).verdict)
+    These tables do not determine the joint: they have 5 independent numbers, a joint of these \
+variables has 7. Many joints have these tables, this is one.
+    """
+    if pmf.tables is not None:
+        return _verdict_on_given(pmf.tables, pmf.mixture.rank)
+    if len(pmf.domain) < 3:
+        return None
+    question = "Could another model of the same rank have all tables of three variables?"
+    general = report(pmf.domain, rank=pmf.rank, order=3).verdict
+    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS:
+        return ModelVerdict(question, general)
+    in_general = join_messages(["In general:", general])
+    return ModelVerdict(question, certify(pmf, order=3).verdict, (in_general,))
+
+
+def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
+    question = "Do the tables that it was fitted to determine the joint?"
+    each = "Each answer says what it rests on."
+    if any(len(subset) == len(tables.domain) for subset in tables.subsets):
+        return ModelVerdict(question, "Yes: one table holds all variables.")
+    apart = _describe_apart(tables)
+    if tables.identified is not None:
+        verdict = f"At rank {rank}: {tables.identified}"
+        other = "Joints of a higher rank may have these tables, too. " + each
+        return ModelVerdict(question, verdict, tuple(filter(None, [apart, other])))
+    numbers = _describe_numbers(tables)
+    verdict = (
+        f"These tables do not determine the joint{numbers}. Many joints have these tables, this "
+        "is one."
+    )
+    return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
+
+
+def _describe_numbers(tables: GivenTables) -> str:
+    """Say how many numbers the tables and a joint have; nothing where that takes long to count."""
+    layout = _layout(tables)
+    if layout is None or not layout.is_countable:
+        return ""
+    cells = prod(tables.domain.shape) - 1
+    shown = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
+    said = plural(layout.equations, "independent number")
+    return f": they have {said}, a joint of these variables has {shown}"
+
+
+def _describe_apart(tables: GivenTables) -> str:
+    layout = _layout(tables)
+    return "" if layout is None else layout.apart_text
+
+
+def _layout(tables: GivenTables) -> TableLayout | None:
+    subsets = set(tables.subsets)
+    if not 0 < len(subsets) <= MOST_LISTED_TABLES or max(map(len, subsets)) > MOST_TABLE_VARIABLES:
+        return None
+    reached = sorted({n for subset in subsets for n in subset})
+    place = {n: k for k, n in enumerate(reached)}
+    domain = Domain(tuple(tables.domain[n] for n in reached))
+    return TableLayout.from_subsets(domain, {tuple(place[n] for n in s) for s in subsets})

@@ -1,0 +1,209 @@
+"""The tables that a model was fitted to, which say what its answers rest on."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.domain.domain import Domain, level_order
+from rejoint.io.saved_tables import SavedMoment, SavedTables
+from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.moments import Moment
+from rejoint.marginals.subsets import Subset
+from rejoint.marginals.suppression import UnknownCells
+
+FloatArray = NDArray[np.float64]
+
+#: Cells of all tables together up to which a model keeps them: 16 MB. Beyond it only the names of
+#: their variables are kept: an answer then says whether it is published, but has no range.
+MOST_CELLS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class GivenTables:
+    """The tables that a model was fitted to, and what they say about it.
+
+    They stay as they were given while the model is aligned, projected or conditioned: variables
+    are found by name, levels by label. :meth:`given` adds evidence, which a conditioned model has.
+
+    Parameters
+    ----------
+    domain : Domain
+        Variables and levels of the tables.
+    subsets : tuple of tuples of int
+        The variables of each table that has records, increasing.
+    marginals : Marginals or None
+        The tables; None where they are too many to be kept.
+    identified : str or None
+        The certificate, in one sentence, where the model is the only one of its rank that meets
+        the tables.
+    evidence : mapping from int to array
+        What a conditioned model was given: likelihood of each level, by position of the variable.
+
+    Examples
+    --------
+    >>> tables = GivenTables.of(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "c": [5, 5]}))
+    >>> tables.holds(["b", "a"]), tables.holds(["a", "c"])
+    (True, False)
+    """
+
+    domain: Domain
+    subsets: tuple[Subset, ...]
+    marginals: Marginals | None = None
+    identified: str | None = None
+    evidence: Mapping[int, FloatArray] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, marginals: Marginals, identified: str | None = None) -> "GivenTables":
+        """Make it of the tables of a fit.
+
+        Examples
+        --------
+        >>> GivenTables.of(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]})).subsets
+        ((0, 1),)
+        """
+        subsets = tuple(
+            subset
+            for subset, total in zip(marginals.index_subsets, marginals.totals, strict=True)
+            if total > 0
+        )
+        kept = marginals if marginals.flat.size <= MOST_CELLS else None
+        return cls(marginals.domain, subsets, kept, identified)
+
+    @classmethod
+    def of_notes(cls, plain: Any, domain: Domain) -> "GivenTables | None":
+        """Make it of the names of tables in the notes of a file that has no cells of them.
+
+        Examples
+        --------
+        >>> GivenTables.of_notes([{"names": ["b", "a"]}, None], Domain.of({"a": 2, "b": 2})).subsets
+        ((0, 1),)
+        """
+        found = set()
+        for each in plain if isinstance(plain, list) else []:
+            names = each.get("names") if isinstance(each, dict) else None
+            if not isinstance(names, list) or not names:
+                continue
+            if all(isinstance(name, str) and name in domain for name in names):
+                found.add(tuple(sorted({domain.index(name) for name in names})))
+        return cls(domain, tuple(sorted(found))) if found else None
+
+    def holds(self, names: Any) -> bool:
+        """Whether one table has all of these variables, and those of the evidence.
+
+        Examples
+        --------
+        >>> GivenTables(Domain.of({"a": 2, "b": 2}), ((0,), (1,))).holds(["a", "b"])
+        False
+        """
+        asked = {*self.domain.indices(tuple(names)), *self.evidence}
+        return any(asked <= set(subset) for subset in self.subsets)
+
+    def given(self, domain: Domain, likelihoods: Mapping[int, FloatArray]) -> "GivenTables":
+        """Return the tables with evidence added, by position in the domain of the model.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": ["x", "y"], "b": 2}), ((0, 1),))
+        >>> model = Domain.of({"b": 2, "a": ["y", "x"]})
+        >>> tables.given(model, {1: np.array([1.0, 0.0])}).evidence
+        {0: array([0., 1.])}
+        """
+        return replace(self, evidence={**self.evidence, **self.vectors(domain, likelihoods)})
+
+    def vectors(
+        self, domain: Domain, by_position: Mapping[int, FloatArray]
+    ) -> dict[int, FloatArray]:
+        """Return numbers per level with variables and levels in the order of the tables.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": ["x", "y"], "b": 2}), ((0, 1),))
+        >>> tables.vectors(Domain.of({"a": ["y", "x"]}), {0: np.array([1.0, 2.0])})
+        {0: array([2., 1.])}
+        """
+        return {
+            n: np.asarray(by_position[k], dtype=np.float64)[order]
+            for k, (n, order) in self.orders(domain, by_position).items()
+        }
+
+    def orders(
+        self, domain: Domain, chosen: Iterable[int]
+    ) -> dict[int, tuple[int, NDArray[np.intp]]]:
+        """Return, by position in another domain, the position here and the order of the levels.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": ["x", "y"], "b": 2}), ((0, 1),))
+        >>> tables.orders(Domain.of({"b": 2, "a": ["y", "x"]}), [1])
+        {1: (0, array([1, 0]))}
+        """
+        found = {}
+        for k in chosen:
+            n = self.domain.index(domain.names[k])
+            [order] = level_order(Domain((domain[k],)), Domain((self.domain[n],)))
+            found[k] = n, order
+        return found
+
+    def to_saved(self) -> SavedTables:
+        """Return what a model file has of the tables.
+
+        Examples
+        --------
+        >>> tables = GivenTables.of(Marginals.from_tables({"a": [1, 2]}))
+        >>> GivenTables.of_saved(tables.to_saved()).marginals["a"]
+        array([1., 2.])
+        """
+        kept = self.marginals
+        head: dict[str, Any] = {"identified": self.identified, "evidence": self.evidence}
+        if kept is None:
+            return SavedTables(self.domain, self.subsets, **head)
+        if kept.unknown is not None:
+            cells = kept.unknown
+            head["unknown"] = np.vstack([cells.places, cells.low, cells.high])
+            head["sums"] = tuple((tuple(m.tolist()), float(value)) for m, value in cells.sums)
+        return SavedTables(
+            self.domain,
+            kept.index_subsets,
+            cells=kept.flat,
+            weight=kept.table_weight,
+            counted=kept.counted,
+            rounding=kept.rounding,
+            noisy=kept.noisy,
+            moments=tuple(
+                SavedMoment(m.variables, m.vectors, m.value, m.label) for m in kept.moments
+            ),
+            **head,
+        )
+
+    @classmethod
+    def of_saved(cls, saved: SavedTables) -> "GivenTables":
+        """Make it of the contents of a file.
+
+        Examples
+        --------
+        >>> GivenTables.of_saved(SavedTables(Domain.of({"a": 2}), ((0,),))).marginals is None
+        True
+        """
+        if saved.cells is None:
+            head = (None, saved.identified, saved.evidence)
+            return cls(saved.domain, saved.subsets, *head)
+        unknown = None
+        if saved.unknown is not None:
+            places, low, high = saved.unknown
+            sums = tuple((np.array(m, dtype=np.intp), value) for m, value in saved.sums)
+            unknown = UnknownCells(places.astype(np.intp), low, high, sums)
+        marginals = Marginals(
+            saved.domain,
+            saved.subsets,
+            saved.cells,
+            saved.weight,  # type: ignore[arg-type]  # None takes what is usual
+            tuple(Moment(*moment) for moment in saved.moments),
+            saved.counted,  # type: ignore[arg-type]
+            unknown,
+            saved.noisy,
+            saved.rounding,  # type: ignore[arg-type]
+        )
+        return replace(cls.of(marginals, saved.identified), evidence=saved.evidence)
