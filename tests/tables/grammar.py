@@ -297,7 +297,7 @@ class _Maker:
         """The first variable in headings between the rows."""
         self.titled = True
         indent = self.pick(["", "  "])
-        named = self.chance(0.6)  # "Sex: Male"
+        named = self.chance(0.85)  # "Sex: Male"
         rows = [[names[1] if named else "", *axes[2]]]
         for i, outer in enumerate(axes[0]):
             rows.append([f"{names[0]}: {outer}" if named else outer])

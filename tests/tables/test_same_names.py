@@ -16,7 +16,11 @@ def put(folder, **texts):
 
 
 def test_case_blanks_and_accents_are_merged_and_that_is_said(tmp_path):
-    put(tmp_path, a=ONE, b="sex,Région,count\nMEN,Île,400\n women ,Île,470\nMEN,Sud,330\nWomen,Sud,300\n")
+    put(
+        tmp_path,
+        a=ONE,
+        b="sex,Région,count\nMEN,Île,400\n women ,Île,470\nMEN,Sud,330\nWomen,Sud,300\n",
+    )
     with pytest.warns(rj.Remark, match=r"Written in one way: 'sex' in .*b\.csv is 'Sex'"):
         m = Marginals.read(tmp_path)
     assert m.domain.names == ("Sex", "Smoking", "Région")
@@ -77,7 +81,9 @@ def test_groups_of_different_coarseness_are_aligned_by_their_edges(tmp_path):
     text = "Sex,Age,n\n" + "".join(
         f"{sex},{age},{fine[i, j]}\n" for i, sex in enumerate("mf") for j, age in enumerate(ages)
     )
-    coarse = "Age,Work,n\n0-14,no,580\n15-64,no,320\n65+,no,171\n0-14,yes,0\n15-64,yes,600\n65+,yes,20\n"
+    coarse = (
+        "Age,Work,n\n0-14,no,580\n15-64,no,320\n65+,no,171\n0-14,yes,0\n15-64,yes,600\n65+,yes,20\n"
+    )
     put(tmp_path, a=text, b=coarse)
     with pytest.warns(rj.Remark, match=r"'15-64' in .*b\.csv is 15-24 \+ 25-64"):
         m = Marginals.read(tmp_path)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.marginals.axis_name import BETWEEN
-from rejoint.marginals.cell import Cell, find_decimal, read_cell
+from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
 from rejoint.marginals.totals import Sums, find_sums, is_total_word, same_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
@@ -105,11 +105,11 @@ class Facet:
         self.labels[axis] = [label for part in parts for label in part]
 
 
-# Numbers ----------------------------------------------------------------------------------
+# BlockNumbers ----------------------------------------------------------------------------------
 
 
 @dataclass
-class Numbers:
+class BlockNumbers:
     """The numbers of a block: value, bounds, and what stood beside them."""
 
     cells: list[list[Cell]]
@@ -120,7 +120,7 @@ class Numbers:
     marks: dict[str, int]
 
 
-def read_numbers(block: Block, marks: Marks, decimal: str | None) -> Numbers:
+def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumbers:
     """Read the cells of a block with the decimal mark that they show, or that makes totals add up.
 
     Raise for a cell that is no number, and where two decimal marks are possible.
@@ -164,7 +164,7 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> Numbers:
 _AMBIGUOUS = re.compile(r"(?<!\d)[1-9]\d{0,2}[.,]\d{3}(?!\d)")
 
 
-def _try_decimal(block: Block, marks: Marks, decimal: str) -> Numbers | None:
+def _try_decimal(block: Block, marks: Marks, decimal: str) -> BlockNumbers | None:
     try:
         return _read_with(block, marks, decimal)
     except ValueError:
@@ -181,7 +181,7 @@ def _count_sums(values: Array) -> int:
     )
 
 
-def _read_with(block: Block, marks: Marks, decimal: str) -> Numbers:
+def _read_with(block: Block, marks: Marks, decimal: str) -> BlockNumbers:
     flags: dict[str, int] = {}
     seen: dict[str, int] = {}
     rows: list[list[Cell]] = []
@@ -197,8 +197,9 @@ def _read_with(block: Block, marks: Marks, decimal: str) -> Numbers:
                 except ValueError:
                     raise _bad_cell(block, r, c, text) from None
             if cell.flag:
-                held = flags if cell.known and cell.flag.strip() not in NIL_SHOWN else seen
-                held[cell.flag] = held.get(cell.flag, 0) + 1
+                held = flags if cell.known else seen
+                flag = f"{cell.flag} for nil" if cell.flag in NIL else cell.flag
+                held[flag] = held.get(flag, 0) + 1
             if cell.known:
                 digits = max(digits, cell.digits)
             read.append(cell)
@@ -206,10 +207,7 @@ def _read_with(block: Block, marks: Marks, decimal: str) -> Numbers:
     values = np.array([[cell.value for cell in row] for row in rows], dtype=float)
     known = [cell for row in rows for cell in row if cell.known]
     percent = any(cell.percent for cell in known)
-    return Numbers(rows, values.reshape(len(rows), -1), digits, percent, flags, seen)
-
-
-NIL_SHOWN = frozenset({"-", "--", "\u2013", "\u2014", "\u2212"})
+    return BlockNumbers(rows, values.reshape(len(rows), -1), digits, percent, flags, seen)
 
 
 def _decimals(value: float) -> int:
@@ -409,7 +407,7 @@ def _nested(
 # Facets -----------------------------------------------------------------------------------
 
 
-def make_facets(block: Block, numbers: Numbers) -> list[Facet]:
+def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     """Return one array for each table of a block."""
     digit = float(10.0**-numbers.digits)
     values = numbers.values
@@ -484,7 +482,7 @@ def _rows_by_sums(rows: list[Path], values: Array, digit: float) -> list[Path]:
     return full if len(set(full)) == len(full) else rows
 
 
-def _listed_facets(block: Block, numbers: Numbers) -> list[Facet]:
+def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     """Group the rows of a long form by the variables that they speak of."""
     groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
     for i, path in enumerate(block.rows):
@@ -528,7 +526,7 @@ def _dense(
     block: Block,
     names: list[str],
     entries: Sequence[tuple[Path, Cell, int]],
-    numbers: Numbers,
+    numbers: BlockNumbers,
 ) -> Facet:
     """Scatter cells into arrays; combinations that are not mentioned are zero."""
     written: list[dict[str, str]] = [{} for _ in names]  # case, blanks and accents do not count

@@ -268,7 +268,8 @@ class _Grid:
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
         others = [c for c in rest if self._is_fraction(c)]
-        if not rest or any(not is_value_name(heads[c]) and not unit_word(heads[c]) for c in others):
+        odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
+        if not rest or (odd and not asked):
             return None  # a cross-tabulation with a column of totals, perhaps
         if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
             return None
@@ -484,7 +485,30 @@ class _Grid:
             r += 1
         while sections and rows and sections[-1] > rows[-1]:  # notes below, or the next title
             r = sections.pop()
+        if rows and header and r == rows[-1] + 1 and r < len(self.rows):
+            self._check_ragged(r, header[-1])
         return rows, sections, r
+
+    def _check_ragged(self, r: int, head: int) -> None:
+        """Raise for a line right below the numbers that looks like one of them, cut short."""
+        texts = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        label = len(texts) == 1 and re.fullmatch(r"[^\W_][\w+-]{0,19}", texts[0])
+        if self.sheet.delimiter and label and self.sizes[r] < self.sizes[head]:
+            raise self.cut_short(r, head)
+
+    def cut_short(self, r: int, head: int) -> ValueError:
+        return ValueError(
+            Message(
+                "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
+                "cells that hold the delimiter, or say {delimiter}.",
+                where=self.sheet.where,
+                at=self.lines[r],
+                cells=self.sizes[r],
+                line=self.lines[head],
+                wide=self.sizes[head],
+                delimiter=Argument("delimiter"),
+            )
+        )
 
 
 def _is_year(text: str) -> bool:
@@ -596,18 +620,7 @@ class _Layout:
             short = self.grid.sizes[r] <= self.body[-1] and wide > self.body[-1]
             extra = [c for c in self.grid.rows[r][wide:] if not _is_empty(c)]
             if short or extra:
-                raise ValueError(
-                    Message(
-                        "{where}, line {at}: {cells} cells, but the header (line {line}) has "
-                        "{wide}. Quote cells that hold the delimiter, or say {delimiter}.",
-                        where=self.grid.sheet.where,
-                        at=self.grid.lines[r],
-                        cells=self.grid.sizes[r],
-                        line=self.grid.lines[head],
-                        wide=wide,
-                        delimiter=Argument("delimiter"),
-                    )
-                )
+                raise self.grid.cut_short(r, head)
 
     # Long form ------------------------------------------------------------------------------
 
@@ -647,6 +660,8 @@ class _Layout:
         if is_value_name(name) or unit_word(name):
             return True
         if not all(t.isdecimal() for t in texts if t):
+            if self.grid.value is not None:
+                return True
             raise self._two_uses(c, value)
         distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
         if distinct and max(map(int, filter(None, texts)), default=0) >= 200:

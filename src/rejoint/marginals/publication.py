@@ -24,7 +24,7 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import find_names, split_labels
+from rejoint.marginals.axis_name import find_names, names_in_title, split_labels
 from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
     Array,
@@ -34,13 +34,13 @@ from rejoint.marginals.facet import (
     read_numbers,
     sums_of,
 )
-from rejoint.marginals.grid import ALL, Block, find_blocks
+from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import say_merged, use_one_name
 from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
 from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text
 from rejoint.marginals.unit_word import unit_word
-from rejoint.messages import Argument, Message, remark
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.text import nearest, show
 
 #: Columns that say in which unit a number is.
@@ -111,7 +111,9 @@ class Draft:
     kind: str = "counts"  # counts, shares
     whole: float = 1.0  # what shares add up to
     given: tuple[int, ...] = ()  # axes that shares are conditional on
+    totals: list[tuple[int, str]] = field(default_factory=list)  # axis and label of each
     constants: dict[str, str] = field(default_factory=dict)
+    candidates: list[str] = field(default_factory=list)  # names in titles
 
 
 @dataclass(frozen=True)
@@ -177,6 +179,8 @@ def _check_options(how: ReadOptions) -> ReadOptions:
         key: (text,) if isinstance(text := getattr(how, key), str) else text
         for key in ("totals", "skip")
     }
+    if lists["totals"] is not None and [t.lower() for t in lists["totals"]] == ["none"]:
+        lists["totals"] = ()
     return replace(how, **lists)
 
 
@@ -342,6 +346,7 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     facet = draft.facet
     titles = [*block.titles, block.sheet.name, *facet.units]
     facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
+    draft.candidates = names_in_title(titles)
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -539,9 +544,7 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         places.append(place)
         leaves.append(sums.leaves)
         checks.append((axis, sums))
-        found = [labels[i] or "(no label)" for i in sums.children]
-        if found:
-            draft.reading.totals += [f"{facet.names[axis] or 'label'}={label}" for label in found]
+        draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
     known = np.where(facet.lines > 0, facet.values, np.nan)
     for axis, at in enumerate(leaves):
         draft.facet = draft.facet.take(axis, at)
@@ -900,23 +903,41 @@ def _check_names(drafts: Sequence[Draft]) -> None:
     """Raise for variables that no file names."""
     for draft in drafts:
         for name, labels in zip(draft.facet.names, draft.facet.labels, strict=True):
-            if name and not name.startswith("\0"):
+            if name:
                 continue
-            placeholder = "/".join(labels[:2])
-            others = [n for d in drafts for n in d.facet.names if n and not n.startswith("\0")]
-            raise ValueError(
-                Message(
-                    "{where}: the labels {labels} belong to a variable that the file does not "
-                    "name. Say {same}, with its name"
-                    + (f" (known are {show(list(dict.fromkeys(others)))})." if others else "."),
-                    where=draft.reading.where,
-                    labels=show(labels),
-                    same=Argument("same", {placeholder: "Name"}),
-                )
-            )
+            raise _unnamed(draft, labels, drafts)
         twice = [n for n in draft.facet.names if draft.facet.names.count(n) > 1]
         if twice:
             raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
+
+
+def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
+    """Return the error for labels whose variable no file names, with the names that it may have."""
+    others = [n for d in drafts for n in d.facet.names if n]
+    key = "/".join(labels[:2])
+    names = [n for n in draft.candidates if n not in draft.facet.names]
+    may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
+    options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
+    value = next((label for label in labels if is_value_name(label)), None)
+    parts: list[str] = [
+        Message(
+            "{where}: the labels {labels} belong to a variable that the file does not name. Say "
+            "{same}{rest}.",
+            where=draft.reading.where,
+            labels=show(labels),
+            same=join_messages(options, " or "),
+            rest="" if may else ", with its name in place of Name",
+        )
+    ]
+    if value is not None:
+        parts.append(
+            Message(
+                "If {label!r} is the column of the numbers, say {value}.",
+                label=value,
+                value=Argument("value", value),
+            )
+        )
+    return ValueError(join_messages(parts))
 
 
 def _without_twins(drafts: Sequence[Draft]) -> list[Draft]:
@@ -1022,6 +1043,7 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
         if len(errors):
             table = replace(table, error=float(np.sqrt(np.mean(np.square(errors)))))
     draft.reading.names = names
+    draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
     draft.reading.levels = tuple(map(tuple, facet.labels))
     draft.reading.total = float(np.nansum(facet.values))
     changes = {}
