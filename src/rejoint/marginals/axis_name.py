@@ -169,7 +169,7 @@ def find_names(
     for said in (names_in_stem(stem), names_in_title(titles)):
         left = list(said)
         for name in found:  # those that are known already
-            same = [x for x in left if name and _is_same(x, name)]
+            same = [x for x in left if name and is_same_name(x, name)]
             if same:
                 left.remove(same[0])
         for k in list(open_):
@@ -197,11 +197,15 @@ def _leads(said: Sequence[str], name: str, known: int) -> bool:
     return known > 0 and list(said).index(name) <= known
 
 
-def _is_same(one: str, other: str) -> bool:
+def is_same_name(one: str, other: str) -> bool:
+    """Return whether two names are surely of one variable.
+
+    Examples
+    --------
+    >>> is_same_name("Age group", "age"), is_same_name("Sex", "Sexe"), is_same_name("Sex", "Age")
+    (True, True, False)
+    """
     a, b = plain_text(one), plain_text(other)
     concept = concept_of_name(one)
-    return (
-        a == b
-        or (len(a) > 2 and len(b) > 2 and (a in b or b in a))
-        or (bool(concept) and concept == concept_of_name(other))
-    )
+    inside = len(a) > 2 and len(b) > 2 and (a in b or b in a)
+    return a == b or inside or (bool(concept) and concept == concept_of_name(other))

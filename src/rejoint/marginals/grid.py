@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from rejoint.marginals.axis_name import split_corner
+from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import Sheet, Text
@@ -786,11 +786,17 @@ class _Layout:
             paths = [tuple(row) for row in labels]
         deep = max((len(path) for path in paths), default=0)
         if deep > len(block.row_names):
-            if len(stub) == 1:
-                block.tree_name = block.row_names[0]
-                block.row_names = [""]
-            block.row_names = [""] * (deep - len(block.row_names)) + block.row_names
+            own = block.row_names
+            if len(stub) == 1 and not self._is_headed(paths, sections):
+                block.tree_name, own = own[0], [""]
+            block.row_names = [""] * (deep - len(own)) + own
         block.rows = [(*path, *[ALL] * (deep - len(path))) for path in paths]
+
+    def _is_headed(self, paths: Sequence[Path], sections: dict[int, str]) -> bool:
+        """Return whether all outer labels are headings, so that the corner names the labels."""
+        heads = set(sections.values())
+        parts = [part for part in BETWEEN.split(self.names[0]) if part]
+        return len(parts) < 2 and all(text in heads for path in paths for text in path[:-1])
 
     def _stub_labels(self, stub: Sequence[int]) -> list[list[str]]:
         """Return the labels of each row, those that are left out filled in from above."""

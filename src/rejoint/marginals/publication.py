@@ -24,7 +24,7 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import find_names, names_in_title, split_labels
+from rejoint.marginals.axis_name import find_names, is_same_name, names_in_title, split_labels
 from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
     Array,
@@ -36,7 +36,7 @@ from rejoint.marginals.facet import (
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
-from rejoint.marginals.same_names import say_merged, use_one_name
+from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
 from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
 from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text
 from rejoint.marginals.unit_word import unit_word
@@ -156,8 +156,9 @@ def read_files(
         drafts += found
     _check_constants(drafts, how)
     facets = [(draft.facet, draft.reading.where) for draft in drafts]
-    said = use_one_name(facets, how.same, () if domain is None else domain.names)
+    apply_same([draft.facet for draft in drafts], how.same)
     _check_names(drafts)
+    said = use_one_name(facets, how.same, () if domain is None else domain.names)
     drafts = _without_twins(drafts)
     say_merged(said)
     _make_joint(drafts)
@@ -915,7 +916,7 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
     """Return the error for labels whose variable no file names, with the names that it may have."""
     others = [n for d in drafts for n in d.facet.names if n]
     key = "/".join(labels[:2])
-    names = [n for n in draft.candidates if n not in draft.facet.names]
+    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
     options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
     value = next((label for label in labels if is_value_name(label)), None)

@@ -74,6 +74,17 @@ class _Use:
         return self.facet.labels[self.axis]
 
 
+def apply_same(facets: Sequence[Facet], same: Mapping[str, str]) -> None:
+    """Rename variables and levels as the user says, in place."""
+    told = {plain_text(key): value for key, value in same.items()}
+    for facet in facets:
+        for k, labels in enumerate(facet.labels):
+            if not facet.names[k]:
+                facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
+            facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
+            facet.labels[k] = _renamed(facet, k, told)
+
+
 def use_one_name(
     tables: Sequence[tuple[Facet, str]], same: Mapping[str, str], domain: Sequence[str] = ()
 ) -> list[str]:
@@ -90,12 +101,6 @@ def use_one_name(
     """
     told = {plain_text(key): value for key, value in same.items()}
     said: list[str] = []
-    for facet, _ in tables:
-        for k, labels in enumerate(facet.labels):
-            if not facet.names[k]:
-                facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
-            facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
-            facet.labels[k] = _renamed(facet, k, told)
     uses: dict[str, list[_Use]] = {}
     written = {plain_text(name): name for name in domain}
     for facet, where in tables:
