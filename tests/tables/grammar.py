@@ -128,6 +128,7 @@ class _Maker:
         self.language = self.pick(list(LANGUAGES), p=[0.3, 0.18, 0.16, 0.13, 0.1, 0.13])
         self.words = LANGUAGES[self.language]
         self.story = [self.language]
+        self.truth = None
 
     def pick(self, options, p=None):
         at = int(self.rng.choice(len(options), p=p))
@@ -149,9 +150,20 @@ class _Maker:
             counts[tuple(rng.integers(0, n) for n in shape)] = 0.0
         kind = self.pick(["counts", "percent", "shares", "thousands"], p=[0.72, 0.12, 0.06, 0.1])
         self.digits = 0
+        self.exact = None  # what totals are rounded from
+        if (
+            kind == "counts" and size > 100 and self.chance(0.15)
+        ):  # rounded to multiples, totals too
+            base = self.pick([3, 5, 10])
+            up = rng.random(counts.shape) < (counts % base) / base
+            self.exact, counts = counts, base * (np.floor(counts / base) + up)
+            self.base = base
+            self.story.append(f"rounded {base}")
         if kind == "percent":
             self.digits = self.pick([1, 2])
             values = np.round(100 * counts / counts.sum(), self.digits)
+            if self.chance(0.5):
+                self.exact, self.base = 100 * counts / counts.sum(), 10.0**-self.digits
         elif kind == "shares":
             self.digits = 4
             values = np.round(counts / counts.sum(), 4)
@@ -174,6 +186,10 @@ class _Maker:
             totals = [False] * many
         self.first = self.chance(0.3)
         word = self.pick(words["total"])
+        self.values, self.word = values, word
+        if layout in ("pairs", "based", "indented", "subtotals"):
+            totals, self.hidden = [False, False], {}
+            unknown = values.astype(float).copy()
         cells, axes = self.with_totals(values, unknown, labels, totals, word)
         rows = getattr(self, layout)(names, axes, cells)
         return self.file(rows, names, labels, unknown, kind)
@@ -214,11 +230,15 @@ class _Maker:
             if at in self.hidden:
                 cells[at] = self.hidden[at]
         axes = [list(known) for known in labels]
-        numbers = values
+        numbers, exact = values, self.exact
         for axis, wanted in enumerate(totals):
             if not wanted:
                 continue
             sums = np.round(numbers.sum(axis=axis, keepdims=True), self.digits)
+            if exact is not None:  # rounded by themselves
+                whole = exact.sum(axis=axis, keepdims=True)
+                exact = np.concatenate([whole, exact] if self.first else [exact, whole], axis=axis)
+                sums = np.round(self.base * np.round(whole / self.base), self.digits)
             shown = np.empty(sums.shape, dtype=object)
             for at in np.ndindex(sums.shape):
                 shown[at] = self.text(sums[at])
@@ -305,6 +325,67 @@ class _Maker:
                 rows.append([indent + label, *cells[i, j].tolist()])
         return rows
 
+    def pairs(self, names, axes, cells):
+        """Numbers with their percentages of the row beside them."""
+        self.titled = True
+        count, percent = self.words["units"]
+        share = 100 * self.values / self.values.sum(axis=1, keepdims=True)
+        rows = [[names[0], *[c for label in axes[1] for c in (label, "")]]]
+        rows.append(["", *[count, percent] * len(axes[1])])
+        mark = self.format[1]
+        for i, label in enumerate(axes[0]):
+            both = [
+                (c, f"{p:.1f}".replace(".", mark)) for c, p in zip(cells[i], share[i], strict=True)
+            ]
+            rows.append([label, *[c for pair in both for c in pair]])
+        return rows
+
+    def based(self, names, axes, cells):
+        """Percentages of each row, and the number behind them."""
+        self.titled = True
+        base = self.values.sum(axis=1)
+        share = np.round(100 * self.values / base[:, None], 1)
+        mark = self.format[1]
+        rows = [[names[0], *axes[1], self.words["units"][0]]]
+        for i, label in enumerate(axes[0]):
+            parts = [f"{p:.1f}".replace(".", mark) for p in share[i]]
+            rows.append([label, *parts, self.text(base[i])])
+        self.truth = share * base[:, None] / 100
+        return rows
+
+    def indented(self, names, axes, cells):
+        """Both variables in the stub: each level of the first above those of the second."""
+        self.titled = True
+        indent = self.pick(["  ", "    ", "\u00a0\u00a0"])
+        totals = self.values.sum(axis=1)
+        rows = [
+            [f"{names[0]} {self.words['by'][1]} {names[1]}", self.pick(["n", "count", "Value"])]
+        ]
+        if self.chance(0.5):
+            rows.append([self.word, self.text(totals.sum())])
+            outer, inner = indent, indent * 2
+        else:
+            outer, inner = "", indent
+        for i, label in enumerate(axes[0]):
+            rows.append([outer + label, self.text(totals[i])])
+            rows += [[inner + each, c] for each, c in zip(axes[1], cells[i], strict=True)]
+        return rows
+
+    def subtotals(self, names, axes, cells):
+        """Rows in two groups with subtotals, indented or not."""
+        self.titled = True
+        split = max(len(axes[0]) // 2, 1)
+        indent = self.pick(["", "  "])
+        rows = [[names[0], *axes[1]]]
+        groups = [(0, split), (split, len(axes[0]))]
+        rows.append([self.word, *map(self.text, self.values.sum(axis=0))])
+        for k, (a, b) in enumerate(groups):
+            if b - a > 1:
+                rows.append([f"Group {'AB'[k]}", *map(self.text, self.values[a:b].sum(axis=0))])
+            inside = indent if b - a > 1 else ""
+            rows += [[inside + axes[0][i], *cells[i].tolist()] for i in range(a, b)]
+        return rows
+
     # Files --------------------------------------------------------------------------------
 
     def file(self, rows, names, labels, unknown, kind):
@@ -335,19 +416,49 @@ class _Maker:
         below = [[note] for note in words["notes"] if self.chance(0.4)]
         if below and self.chance(0.5):
             below.insert(0, [])
+        rows = self.disturbed(rows)
         rows = [*above, *rows, *below]
         stem = f"file{int(self.rng.integers(1e6))}"
         name, content = self.encode(rows, stem)
-        values = unknown * scaled
+        values = unknown * scaled if self.truth is None else self.truth
         shares = kind in ("percent", "shares")
         if shares:
             known = ~np.isnan(values)
             whole = 100.0 if kind == "percent" else 1.0
             values = values / (values.sum() if known.all() else whole)
         return Made(
-            name, content, tuple(names), labels, values, shares, 0.02 if shares else 1e-9,
+            name, content, tuple(names), labels, values, shares,
+            0.02 if shares or self.truth is not None else 1e-9,
             ", ".join(self.story),
         )  # fmt: skip
+
+    def disturbed(self, rows):
+        """Blank rows between, an empty column, codes beside labels, a header on every page."""
+        many = len(rows)
+        if self.layout == "wide" and self.chance(0.12):
+            at = int(self.rng.integers(many // 2 + 1, many))
+            rows = [*rows[:at], [], *rows[at:]]
+            self.story.append("blank row")
+        if self.layout == "wide" and self.chance(0.08):
+            rows = [[*row[:1], "", *row[1:]] if row else row for row in rows]
+            self.story.append("empty column")
+        if self.layout == "long" and self.chance(0.2):
+            head, *body = rows
+            codes = {}
+            k = 1 if head[0] == "Year" else 0
+            made = [
+                [*r[: k + 1], codes.setdefault(r[k], f"C{len(codes):02d}"), *r[k + 1 :]]
+                for r in body
+            ]
+            rows = [[*head[: k + 1], f"{head[k]} code", *head[k + 1 :]], *made]
+            self.story.append("codes")
+        if self.layout == "long" and self.chance(0.2):
+            rows = [
+                [*rows[0], "OBS_STATUS"],
+                *[[*row, self.pick(["", "p", ""])] for row in rows[1:]],
+            ]
+            self.story.append("status")
+        return rows
 
     def encode(self, rows, stem):
         form = self.pick(["text", "xlsx", "ods", "gz"], p=[0.74, 0.14, 0.06, 0.06])

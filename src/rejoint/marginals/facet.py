@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from rejoint.marginals.axis_name import BETWEEN
 from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
-from rejoint.marginals.totals import Sums, find_sums, is_total_word, same_text
+from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message
 
@@ -560,4 +560,5 @@ def sums_of(facet: Facet, axis: int, word: Callable[[str], bool]) -> Sums:
     values = np.where(facet.lines > 0, facet.values, np.nan)
     lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
     words = np.array([not label or word(label) for label in facet.labels[axis]])
-    return find_sums(lines, facet.digit, words)
+    digit = rounding_base(facet.values) if facet.whole else facet.digit
+    return find_sums(lines, digit, words)

@@ -38,7 +38,7 @@ from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
 from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text
+from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text, rounding_base
 from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.text import nearest, show
@@ -321,7 +321,12 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
         return False
     a, b = (re.sub(r"[_ ](name|label|code|id|type|typecode|sortorder)$", "", plain_text(names[x]))
             for x in (k, j))  # fmt: skip
-    coded = re.search(r"(?:^|[_ ])(code|id|type|typecode|sortorder)$", plain_text(names[k]))
+    coded, other = (
+        re.search(r"(?:^|[_ ])(code|id|type|typecode|sortorder)$", plain_text(names[x]))
+        for x in (k, j)
+    )
+    if other and not coded:
+        return False
     if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
@@ -697,6 +702,17 @@ def _check_totals(draft: Draft) -> None:
             wrong += _compare(facet, f"the total of {said}", lines[cell].ravel(), claim)
     if draft.total is not None:
         wrong += _compare(facet, "the grand total", facet.values.ravel(), draft.total)
+    base = rounding_base(facet.values) if facet.whole else 1.0
+    if base > 1.0 and not wrong and _is_off(draft):
+        remark(
+            Message(
+                "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
+                "rounding makes them. Say {rounded} if they were rounded.",
+                where=draft.reading.where,
+                base=base,
+                rounded=Argument("rounded", int(base)),
+            )
+        )
     if wrong:
         _, words = max(wrong)
         more = f" ({len(wrong)} such, this is the worst)" if len(wrong) > 1 else ""
@@ -704,6 +720,16 @@ def _check_totals(draft: Draft) -> None:
             f"{draft.reading.where}, table {tuple(facet.names)}: {words}{more}. The cells are "
             "used as they are."
         )
+
+
+def _is_off(draft: Draft) -> bool:
+    """Return whether a total is not exactly the sum of its cells."""
+    values = draft.facet.values
+    for axes, claims in draft.margins:
+        others = tuple(k for k in range(values.ndim) if k not in axes)
+        if np.any(np.abs(values.sum(axis=others) - claims) > 1e-9):  # false where not known
+            return True
+    return draft.total is not None and bool(abs(values.sum() - draft.total) > 1e-9)
 
 
 def _compare(facet: Facet, what: str, cells: Array, claim: float) -> list[tuple[float, str]]:
@@ -714,7 +740,8 @@ def _compare(facet: Facet, what: str, cells: Array, claim: float) -> list[tuple[
     found, whole = float(known.sum()), len(known) == len(cells)
     slack = 0.5 * facet.digit * (len(known) + 1) + 1e-9 * abs(claim)
     if facet.whole:
-        slack = 1e-9 + 1e-9 * abs(claim)
+        base = rounding_base(facet.values)
+        slack = (1e-9 if base == 1.0 else 1.5 * base * (len(known) + 1)) + 1e-9 * abs(claim)
     if found - claim > slack or (whole and claim - found > slack):
         sign = "add up to" if whole else "that are known add up to"
         words = f"{what} is given as {claim:.10g}, but its cells {sign} {found:.10g}"

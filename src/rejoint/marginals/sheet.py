@@ -31,7 +31,7 @@ WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
 SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".px", ".json", *WORKBOOKS)
 
 #: Cells of one file above which it is not read: a table has fewer.
-MOST_CELLS = 5_000_000
+MOST_CELLS = 2_000_000
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
@@ -150,7 +150,7 @@ def _stem(source: Source) -> str:
 
 
 def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> Sheet:
-    dialect = find_dialect(source, delimiter, encoding, comment="#")
+    dialect = find_dialect(source, delimiter or ",", encoding, comment="#")
     lines, said = _first_lines(source, dialect)
     first = lines[0].strip().strip('"') if lines else ""
     told = re.fullmatch(r"sep=(.)", first, re.IGNORECASE)

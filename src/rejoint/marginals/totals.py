@@ -36,6 +36,7 @@ DOUBTFUL |= {"t", "persons", "people", "both", "ensemble", "everyone", "margin"}
 #: Decimal places of chance above which a sum is a total, and above which it may be one.
 SURE, POSSIBLE = 3.0, 1.0
 _WORD = 5.0  # what a word is worth, in places
+_NEARLY = 0.005  # share of a number within which others nearly add up to it
 _MANY = 400  # levels above which only sums of all the others are looked for
 
 
@@ -186,7 +187,8 @@ def _equations(
                 continue
             sums = total[last] - total[first]
             whole = (count[last] - count[first]) == (last - first)[:, None]
-            scores = _scores(part[i], sums, whole, last - first, digit, exact)
+            full = last - first == size - 1
+            scores = _scores(part[i], sums, whole, last - first, digit, exact, full)
             for k in np.flatnonzero(np.isfinite(scores)):
                 run = tuple(range(int(first[k]), int(last[k])))
                 word = _WORD if words[active[i]] else 0.0
@@ -195,24 +197,53 @@ def _equations(
 
 
 def _scores(
-    claim: Array, sums: Array, whole: NDArray[np.bool_], sizes: NDArray[np.intp], digit: float,
+    claim: Array,
+    sums: Array,
+    whole: NDArray[np.bool_],
+    sizes: NDArray[np.intp],
+    digit: float,
     exact: bool,
-) -> Array:  # fmt: skip
+    full: NDArray[np.bool_],
+) -> Array:
     """Return by how many places each run adds up to the claim beyond chance; -inf where not."""
     there = ~np.isnan(claim)
     best = np.full(len(sums), -np.inf)
-    gap = np.abs(sums - claim)
-    magnitude = np.abs(claim)
-    for tolerance in (np.zeros(len(sizes)), *(() if exact else (digit * np.sqrt(sizes + 1.0),))):
-        limit = tolerance[:, None] + 1e-9 * np.maximum(magnitude, 1.0)
-        full = whole & there
-        fits = full & (gap <= limit)
-        wrong = (full & ~fits) | (~whole & there & (sums - claim > limit))
-        places = np.log10(np.maximum(magnitude / (2.0 * tolerance[:, None] + digit), 1.0))
+    gap, magnitude = np.abs(sums - claim), np.abs(claim)
+    known = whole & there
+    spread = np.sqrt(sizes + 1.0)[:, None]
+    tolerances = [np.zeros_like(gap)]
+    if not exact:
+        tolerances += [digit * spread + 0.0 * gap]
+        if digit > 1.0:  # up or down at random
+            tolerances += [1.5 * digit * spread + 0.0 * gap]
+        tolerances += [np.where(full[:, None], _NEARLY * magnitude, 0.0)]
+    for number, tolerance in enumerate(tolerances):
+        limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
+        fits = known & (gap <= limit)
+        wrong = (known & ~fits) | (~whole & there & (sums - claim > limit))
+        places = np.log10(np.maximum(magnitude / (2.0 * tolerance + digit), 1.0))
         score = np.where(fits, places, 0.0).sum(axis=1) - 2.0 * wrong.sum(axis=1)
+        if number == len(tolerances) - 1 and not exact:  # nearly the sum: never sure by itself
+            score = np.minimum(score, 1.0)
         good = (wrong.sum(axis=1) <= 0.2 * fits.sum(axis=1)) & (fits & (magnitude > 0)).any(axis=1)
         best = np.maximum(best, np.where(good, score, -np.inf))
         # Where no line is known as a whole, a sum is neither shown nor excluded.
-        open_ = ~full.any(axis=1) & ~wrong.any(axis=1) & (there & (magnitude > 0)).any()
+        open_ = ~known.any(axis=1) & ~wrong.any(axis=1) & (there & (magnitude > 0)).any()
         best = np.maximum(best, np.where(open_, 0.0, -np.inf))
     return best
+
+
+def rounding_base(values: Array) -> float:
+    """Return the number of which all values are multiples; 1 where it is not shown.
+
+    Examples
+    --------
+    >>> rounding_base(np.array([15.0, 20, 35, 5, 110, 95, 60, 45])), rounding_base(np.arange(9.0))
+    (5.0, 1.0)
+    """
+    known = values[~np.isnan(values)]
+    known = known[known != 0]
+    for base in (1000.0, 100.0, 50.0, 10.0, 5.0, 3.0):
+        if len(known) >= 6 and np.all(known % base == 0):
+            return base
+    return 1.0
