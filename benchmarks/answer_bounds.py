@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, pairwise, product
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def hide(
 ) -> UnknownCells | None:
     """Suppress counts below 5; the sum of those of a table is known half of the time."""
     parts = []
-    for start, stop in zip(starts[:-1], starts[1:], strict=True):
+    for start, stop in pairwise(starts):
         places = np.flatnonzero((counts[start:stop] > 0) & (counts[start:stop] < 5))
         if not len(places):
             continue
@@ -146,11 +146,14 @@ def brute_force(tables: Marginals, numerator: Vectors, given: Vectors) -> tuple[
         table, unknown, rounding = tables.counts_of(i), tables.unknown_of(i), tables.rounding[i]
         is_known = rounding == 0 and unknown is None
         place = width - 1 if is_known else cells + i
-        hidden = {} if unknown is None else dict(zip(unknown.places, zip(unknown.low, unknown.high)))
+        hidden = {}
+        if unknown is not None:
+            limits = zip(unknown.low, unknown.high, strict=True)
+            hidden = dict(zip(unknown.places, limits, strict=True))
         rows = []
         for k, levels in enumerate(product(*(range(shape[n]) for n in subset))):
             row = np.zeros(width)
-            row[:cells] = np.all([grid[n] == a for n, a in zip(subset, levels)], axis=0)
+            row[:cells] = np.all(levels == grid[list(subset)].T, axis=1)
             rows.append(row)
             value = table[levels] / (tables.totals[i] if is_known else 1.0)
             add(row, place, *hidden.get(k, (value - rounding, value + rounding)))
@@ -158,7 +161,7 @@ def brute_force(tables: Marginals, numerator: Vectors, given: Vectors) -> tuple[
             add(sum(rows[unknown.places[m]] for m in members), place, value, value)
     for moment in tables.moments:
         row = np.zeros(width)
-        row[:cells] = product_at(dict(zip(moment.variables, moment.vectors)), grid)
+        row[:cells] = product_at(dict(zip(moment.variables, moment.vectors, strict=True)), grid)
         add(row, width - 1, moment.value, moment.value)
     total, norm, cost = np.zeros((3, width))
     total[:cells], norm[:cells] = 1.0, product_at(given, grid)

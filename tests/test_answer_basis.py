@@ -119,10 +119,18 @@ def test_models_from_records_have_no_basis():
 def test_identified_names_the_certificate():
     truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 5)
     tables = rj.Marginals.from_pmf(truth, order=3)
+    question = "P(x0 = 0 | x1 = 0, x2 = 0, x3 = 0)"
+    found = rj.factorize(tables, rank=2, random_state=0).pmf.ask(question)
+    assert found.basis == "identified"
+    assert "identified at rank 2: No other model of rank 2 has these tables (Lemma 1" in str(found)
+    assert "; joints of any rank with these tables give 0.72 to 1\n" in str(found)
+    low = rj.factorize(tables, rank=1, random_state=0).pmf.ask(question)
+    assert low.basis == "open"
+    assert "0.72 to 1, which this model is outside of: it does not meet them" in str(low)
     pmf = truth.with_tables(tables, "Kruskal's condition holds.")
     answer = pmf.ask("P(x0, x1, x2, x3)")
     assert answer.basis == "identified"
-    assert "no other joint of rank 2 has these tables (Kruskal's condition holds)" in str(answer)
+    assert "identified at rank 2: Kruskal's condition holds; in brackets" in str(answer)
     assert pmf.ask("P(x0, x1, x2)").basis == "published"
     assert "Kruskal's condition holds" in model_verdict(pmf).verdict
     assert pmf.reduce(rank=2).pmf.ask("P(x0, x1, x2, x3)").basis == "open"  # another model
@@ -260,6 +268,18 @@ def test_order_and_choice_of_variables_do_not_matter(town):
         back = slice(None, None, -1 if is_reversed else 1)
         np.testing.assert_allclose(answer.bounds.low[back], whole.bounds.low, atol=1e-7)
         np.testing.assert_allclose(answer.bounds.high[back], whole.bounds.high, atol=1e-7)
+
+
+def test_moments_beside_or_in_place_of_tables():
+    domain = rj.Domain.of({"a": [0, 1], "b": [0, 1], "c": [0, 1]})
+    means = {"a": 0.5, "b": 0.25, "c": 0.5}
+    tables = rj.Marginals.from_tables({}, domain=domain, moments=means)
+    shares = [[[1 - mean], [mean]] for mean in means.values()]
+    pmf = rj.LowRankPMF([1.0], shares, domain).with_tables(tables)
+    answer = pmf.ask("P(a = 1, b = 1)")
+    assert answer.basis == "open"
+    assert (answer.bounds.low, answer.bounds.high) == pytest.approx((0.0, 0.25))
+    assert "moments" in model_verdict(pmf).verdict
 
 
 def test_tables_of_other_levels_are_refused(tables):

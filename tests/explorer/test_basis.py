@@ -61,7 +61,7 @@ def test_identified_models_have_their_certificate(node):
     given = [[1, {"kind": "in", "levels": [0]}], [2, {"kind": "in", "levels": [0]}]]
     found = node("bases", [document(pmf), given])
     assert found[0]["name"] == "identified"
-    assert "no other joint of rank 2 has these tables (Only one)" in found[0]["text"]
+    assert found[0]["text"].startswith("identified at rank 2: Only one; ")
     assert node("bases", [document(pmf), given[:1]])[0]["name"] == "published"
 
 

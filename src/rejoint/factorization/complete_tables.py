@@ -22,6 +22,7 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
 from rejoint.factorization.table_goals import (
     Goal,
+    Near,
     Within,
     contradictions,
     exact_goals,
@@ -29,6 +30,7 @@ from rejoint.factorization.table_goals import (
     near_goals,
 )
 from rejoint.factorization.table_policy import POLICY
+from rejoint.marginals.compare import expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
@@ -136,7 +138,17 @@ def complete(known: Understood, session: Session) -> FitResult | None:
     start = independent_model(levels, known.goals)
     session.unfinished.clear()
     session.offer(partial(_interrupt, known, problem, session))
-    return conclude_completion(known, problem, run(Ipf(), problem, start, session))
+    solver = Ipf()
+    if known.soft:
+        solver = Ipf(replace(solver.limits, exact=_settled(known)))
+    return conclude_completion(known, problem, run(solver, problem, start, session))
+
+
+def _settled(known: Understood) -> float:
+    """Share of a table's mass that a sweep may still move in tables that pull: little of chance."""
+    near = [goal for goal in known.goals if isinstance(goal, Near)]
+    chances = [expected_distance(np.maximum(g.shares, 0.0), g.records) for g in near]
+    return max(POLICY.settled * min(chances, default=0.0), POLICY.met)
 
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:

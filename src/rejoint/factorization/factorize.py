@@ -23,6 +23,7 @@ from rejoint.factorization.fit_tables import (
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model
@@ -132,13 +133,26 @@ def factorize(
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
-                return _fit_smooth(marginals, rank, solver, start, weighting, session)
+                result = _fit_smooth(marginals, rank, solver, start, weighting, session)
+                return replace(result, pmf=result.pmf.with_tables(marginals))
             untold = rank == "auto" and solver == "auto" and start is None and loss is None
             if untold and weighting == "equal":
                 return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
-        return interruptible(session, fit, on_interrupt)
+        def fit_and_attach() -> FitResult:
+            attach = partial(_attach_tables, marginals)
+            with session.convert(attach):
+                return attach(fit())
+
+        return interruptible(session, fit_and_attach, on_interrupt)
+
+
+def _attach_tables(marginals: Marginals | AllTables, result: FitResult) -> FitResult:
+    """The result, whose model knows the tables that it was fitted to."""
+    if result.pmf.tables is not None or isinstance(marginals, AllTables):
+        return result
+    return replace(result, pmf=result.pmf.with_tables(marginals))
 
 
 def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
@@ -189,11 +203,15 @@ def _fit_identified(
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
+    # Without the rank such a fit is one that meets the tables.
+    alone = selection is None and isinstance(solver, Auto) and options["weighting"] == "equal"
+    alone = alone and options["start"] is None and options["loss"] is None
+
     def finish(result: FitResult) -> FitResult:
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
-        if selection is None and not result.interrupted:
+        if alone and not result.interrupted:
             said = join_messages([result.stop, describe_miss(result, marginals)])
             result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
@@ -224,4 +242,5 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
         remark(found.text)
     if found:
         chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
-    return replace(result, **chosen)
+    certificate = None if result.interrupted else certificate_of(result.pmf, marginals)
+    return replace(result, pmf=result.pmf.with_tables(marginals, certificate), **chosen)

@@ -137,10 +137,10 @@ class Place:
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
-        if self.outside is None:
-            return table[0]
-        shape = (len(table), *self.inside_shape)
-        flat: FloatArray = np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        if self.outside is not None:
+            shape = (len(table), *self.inside_shape)
+            table = np.moveaxis(table.reshape(shape), 0, self.axis)
+        flat: FloatArray = table.ravel()
         return flat
 
 

@@ -142,11 +142,12 @@ class AnswerBasis:
             case "implied":
                 said = f"every joint with these tables gives {self._other_value() or 'it'}"
             case "identified":
-                said = f"no other joint of rank {self.rank} has these tables ({self._certificate})"
+                said = (self.tables.identified or "").rstrip(".")
             case _:
                 said = self._describe_hole()
         more = "" if self.name == "implied" else self._describe_range()
-        return f"{self.name}: {said}{more}{self._describe_slack()}"
+        where = f" at rank {self.rank}" if self.name == "identified" else ""
+        return f"{self.name}{where}: {said}{more}{self._describe_slack()}"
 
     # What is asked
 
@@ -319,22 +320,29 @@ class AnswerBasis:
 
     def _other_value(self) -> str:
         """What the tables give where the model does not meet them; else nothing."""
-        if not self._is_numeric:
+        gap = self._gap()
+        if not gap:
             return ""
+        them = "them" if self.name == "implied" else "it"
+        if self._axes:
+            far = f"other numbers (up to {format_number(gap)} apart)"
+            return f"{far}: this model does not meet {them}"
+        low, high = self._allowed()
+        given = float((low + high) / 2) if self._published is None else float(self._published.value)
+        return f"{format_number(given)}: this model does not meet {them}"
+
+    def _gap(self) -> float:
+        """How far the answer is from what the tables allow; 0 where that is next to nothing."""
+        if not self._is_numeric:
+            return 0.0
         low, high = self._allowed()
         value = np.asarray(self.value, dtype=np.float64)
         with np.errstate(invalid="ignore"):
             off = np.nan_to_num(np.maximum(low - value, value - high))
         # Tables that are met to a millionth of their total leave more to a rare condition.
         rare = RARE_COLUMN if self.bound.by else self.evidence
-        if not off.max(initial=0.0) > MET * self._span / max(rare, MET):
-            return ""
-        them = "them" if self.name == "implied" else "it"
-        if value.ndim:
-            gap = format_number(float(off.max()))
-            return f"other numbers (up to {gap} apart): this model does not meet {them}"
-        given = float((low + high) / 2) if self._published is None else float(self._published.value)
-        return f"{format_number(given)}: this model does not meet {them}"
+        gap = float(off.max(initial=0.0))
+        return gap if gap > MET * self._span / max(rare, MET) else 0.0
 
     def _allowed(self) -> tuple[FloatArray, FloatArray]:
         """Between which numbers the answer of a model that meets the tables lies."""
@@ -352,10 +360,6 @@ class AnswerBasis:
 
     def _ranges_at_hand(self) -> AnswerBounds | TableBounds | None:
         return self._ranges if self._published is None or self._is_rounded else None
-
-    @property
-    def _certificate(self) -> str:
-        return (self.tables.identified or "").rstrip(".")
 
     def _describe_hole(self) -> str:
         """Why the tables do not give the answer."""
@@ -383,15 +387,13 @@ class AnswerBasis:
         if found is None:
             return self._describe_lack()
         gives = "any joint with these tables gives"
-        if not found.sharp:
-            gives = "no joint with these tables gives a number outside"
+        if self.name == "identified":
+            gives = "joints of any rank with these tables give"
         if isinstance(found, TableBounds):
-            reach = (
-                "what any joint with these tables gives"
-                if found.sharp
-                else ("bounds of what joints with these tables give")
-            )
-            return f"; in brackets {reach}"
+            reach = f"what {gives}"
+            if not found.sharp:
+                reach = "bounds of what joints with these tables give"
+            return f"; in brackets {reach}{self._describe_miss()}"
         if isnan(found.low):
             return "; in every joint with these tables what is given has probability zero"
         ends = format_interval(float(self.value), found.low, found.high)[1:]
@@ -399,7 +401,13 @@ class AnswerBasis:
             format_number(end) if end == round(end) else shown
             for end, shown in zip((found.low, found.high), ends, strict=True)
         )
-        return f"; {gives} {low} to {high}"
+        if not found.sharp:
+            gives = "no joint with these tables gives a number outside"
+        return f"; {gives} {low} to {high}{self._describe_miss()}"
+
+    def _describe_miss(self) -> str:
+        """Say where the answer is outside its range."""
+        return ", which this model is outside of: it does not meet them" if self._gap() else ""
 
     def _describe_lack(self) -> str:
         """Why there is no range."""

@@ -7,9 +7,10 @@ Where the program is still too large, the range over joints of fewer variables i
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from math import inf, nan
+from itertools import chain, combinations
+from math import inf, nan, prod
 from time import monotonic
 
 import numpy as np
@@ -29,7 +30,6 @@ from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.table_limits import (
     TableLimits,
     agree,
-    closure,
     drop_variables,
     limits_of,
     relevant,
@@ -46,8 +46,12 @@ _STEPS = 14  # of the interior-point method
 _RATIO_MINIMA = 4  # that one end of a ratio takes
 _MOST_CELLS = 2_000_000  # some 300 MB
 _MOST_ROWS = 5_000  # some 500 MB
+_ASKED_CELLS = 100_000  # of the table of all variables asked: more are bounded in part
+_PART_CELLS = 1_000
+_FAILURES = 5  # variables in a row that make a program too large: then no further one is tried
 _ZERO = 1e-9  # probabilities below are zero
 _MORE_SLACK = 1.01  # times the least slack: at the least one, a program has hardly any inside
+_MARGIN_ORDER = 2  # variables of margins that have a slack of their own
 _OUTSIDE = 0.05  # probability that some cell of noisy tables is further off than the tolerance
 
 
@@ -315,6 +319,8 @@ class _Range:
 
     def _solved(self, ratio: _Ratio, deadline: float) -> tuple[float, float, bool, float, str]:
         """Return ends, whether they are sharp, slack, text."""
+        if prod(self.shape[n] for n in self.asked) > _ASKED_CELLS:
+            return self._by_parts(ratio, deadline)
         everything, left = self.everything, deadline - monotonic()
         # Later attempts must have time, too; the last one takes what it takes, a moment.
         outer = min(left * 0.5, _OUTER_SECONDS)
@@ -337,6 +343,33 @@ class _Range:
             return low, high, False, slack, f"{words} {said}".strip()
         return *ratio.ends(), False, 0.0, _NOTHING
 
+    def _by_parts(self, ratio: _Ratio, deadline: float) -> tuple[float, float, bool, float, str]:
+        """Bound a question of too many variables by a product of fewer and extremes of the rest."""
+        if any((v < 0).any() for v in (*ratio.above.values(), *ratio.below.values())):
+            return *ratio.ends(), False, 0.0, _NOTHING
+        above, below = (
+            self._product_range(vectors, deadline) for vectors in (ratio.above, ratio.below)
+        )
+        high = above.high / below.low if below.low > 0 else inf
+        low = above.low / below.high if below.high > 0 else 0.0
+        return low, high, False, max(above.slack, below.slack), above.text
+
+    def _product_range(self, vectors: Vectors, deadline: float) -> AnswerBounds:
+        """Return an outer bound of an expectation of a product of nonnegative functions."""
+        kept: dict[int, FloatArray] = {}
+        cells = 1
+        # The most informative ones: whose function is small for most levels.
+        for n in sorted(vectors, key=lambda n: float((vectors[n] / vectors[n].max()).mean())):
+            cells *= self.shape[n]
+            if cells > _PART_CELLS:
+                break
+            kept[n] = vectors[n]
+        part = replace(self, asked=frozenset(kept))
+        found = part.of(_Ratio(1.0, kept, {}), deadline)
+        low, high = _product_ends(vector for n, vector in vectors.items() if n not in kept)
+        text = _FEWER.format(plural(len(kept), "variable"))
+        return replace(found, low=found.low * low, high=found.high * high, text=text)
+
     def _is_quick(self, part: _Part, ratio: _Ratio, seconds: float) -> bool:
         """Return whether both ends can be expected within some seconds."""
         if part.cells <= HIGHS_CELLS:
@@ -354,10 +387,15 @@ class _Range:
         kept = self.asked
         if not self._is_quick(self._part(kept), ratio, max(seconds, _LEAST_SECONDS)):
             raise OutOfTimeError
+        failed = 0
         for n in self._by_dependence:
             more = kept | {n}
             if self._is_quick(self._part(more), ratio, seconds):
-                kept = more
+                kept, failed = more, 0
+            else:
+                failed += 1
+            if failed == _FAILURES:
+                break
         return kept
 
     @cached_property
@@ -425,19 +463,26 @@ class _Range:
             return 0.0, ""
         limits = self._part(kept).limits
         most = slack * max((float(table.spread.max()) for table in limits), default=0.0)
-        if slack <= self._tolerance(limits):
-            return most, _NOISE.format(slack, most)
-        return most, (_NOISE_AND_SLACK if self.is_noisy else _SLACK).format(slack, most)
+        if not self.is_noisy:
+            return most, _SLACK.format(most)
+        if not self.has_records:
+            return most, _NOISE_UNKNOWN.format(most)
+        words = _NOISE if slack <= self._tolerance(limits) else _NOISE_AND_SLACK
+        return most, words.format(slack, most)
 
     def _part(self, kept: frozenset[int]) -> _Part:
         """Return what the tables say about some variables, without what does not matter."""
         if kept not in self._parts:
             limits, moments = self._within(kept)
             edges = [*(t.subset for t in limits), *(m.variables for m in moments), self.asked]
-            tree = JunctionTree.of(self.shape, edges)
-            exact = [t.subset for t in limits if t.is_exact and not self.is_relaxed]
+            tree = JunctionTree.of(self.shape, edges, _MOST_CELLS)
+            exact = [] if self.is_relaxed else [t for t in limits if t.is_exact]
+            tree = tree.pruned(self.asked, [table.subset for table in exact])
+            limits = _inside(tree, limits, exact)
+            moments = [m for m in moments if _is_inside(tree, m.variables)]
+            known = [t.subset for t in limits if t.is_exact and not self.is_relaxed]
             limited = [t.subset for t in limits if self.is_relaxed or not t.is_exact]
-            rows = number_of_rows(self.shape, tree, exact, limited)
+            rows = number_of_rows(self.shape, tree, known, limited)
             self._parts[kept] = _Part(limits, moments, tree, tree.cells(self.shape), rows)
         return self._parts[kept]
 
@@ -457,6 +502,27 @@ class _Range:
         return [*left, *others], free
 
 
+def _is_inside(tree: JunctionTree, variables: Iterable[int]) -> bool:
+    wanted = set(variables)
+    return any(wanted <= set(clique) for clique in tree.cliques)
+
+
+def _inside(
+    tree: JunctionTree, limits: Sequence[TableLimits], exact: Sequence[TableLimits]
+) -> list[TableLimits]:
+    """Return the tables inside the cliques, and what exact ones outside say about cliques."""
+    kept = {id(table): table for table in limits if _is_inside(tree, table.subset)}
+    subsets = {table.subset for table in kept.values() if table.is_exact}
+    found = list(kept.values())
+    for table in exact:
+        if id(table) not in kept:
+            common = {tuple(n for n in table.subset if n in clique) for clique in tree.cliques}
+            for subset in common - subsets - {()}:
+                subsets.add(subset)
+                found.append(table.margin(subset))
+    return found
+
+
 def _restricted(limits: Sequence[TableLimits], kept: frozenset[int]) -> list[TableLimits]:
     """Return the tables of these variables, and margins of others on what no such table has."""
     inside = [table for table in limits if kept.issuperset(table.subset)]
@@ -468,14 +534,14 @@ def _restricted(limits: Sequence[TableLimits], kept: frozenset[int]) -> list[Tab
 
 
 def _with_margins(limits: Sequence[TableLimits]) -> list[TableLimits]:
-    """Return tables with all their margins, each with its own spread, without repetitions."""
+    """Return tables with their margins, each with its own spread, without repetitions."""
     found: dict[tuple[object, ...], TableLimits] = {}
     for table in limits:
         found[table.subset, id(table)] = table
-        for subset, margin in closure([table]).items():
-            key = subset, margin.low.round(12).tobytes(), margin.spread.round(12).tobytes()
-            if subset != table.subset:
-                found.setdefault(key, margin)
+        sizes = range(1, min(len(table.subset), _MARGIN_ORDER + 1))
+        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+            margin = table.margin(subset)
+            found.setdefault((subset, margin.low.round(12).tobytes(), margin.records), margin)
     return list(found.values())
 
 
@@ -495,11 +561,15 @@ _SHARP = (
 _OUTER = (
     "Outer bound from {} ({}): the range over all joints with these tables lies within these ends."
 )
+_FEWER = (
+    "Outer bound from {} of those asked: the range over all joints with these tables lies within "
+    "these ends."
+)
 _NOTHING = "No bound was found in time: these are the ends over all joints, with any tables."
 _IMPOSSIBLE = "The condition has probability zero in every joint with these tables."
 _SLACK = (
-    "The tables contradict each other: each cell may differ by {:.3g} standard errors (at most "
-    "{:.2g} of the total), the least with which a joint exists."
+    "The tables contradict each other: a cell may differ from the published one by up to {:.2g} of "
+    "the total, the least with which a joint exists."
 )
 _NOISE = (
     "The tables are noisy: each cell may differ by {:.3g} standard errors (at most {:.2g} of the "
@@ -508,4 +578,8 @@ _NOISE = (
 _NOISE_AND_SLACK = (
     "The tables are noisy and contradict each other: each cell may differ by {:.3g} standard "
     "errors (at most {:.2g} of the total), the least with which a joint exists."
+)
+_NOISE_UNKNOWN = (
+    "The tables are noisy, and how many records they have is not known: a cell may differ by up to "
+    "{:.2g} of the total, the least with which a joint exists."
 )

@@ -70,8 +70,9 @@ class CellBlock:
     Examples
     --------
     >>> block = CellBlock((2, 2), np.ones(4, dtype=bool), np.full(4, 0.25), 1.0)
-    >>> block.transform(np.array([1.0, 2.0, 3.0, 4.0]))
-    array([ 1.,  3.,  4., 10.])
+    >>> block.sum_cells(np.array([0]), np.array([1]))
+    >>> block.times(np.array([1.0, 2.0, 3.0, 4.0]), 1)  # of the first row
+    array([3.])
     """
 
     sizes: tuple[int, ...]
@@ -146,41 +147,15 @@ class CellBlock:
         return np.concatenate([np.empty(0), *self._signs])
 
     @cached_property
-    def _groups(self) -> list[tuple[int, FloatArray, int]]:
-        """Matrices that sum over levels, for groups of neighboring axes."""
-        groups: list[FloatArray] = [np.ones((1, 1))]
-        for size in self.sizes:
-            one = np.eye(size)
-            one[-1] = 1.0
-            if len(groups[-1]) * size <= _GROUP:
-                groups[-1] = np.kron(groups[-1], one).astype(np.float64)
-            else:
-                groups.append(one.astype(np.float64))
-        lengths = [len(matrix) for matrix in groups]
-        return [(prod(lengths[:k]), m, prod(lengths[k + 1 :])) for k, m in enumerate(groups)]
+    def _groups(self) -> "list[_Group]":
+        return _groups_of(self.sizes)
 
-    def transform(self, cells: FloatArray) -> FloatArray:
-        """Replace, along each axis, the last level by the sum over all levels.
-
-        Examples
-        --------
-        >>> block = CellBlock((3,), np.ones(3, dtype=bool), np.ones(3), 1.0)
-        >>> block.transform(np.array([1.0, 2.0, 3.0]))
-        array([1., 2., 6.])
-        """
+    def _transform(self, cells: FloatArray) -> FloatArray:
         for before, matrix, after in self._groups:
             cells = matrix @ cells.reshape(before, len(matrix), after)
         return cells.ravel()
 
-    def transform_back(self, cells: FloatArray) -> FloatArray:
-        """Apply the transpose of :meth:`transform`.
-
-        Examples
-        --------
-        >>> block = CellBlock((3,), np.ones(3, dtype=bool), np.ones(3), 1.0)
-        >>> block.transform_back(np.array([1.0, 0.0, 2.0]))
-        array([3., 2., 2.])
-        """
+    def _transform_back(self, cells: FloatArray) -> FloatArray:
         for before, matrix, after in self._groups:
             cells = matrix.T @ cells.reshape(before, len(matrix), after)
         return cells.ravel()
@@ -193,7 +168,7 @@ class CellBlock:
         >>> CellBlock((2,), np.ones(2, dtype=bool), np.ones(2), 1.0).times(np.ones(2), 1)
         array([0.])
         """
-        sums = self.signs * self.transform(cells)[self.places]
+        sums = self.signs * self._transform(cells)[self.places]
         found: FloatArray = np.bincount(self.rows, sums, number).astype(np.float64)
         for row, weights in self._others.items():
             found[row] += weights @ cells
@@ -210,7 +185,7 @@ class CellBlock:
         array([3., 3.])
         """
         sums = np.bincount(self.places, self.signs * values[self.rows], prod(self.sizes))
-        found = self.transform_back(sums.astype(np.float64))
+        found = self._transform_back(sums.astype(np.float64))
         for row, weights in self._others.items():
             found = found + values[row] * weights
         return found
@@ -228,7 +203,7 @@ class CellBlock:
         array([[3., 3.],
                [3., 7.]])
         """
-        margins = np.append(self.transform(weights), 0.0)
+        margins = np.append(self._transform(weights), 0.0)
         part = margins[self._pairs]
         if (self.signs != 1).any():
             part *= self.signs[:, None]
@@ -238,7 +213,7 @@ class CellBlock:
         else:
             matrix[np.ix_(self.rows, self.rows)] += part
         for row, other in self._others.items():
-            across = self.signs * self.transform(weights * other)[self.places]
+            across = self.signs * self._transform(weights * other)[self.places]
             matrix[row, self.rows] += across
             matrix[self.rows, row] += across
         if self._others:
@@ -261,8 +236,39 @@ class CellBlock:
         return places
 
 
+_Group = tuple[int, FloatArray, int]
+
+
+def transform(table: FloatArray) -> FloatArray:
+    """Replace, along each axis, the last level by the sum over all levels; return it flat.
+
+    Examples
+    --------
+    >>> transform(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([ 1.,  3.,  4., 10.])
+    """
+    found = table
+    for before, matrix, after in _groups_of(table.shape):
+        found = matrix @ found.reshape(before, len(matrix), after)
+    return found.ravel()
+
+
+def _groups_of(sizes: Sequence[int]) -> list[_Group]:
+    """Return matrices that sum over levels, for groups of neighboring axes."""
+    groups: list[FloatArray] = [np.ones((1, 1))]
+    for size in sizes:
+        one = np.eye(size)
+        one[-1] = 1.0
+        if len(groups[-1]) * size <= _GROUP:
+            groups[-1] = np.kron(groups[-1], one).astype(np.float64)
+        else:
+            groups.append(one.astype(np.float64))
+    lengths = [len(matrix) for matrix in groups]
+    return [(prod(lengths[:k]), m, prod(lengths[k + 1 :])) for k, m in enumerate(groups)]
+
+
 @dataclass(frozen=True, eq=False)
-class Columns:
+class SingleColumns:
     """Single unknowns: scales of tables, a slack.
 
     Parameters
@@ -276,7 +282,7 @@ class Columns:
 
     Examples
     --------
-    >>> Columns(np.zeros((2, 0)), np.empty(0), np.empty(0)).first
+    >>> SingleColumns(np.zeros((2, 0)), np.empty(0), np.empty(0)).first
     array([], dtype=float64)
     """
 
@@ -292,7 +298,7 @@ class InteriorPoint:
     ----------
     blocks : sequence of CellBlock
         Unknowns with their rows.
-    columns : Columns
+    columns : SingleColumns
         Further unknowns.
     right : array
         The right side of each row.
@@ -303,7 +309,7 @@ class InteriorPoint:
     --------
     >>> block = CellBlock((2, 2), np.ones(4, dtype=bool), np.full(4, 0.25), 1.0, is_most=True)
     >>> block.sum_cells(np.array([0, 1, 2]), np.array([3, 1, 2]))  # all, second axis 0, first 0
-    >>> none = Columns(np.zeros((3, 0)), np.empty(0), np.empty(0))
+    >>> none = SingleColumns(np.zeros((3, 0)), np.empty(0), np.empty(0))
     >>> program = InteriorPoint([block], none, np.array([1.0, 0.5, 0.5]), [0])
     >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
     -0.5
@@ -312,7 +318,7 @@ class InteriorPoint:
     def __init__(
         self,
         blocks: Sequence[CellBlock],
-        columns: Columns,
+        columns: SingleColumns,
         right: FloatArray,
         sums: Sequence[int],
     ) -> None:
@@ -341,7 +347,7 @@ class InteriorPoint:
         for block in self._blocks:
             block.keep_rows(new)
         columns = self._columns
-        self._columns = Columns(columns.matrix[kept], columns.first, columns.most)
+        self._columns = SingleColumns(columns.matrix[kept], columns.first, columns.most)
         self.right, self._sums = self.right[kept], new[self._sums]
 
     def _parts(self, unknowns: FloatArray) -> list[FloatArray]:
@@ -353,7 +359,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).times(np.ones(1))
         array([2.])
         """
@@ -368,7 +374,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).times_transposed(np.ones(1))
         array([2.])
         """
@@ -380,7 +386,7 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> none = Columns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
         >>> InteriorPoint([], none, np.ones(1), []).normal(np.ones(1))
         array([[4.]])
         """
@@ -408,7 +414,7 @@ class InteriorPoint:
         --------
         >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0, is_most=True)
         >>> block.sum_cells(np.array([0]), np.array([1]))
-        >>> none = Columns(np.zeros((1, 0)), np.empty(0), np.empty(0))
+        >>> none = SingleColumns(np.zeros((1, 0)), np.empty(0), np.empty(0))
         >>> program = InteriorPoint([block], none, np.ones(1), [0])
         >>> round(program.minimize(np.array([1.0, 2.0])).bound, 6)
         1.0
@@ -441,6 +447,8 @@ class InteriorPoint:
                 break
             d = x / s
             mu = float(x @ np.where(alive, s, 0.0)) / live
+            if not mu > 0:
+                break
             try:
                 solve = _NormalEquations(self, d)
             except (np.linalg.LinAlgError, ValueError):
@@ -536,7 +544,10 @@ class _NormalEquations:
             if not float(np.linalg.norm(r * self._scale)) > goal or not rz > 0:
                 break
             q = self._times(p)
-            step = rz / float(p @ q)
+            across = float(p @ q)
+            if not across > 0:
+                break
+            step = rz / across
             found = found + step * p
             r = r - step * q
             z = self._precondition(r)

@@ -17,11 +17,18 @@ from numpy.typing import NDArray
 
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
-from rejoint.queries.interior_point import CellBlock, Columns, InteriorPoint, NoConvergenceError
+from rejoint.queries.interior_point import (
+    CellBlock,
+    SingleColumns,
+    InteriorPoint,
+    NoConvergenceError,
+    transform,
+)
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
 
 _SWEEPS = 8  # of proportional fitting, for the start
+_LISTED = 12  # variables of tables whose margins are listed to count rows
 _INSIDE = 0.05  # of the distance between limits: how far from both to start, at least
 
 
@@ -54,7 +61,7 @@ def interior_program(
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> tables = [TableLimits((n,), half, half, np.zeros(2)) for n in (0, 1)]
+    >>> tables = [TableLimits((n,), half, half) for n in (0, 1)]
     >>> tree = JunctionTree.of((2, 2), [(0, 1)])
     >>> program = interior_program((2, 2), tree, [np.ones((2, 2), dtype=bool)], tables)
     >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
@@ -87,13 +94,15 @@ def number_of_rows(
     >>> number_of_rows((2, 2), JunctionTree.of((2, 2), [(0, 1)]), [(0, 1)])
     4
     """
+    exact = list(exact)
     margins = {
         subset
         for table in exact
-        for size in range(1, len(table) + 1)
+        for size in range(1, min(len(table), _LISTED) + 1)
         for subset in combinations(table, size)
     }
-    found = len(tree.cliques) + sum(prod(shape[n] - 1 for n in subset) for subset in margins)
+    found = len(tree.cliques) + sum(prod(shape[n] for n in t) for t in exact if len(t) > _LISTED)
+    found += sum(prod(shape[n] - 1 for n in subset) for subset in margins)
     found += sum(prod(shape[n] for n in separator) - 1 for _, _, separator in tree.links)
     return found + sum(2 * prod(shape[n] for n in table) for table in limited)
 
@@ -124,7 +133,7 @@ class _Assembly:
             for rows, values in self.columns[column]:
                 matrix[rows, place] += values
         first, most = (np.array(each, dtype=np.float64)[order] for each in (self.first, self.most))
-        columns = Columns(matrix, first, most)
+        columns = SingleColumns(matrix, first, most)
         return InteriorPoint(self.blocks, columns, np.concatenate(self.right), self.sums)
 
     def new_rows(self, right: FloatArray) -> NDArray[np.intp]:
@@ -245,7 +254,8 @@ class _Assembly:
         column: int | None,
     ) -> NDArray[np.intp]:
         """Add ``m + sign * block = scale * limit + sign * slack * spread``, for all margins."""
-        sums, more = block.transform(limit), sign * block.transform(spread)
+        shape = table.low.shape
+        sums, more = (transform(each.reshape(shape)) for each in (limit, sign * spread))
         fixed = 0.0 if self.slack is None else self.slack
         rows = self.new_rows((0.0 if table.is_scaled else 1.0) * sums + fixed * more)
         self.blocks[clique].sum_cells(rows, self.places(clique, table.subset, whole=True))

@@ -116,7 +116,7 @@ export function describeBasis(model, used, name, range = null) {
   if (name === "implied") return `implied: every joint with these tables gives it.${note}`;
   const drawn = range ? `; ${describeReach(range)}` : "; its range is not worked out here";
   if (name === "identified")
-    return `identified: no other joint of rank ${tables.rank} has these tables (${tables.identified.replace(/\.$/, "")})${drawn}.${note}`;
+    return `identified at rank ${tables.rank}: ${tables.identified.replace(/\.$/, "")}${drawn}.${note}`;
   return `open: ${describeHole(model, used)}${drawn}.${note}`;
 }
 

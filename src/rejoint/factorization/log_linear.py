@@ -1,0 +1,256 @@
+"""Log-linear models of sampled tables whose prior is estimated: empirical Bayes by MacKay's rule.
+
+Soft goals are the most probable log-linear model if coefficients of effects are normal around zero
+(:mod:`~rejoint.factorization.effects`). How far from zero they are, the tables say themselves: the
+variance of a group of them is ``|theta|^2 / gamma``, with ``gamma`` the number of coefficients
+that the tables determine. First each order has one variance, so that a joint without interactions
+of three variables is not given any; then each set of variables has its own, pulled towards that of
+its order by one coefficient more. The model is found by Newton's method in the coefficients,
+inside the mixture of the completion.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.factorization.effects import (
+    Effects,
+    Subset,
+    nested_taus,
+    tables_of_completion,
+)
+from rejoint.factorization.max_entropy import Completion, pull_from_start
+from rejoint.factorization.table_goals import Goal, Near
+from rejoint.factorization.table_policy import POLICY
+from rejoint.model import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Effects that were counted in a sample.
+
+    Parameters
+    ----------
+    effects : Effects
+        Which they are.
+    values : array (E,)
+        Their values.
+    records : array (E,)
+        Number of records behind each.
+    """
+
+    effects: Effects
+    values: FloatArray
+    records: FloatArray
+
+    @property
+    def root(self) -> FloatArray:
+        """Square roots of the numbers of records: what deviations are multiplied by, (E,)."""
+        return np.sqrt(self.records)
+
+    def covariance(self, exact: FloatArray) -> FloatArray:
+        """Covariance of effects times the records behind them, from that of one record.
+
+        Where a model expects next to nothing, one record there is no proof against it.
+        """
+        return exact + np.diag(POLICY.least_count / self.records)
+
+
+@dataclass(frozen=True, eq=False)
+class LogLinear:
+    """A log-linear model of a sample, with the prior that it has.
+
+    Parameters
+    ----------
+    sample : Sample
+        What it was fitted to.
+    state : Completion
+        The model as a mixture, which has independence as its start.
+    coefficients : array (E,)
+        Those of the effects.
+    variances : array
+        Prior variance of the coefficients of each set of variables.
+    own : tuple of arrays
+        The shares of each variable at the start.
+    evidence : float
+        Logarithm of the probability of the sample, by Laplace's method, up to what all models of
+        this sample share.
+    """
+
+    sample: Sample
+    state: Completion
+    coefficients: FloatArray
+    variances: FloatArray
+    own: tuple[FloatArray, ...]
+    evidence: float = float("nan")
+
+    @property
+    def taus(self) -> dict[Subset, float]:
+        """Spread of the multipliers of cells, for each table and margin that has some."""
+        return nested_taus(self.sample.effects, self.variances)
+
+    def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
+        """The same as soft goals of tables and their margins."""
+        return [
+            Near(subset, tables[subset].ravel(), self._records(subset), tau)
+            for subset, tau in self.taus.items()
+        ]
+
+    def _records(self, subset: Subset) -> float:
+        effects = self.sample.effects
+        return float(self.sample.records[effects.starts[effects.positions[subset]]])
+
+
+def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLinear]:
+    """Return the models with one variance for each order, and with one for each set of variables.
+
+    Parameters
+    ----------
+    sample : Sample
+        The effects.
+    start : Completion
+        Independence, in a problem that has one goal for each set of variables, in their order.
+    """
+    effects = sample.effects
+    first = np.array(
+        [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
+    )
+    own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
+    model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
+    by_order = climb(model, effects.orders - 1)
+    each = climb(replace(by_order, evidence=float("nan")), None)
+    return by_order, each
+
+
+def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
+    """Alternate estimates of variances and steps of Newton's method until neither moves much."""
+    sample = model.sample
+    for _ in range(POLICY.most_rounds):
+        tabulate = tables_of_completion(model.state)
+        spread = sample.covariance(sample.effects.covariance(tabulate))
+        away = sample.values - sample.effects.values(tabulate)
+        target = away + spread @ model.coefficients
+        variances, changed = model.variances, 0.0
+        for _ in range(POLICY.inner_rounds if len(spread) <= POLICY.quick_effects else 1):
+            mean, known = posterior(model, spread, target, variances)
+            before, variances = variances, estimate_variances(model, mean, known, variances, groups)
+            changed = float(np.abs(np.log(variances / before)).max())
+            if changed < POLICY.still:
+                break
+        moved = move(replace(model, variances=variances), spread, target, away)
+        step = moved.coefficients - model.coefficients
+        weighted = sample.root * step
+        gain = float(weighted @ spread @ weighted)
+        drift = float(np.abs(np.log(moved.variances / model.variances)).max())
+        model = moved
+        if drift < 2 * POLICY.still and gain < POLICY.still:
+            break
+    return replace(model, evidence=log_evidence(model))
+
+
+def posterior(
+    model: LogLinear, spread: FloatArray, target: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
+    from scipy.linalg import cho_solve, lapack  # slow to import
+
+    prior = variances[model.sample.effects.set_of]
+    # In units of the prior, so that the matrix is well conditioned however small a variance is.
+    root = np.sqrt(prior)
+    factor = information_factor(model.sample, spread, prior)
+    mean = root * cho_solve((factor, True), root * target * model.sample.records)
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    return mean, 1.0 - np.diag(inverse)
+
+
+def information_factor(sample: Sample, spread: FloatArray, prior: FloatArray) -> FloatArray:
+    """Lower Cholesky factor of the posterior's precision, in units of the prior."""
+    from scipy.linalg import lapack
+
+    unit = np.sqrt(prior) * sample.root
+    matrix = unit[:, None] * spread * unit
+    matrix[np.diag_indices_from(matrix)] += 1.0
+    factor, _ = lapack.dpotrf(matrix, lower=1)
+    return np.asarray(factor)
+
+
+def estimate_variances(
+    model: LogLinear,
+    mean: FloatArray,
+    known: FloatArray,
+    variances: FloatArray,
+    groups: NDArray[np.intp] | None,
+) -> FloatArray:
+    """MacKay's estimate for groups of sets; for each set alone where there are no groups."""
+    effects = model.sample.effects
+    sums, numbers = (
+        np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, known)
+    )
+    pooled = effects.orders - 1
+    common = np.bincount(pooled, sums) / np.maximum(np.bincount(pooled, numbers), 1e-12)
+    if groups is None:
+        found = (sums + POLICY.shared * common[pooled]) / (numbers + POLICY.shared)
+    else:
+        found = common[groups]
+    # The rule crawls towards zero: it goes further than it says.
+    found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
+    low, high = POLICY.tau_bounds
+    return np.asarray(np.clip(found, low**2, high**2))
+
+
+def move(model: LogLinear, spread: FloatArray, target: FloatArray, away: FloatArray) -> LogLinear:
+    """A step of Newton's method, shortened while it goes too far."""
+    sample = model.sample
+    prior = model.variances[sample.effects.set_of]
+    mean, _ = posterior(model, spread, target, model.variances)
+    step = mean - model.coefficients
+    pulled = sample.records * away - model.coefficients / prior
+    slope = float(pulled @ step)
+    size = 1.0
+    for _ in range(8):
+        moved = place(model, model.coefficients + size * step)
+        values = sample.effects.values(tables_of_completion(moved.state))
+        pulled = sample.records * (sample.values - values) - moved.coefficients / prior
+        after = float(pulled @ step)
+        if after >= -0.5 * abs(slope):
+            break
+        size *= float(np.clip(slope / (slope - after), 0.1, 0.5))
+    return moved
+
+
+def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
+    """The model with other coefficients."""
+    effects = model.sample.effects
+    pulls = tuple(
+        effects.function(k, coefficients[effects.rows(k)]) for k in range(len(effects.sets))
+    )
+    return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
+
+
+def log_evidence(model: LogLinear) -> float:
+    """Logarithm of the probability of the sample, up to what all models of it share.
+
+    Independence knows the shares of each variable. So that these are not taken for granted, their
+    effects are those of a log-linear model that starts at equal shares, with a variance of their
+    own.
+    """
+    from scipy.linalg import solve_triangular
+
+    sample, effects = model.sample, model.sample.effects
+    tabulate = tables_of_completion(model.state)
+    spread = sample.covariance(effects.covariance(tabulate))
+    away = sample.values - effects.values(tabulate)
+    coefficients, variances = model.coefficients.copy(), model.variances.copy()
+    for k, subset in enumerate(effects.sets):
+        if len(subset) == 1:
+            base = effects.contract(subset, np.log(model.own[subset[0]]))
+            coefficients[effects.rows(k)] += base
+    alone = effects.orders[effects.set_of] == 1
+    least, _ = POLICY.tau_bounds
+    variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
+    prior = variances[effects.set_of]
+    occam = float(np.log(np.diag(information_factor(sample, spread, prior))).sum())
+    misfit = solve_triangular(np.linalg.cholesky(spread), sample.root * away, lower=True)
+    return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam
