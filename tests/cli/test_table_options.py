@@ -122,3 +122,17 @@ def test_check_tables_on_one_screen(run, published):
     ]:
         assert words in result.output
     assert len(result.output.splitlines()) < 25
+
+
+def test_tables_can_be_protected(run, world):
+    result = run(
+        "tables", "patients.csv", "-o", "public", "--order", 2, "--min-count", 5, "--round", 5
+    )
+    assert result.exit_code == 0, result.output
+    assert "small counts and" in result.output
+    assert "of the mass on average" in result.output
+    tables = rj.Marginals.read(world / "public")
+    assert (tables.rounding == 5.0).all()
+    assert len(tables.unknown) > 0
+    known = [v for i, v in enumerate(tables.flat) if i not in set(tables.unknown.places.tolist())]
+    assert all(value % 5 == 0 for value in known)

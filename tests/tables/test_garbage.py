@@ -47,7 +47,9 @@ def test_garbage_is_refused(tmp_path, name, content, words):
         Marginals.read(path)
 
 
-@pytest.mark.parametrize("line", [PROSE, PROSE.replace(",", ";").strip(), "x" * 1000 + "\n", "word,5\n"])
+@pytest.mark.parametrize(
+    "line", [PROSE, PROSE.replace(",", ";").strip(), "x" * 1000 + "\n", "word,5\n"]
+)
 def test_a_hundred_megabytes_of_text_are_refused_at_once(tmp_path, line):
     path = tmp_path / "large.csv"
     path.write_bytes(line.encode() * (100_000_000 // len(line)))

@@ -15,8 +15,8 @@ from rejoint.text import format_number, plural
 EXAMPLES = """\b
 Examples:
   rejoint check-tables published
-  rejoint check-tables t1.xlsx t2.csv --sheet 2 --suppressed 'x=1..4'
-  rejoint check-tables t1.xlsx t2.csv --same 'Men=Male' --same 'Women=Female'"""
+  rejoint check-tables published --suppressed 'x=1..4'
+  rejoint check-tables smoke-lung.csv smoke-bronc.csv --same 'bronc=bronchitis'"""
 
 
 @click.command("check-tables", epilog=EXAMPLES)

@@ -32,6 +32,7 @@ SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".px", ".json", *WORKBOOKS)
 
 #: Cells of one file above which it is not read: a table has fewer.
 MOST_CELLS = 2_000_000
+_MOST_COLUMNS = 16_384  # as in a workbook
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
@@ -173,9 +174,11 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         rows.append(list(row))
         numbers.append(line)
         size += len(row)
+        if size > MOST_CELLS or len(row) > _MOST_COLUMNS:
+            raise _not_a_table(source.name, None)
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
-        if (line > _FIRST_LINES and not seen) or size > MOST_CELLS:
-            raise _not_a_table(source.name, line if not seen else None)
+        if line > _FIRST_LINES and not seen:
+            raise _not_a_table(source.name, line)
     _unpack_first(rows)
     return Sheet(
         source.name, _stem(source), "", rows, numbers, said=said, delimiter=dialect.delimiter
@@ -196,7 +199,8 @@ def _unpack_first(rows: list[list[Text]]) -> None:
 def _not_a_table(name: str, line: int | None) -> ValueError:
     if line is None:
         return ValueError(
-            f"{name} has more than {MOST_CELLS:,} cells: take the part that is needed."
+            f"{name} has more than {MOST_CELLS:,} cells, or {_MOST_COLUMNS:,} in a row: it is no "
+            "table. Take the part that is one."
         )
     return ValueError(
         f"{name} has no table: none of its first {line:,} lines has a label and a number beside it."
