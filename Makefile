@@ -18,7 +18,7 @@ export MKL_NUM_THREADS ?= 1
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test lint architecture browser bench bench-scripts bench-accuracy bench-classify docs screenshots paper paper-fast clean help
+.PHONY: demo test lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
@@ -63,6 +63,9 @@ bench-classify: $(VENV)/bench.stamp  ## the paper's seven sets against scikit-le
 	@$(BIN)/python -m benchmarks.classify
 	@$(BIN)/python -m benchmarks.classify --speed
 	@$(BIN)/python -m benchmarks.classify --agreement
+
+bench-tables: $(VENV)/bench.stamp  ## joints from nothing but tables, against ipfn and mbi
+	@$(BIN)/python -m benchmarks.tables_only
 
 docs: $(VENV)/docs.stamp  ## the documentation, into docs/_build/html
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build/html

@@ -1,7 +1,7 @@
 """Pictures of the explorer for README and docs: ``make screenshots``.
 
-Asia comes with the package; the survey (Adult) and the movies (MovieLens) are read as
-``rejoint.datasets`` finds them, and their pictures are left as they are where it does not.
+Asia and the town's tables come with the package; the survey (Adult) and the movies (MovieLens) are
+read as ``rejoint.datasets`` finds them, and their pictures are left as they are where it does not.
 """
 
 import os
@@ -29,6 +29,7 @@ ASIA = [
     Shot("explorer-asia", "#is.smoke=yes&is.dysp=yes", 1440, 480),
     Shot("explorer-target", "#is.smoke=yes&is.dysp=yes&view=target&target=lung", 1000, 700),
 ]
+TOWN = [Shot("explorer-town", "#is.Pass=Student", 1280, 740)]
 DEMO = [
     Shot("explorer-ask", "#is.asia=yes&is.xray=yes&view=ask&ask=P(lung | smoke = yes)", 1000, 560)
 ]
@@ -48,6 +49,15 @@ def asia() -> Any:
     pmf = rj.datasets.asia()
     records = rj.datasets.remove_cells(pmf.sample(5_000, random_state=0), 0.1, random_state=0)
     return Opened(pmf, Path("asia.rejoint"), "Asia", records=records)
+
+
+def town() -> Any:
+    """A model of six published tables of an invented town."""
+    import rejoint as rj
+    from rejoint.explorer.open import Opened
+
+    result = rj.factorize(rj.Marginals.read(rj.datasets.town_tables()))
+    return Opened(result.pmf, Path("town.rejoint"), "Town", story=result.choice)
 
 
 def demo() -> Any:
@@ -123,7 +133,8 @@ def main() -> None:
     flags = ["--no-sandbox"] if os.geteuid() == 0 else []
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
-        for opened, shots in ((asia, ASIA), (demo, DEMO), (survey, SURVEY), (movies, MOVIES)):
+        pages = [(asia, ASIA), (town, TOWN), (demo, DEMO), (survey, SURVEY), (movies, MOVIES)]
+        for opened, shots in pages:
             take(browser, opened, shots, click.echo)
         browser.close()
 

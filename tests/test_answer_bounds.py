@@ -1,180 +1,369 @@
 """Bounds over all joints with given tables, against a program over all cells of the joint."""
 
+import os
+import signal
+import time
 from dataclasses import replace
-from itertools import product
+from itertools import combinations
+from threading import Timer
 
 import numpy as np
 import pytest
+from benchmarks.answer_bounds import (
+    KINDS,
+    Problem,
+    brute_force,
+    dense_tables,
+    graph_tables,
+    log_linear,
+    pairs_of,
+    random_problem,
+    tables_of,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from rejoint import Domain, Marginals
-from rejoint.marginals.suppression import UnknownCells
-from rejoint.queries.answer_bounds import bound_answer
+from rejoint.marginals.moments import Moment
+from rejoint.queries import cell_program
+from rejoint.queries.answer_bounds import bound_answer, bound_answers
+from rejoint.queries.interior_point import NoConvergenceError
+from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.table_limits import TableLimits, agree, drop_variables
+
+FIRST = np.array([1.0, 0.0])
 
 
-def random_joint(rng, shape):
-    """A joint of no low rank, a third of the time with many empty cells."""
-    joint = rng.gamma(0.5, size=shape) + 1e-4
-    if rng.random() < 1 / 3:
-        joint *= rng.random(shape) < 0.5
-        joint.flat[0] += 0.1
-    return joint / joint.sum()
+def bounds_of(problem, **options):
+    return bound_answer(problem.tables, problem.numerator, problem.given, **options)
 
 
-def random_subsets(rng, n):
-    """Tables of two or three variables; every variable is in one."""
-    found = set()
-    while len(found) < 2 or {v for s in found for v in s} != set(range(n)):
-        size = int(rng.integers(2, 4))
-        found.add(tuple(sorted(rng.choice(n, min(size, n), replace=False).tolist())))
-    return sorted(found)
-
-
-def tables_of(joint, subsets, kind, rng, records=500):
-    """Exact shares, counts rounded to multiples of 3, or counts with small ones suppressed."""
-    domain = Domain.of_shape(joint.shape)
-    n = joint.ndim
-    sums = [joint.sum(axis=tuple(a for a in range(n) if a not in s)) for s in subsets]
-    if kind == "exact":
-        flat = np.concatenate([table.ravel() for table in sums])
-        return Marginals(domain, tuple(subsets), flat, counted=np.zeros(len(subsets), dtype=bool))
-    counts = np.concatenate([(records * table).ravel() for table in sums])
-    if kind == "rounded":
-        down = rng.random(counts.shape) < 0.5
-        flat = np.where(down, np.floor(counts / 3), np.ceil(counts / 3)) * 3
-        made = Marginals(domain, tuple(subsets), flat)
-        return with_fields(made, rounding=np.full(len(subsets), 3.0))
-    hidden = np.flatnonzero((counts > 1) & (counts < 5))
-    if not len(hidden):
-        hidden = np.array([int(np.argmin(counts))])
-    low, high = np.minimum(1.0, counts[hidden]), np.maximum(5.0, counts[hidden])
-    known = counts.copy()
-    known[hidden] = (low + high) / 2
-    return Marginals(domain, tuple(subsets), known, unknown=UnknownCells(hidden, low, high))
-
-
-def with_fields(tables, **fields):
-    """Set fields that Marginals may not have yet."""
-    try:
-        return replace(tables, **fields)
-    except TypeError:
-        for name, value in fields.items():
-            object.__setattr__(tables, name, value)
-        return tables
-
-
-def brute_force(tables, above, below):
-    """Both ends of a ratio by a dense program over all cells of the joint, from the definition."""
-    shape = tables.domain.shape
-    grid = np.indices(shape).reshape(len(shape), -1)
-    cells = grid.shape[1]
-    number = len(tables)
-    width = cells + number + 1  # cells, one scale for each table, t
-    equal, under = [], []
-    rounding = getattr(tables, "rounding", np.zeros(number))
-    for i, subset in enumerate(tables.index_subsets):
-        table = tables.counts_of(i)
-        unknown = tables.unknown_of(i)
-        fixed = rounding[i] == 0 and unknown is None
-        for k, levels in enumerate(product(*(range(shape[n]) for n in subset))):
-            row = np.zeros(width)
-            row[:cells] = np.all(
-                [grid[n] == a for n, a in zip(subset, levels, strict=True)], axis=0
-            )
-            value = table[levels]
-            low, high = value - rounding[i], value + rounding[i]
-            if unknown is not None and k in unknown.places:
-                at = list(unknown.places).index(k)
-                low, high = unknown.low[at], unknown.high[at]
-            scale = cells + i
-            if fixed:
-                row[-1] = -value / tables.totals[i]
-                equal.append(row)
-            elif low == high:
-                row[scale] = -value
-                equal.append(row)
-            else:
-                upper, lower = row.copy(), -row
-                upper[scale], lower[scale] = -high, low
-                under += [upper, lower]
-    for moment in tables.moments:
-        row = np.zeros(width)
-        row[:cells] = product_at(dict(zip(moment.variables, moment.vectors, strict=True)), grid)
-        row[-1] = -moment.value
-        equal.append(row)
-    total = np.zeros(width)
-    total[:cells], total[-1] = 1.0, -1.0
-    norm, cost = np.zeros(width), np.zeros(width)
-    cost[:cells], norm[:cells] = product_at(above, grid), product_at(below, grid)
-    equal = np.array([*equal, total, norm])
-    right = np.zeros(len(equal))
-    right[-1] = 1.0
-    under = np.array(under) if under else None
-    zeros = None if under is None else np.zeros(len(under))
-    ends = []
-    for sign in (1, -1):
-        tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-        found = linprog(sign * cost, under, zeros, equal, right, options=tight)
-        assert found.status == 0, found.message
-        ends.append(sign * found.fun)
-    return ends
-
-
-def product_at(vectors, grid):
-    return np.prod([np.ones(grid.shape[1]), *(v[grid[n]] for n, v in vectors.items())], axis=0)
-
-
-def random_question(rng, joint, *, conditional):
-    """Vectors of an event, or of an event and a condition."""
-    n = joint.ndim
-    asked = rng.choice(n, int(rng.integers(2, min(n, 3) + 1)), replace=False)
-    above = {int(v): np.eye(joint.shape[v])[rng.integers(joint.shape[v])] for v in asked}
-    if rng.random() < 0.2:
-        v = int(asked[0])
-        above[v] = rng.normal(size=joint.shape[v])  # an expectation, not an event
-    below = {}
-    if conditional:
-        v = int(asked[-1])
-        below = {v: above[v]}
-    return above, below
-
-
-def truth_of(joint, above, below):
-    def expect(vectors):
-        table = joint
-        for n in reversed(range(joint.ndim)):
-            vector = vectors.get(n, np.ones(joint.shape[n]))
-            table = np.tensordot(table, vector, (n, 0))
-        return float(table)
-
-    return expect(above) / expect(below)
-
-
-def random_problem(seed):
-    rng = np.random.default_rng(seed)
-    kind = ("exact", "rounded", "suppressed")[seed % 3]
-    n = int(rng.integers(3, 6 if kind == "exact" else 5))
-    joint = random_joint(rng, tuple(rng.integers(2, 4, size=n).tolist()))
-    tables = tables_of(joint, random_subsets(rng, n), kind, rng)
-    above, below = random_question(rng, joint, conditional=seed % 2 == 0)
-    if below and truth_of(joint, below, {}) < 1e-6:
-        above, below = random_question(rng, joint, conditional=False)
-    return joint, tables, above, below
-
-
-def check(joint, tables, above, below):
-    found = bound_answer(tables, above, below)
-    low, high = brute_force(tables, above, below)
-    truth = truth_of(joint, above, below)
-    assert found.low - 1e-7 <= truth <= found.high + 1e-7
+def check(problem, within=1e-6):
+    found = bounds_of(problem)
+    ends = brute_force(problem.tables, problem.numerator, problem.given)
+    assert found.low - 1e-7 <= problem.truth <= found.high + 1e-7
     assert found.sharp
     assert found.slack == 0
+    assert (found.low, found.high) == pytest.approx(ends, abs=within)
+
+
+@pytest.fixture
+def only_interior(monkeypatch):
+    """Every program by the interior-point method, small ones too; HiGHS is not called."""
+    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 0)
+    monkeypatch.setattr(cell_program, "MOST_HIGHS_CELLS", 0)
+
+
+@pytest.fixture
+def only_highs(monkeypatch):
+    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 10**9)
+
+
+def shares(tables):
+    """Tables of shares as they are, without a remark if they contradict each other."""
+    names = sorted({name for key in tables for name in key})
+    sizes = {n: np.shape(t)[key.index(n)] for key, t in tables.items() for n in key}
+    subsets = [tuple(names.index(n) for n in key) for key in tables]
+    flat = np.concatenate([np.ravel(table) for table in tables.values()])
+    domain = Domain.of({name: sizes[name] for name in names})
+    return Marginals(domain, tuple(subsets), flat, counted=np.zeros(len(subsets), dtype=bool))
+
+
+# ----------------------------------------------------------------------- the ends are right
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 10**6), st.sampled_from(KINDS))
+def test_sharp_bounds_are_those_of_all_cells(seed, kind):
+    check(random_problem(seed, kind))
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_interior_point_finds_the_same_ends(seed, only_interior):
+    check(random_problem(seed))
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_interior_point_agrees_with_highs_on_a_large_clique(order, monkeypatch):
+    problem = dense_tables(6, 3, order, "exact", seed=1)
+    ours = bounds_of(problem)
+    monkeypatch.setattr(cell_program, "HIGHS_CELLS", 10**9)
+    theirs = bounds_of(problem)
+    assert ours.sharp
+    assert (ours.low, ours.high) == pytest.approx((theirs.low, theirs.high), abs=1e-7)
+    # An end of the interior-point method is never inside the range.
+    assert ours.low <= theirs.low + 1e-12
+    assert ours.high >= theirs.high - 1e-12
+
+
+def test_ratio_whose_condition_is_not_published(only_interior):
+    problem = dense_tables(5, 3, 2, "exact", seed=2)
+    below = {n: problem.numerator[n] for n in (1, 2, 3)}
+    found = bound_answer(problem.tables, problem.numerator, below)
+    low, high = brute_force(problem.tables, problem.numerator, below)
+    assert found.sharp
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-6)
 
 
-@settings(deadline=None, max_examples=25)
-@given(st.integers(0, 10**6))
-def test_sharp_bounds_are_those_of_all_cells(seed):
-    check(*random_problem(seed))
+@pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
+def test_ratios_of_any_two_expectations(solver, request):
+    request.getfixturevalue(solver)
+    problem = dense_tables(4, 3, 2, "exact", seed=3)
+    above = {n: np.array([1.0, 2.0, 5.0]) for n in range(3)}
+    below = {n: np.array([1.0, 1.5, 0.5]) for n in (1, 2, 3)}
+    found = bound_answer(problem.tables, above, below)
+    ends = brute_force(problem.tables, above, below)
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
+def test_moments_are_constraints(solver, request):
+    request.getfixturevalue(solver)
+    made = shares({"ab": [[0.1, 0.2, 0.1], [0.2, 0.1, 0.3]], "c": [0.5, 0.5]})
+    ones = np.array([0.0, 1.0])
+    made = replace(made, moments=(Moment((0, 2), (ones, ones), 0.21, "product"),))
+    question = {0: np.array([0.0, 1.0]), 1: np.array([0.0, 0.0, 1.0]), 2: np.array([0.0, 1.0])}
+    found = bound_answer(made, question)
+    assert (found.low, found.high) == pytest.approx(brute_force(made, question, {}), abs=1e-6)
+    without = bound_answer(replace(made, moments=()), question)
+    assert without.high > found.high + 0.01
+
+
+def test_several_answers_are_those_one_by_one():
+    problem = random_problem(4)
+    shape = problem.tables.domain.shape
+    cells = [{0: a, 1: b, 2: c} for a in np.eye(shape[0]) for b in np.eye(shape[1])
+             for c in np.eye(shape[2])[:1]]  # fmt: skip
+    condition = {2: np.eye(shape[2])[0]}
+    together = bound_answers(problem.tables, cells, condition)
+    assert together == [bound_answer(problem.tables, cell, condition) for cell in cells]
+
+
+# ----------------------------------------------------------------------- what is known already
+
+
+def test_a_published_answer_has_no_range():
+    tables = Marginals.from_tables({("smoke", "lung"): [[90, 110], [10, 790]]})
+    found = bound_answer(tables, {0: FIRST, 1: FIRST}, {0: FIRST})
+    assert found.low == found.high == pytest.approx(0.45, abs=1e-15)
+    assert found.text == "Every joint with these tables gives this value."
+
+
+def test_an_implied_answer_has_no_range():
+    # b is a copy of a, so that (b, c) determines (a, c).
+    tables = shares({"ab": [[0.3, 0.0], [0.0, 0.7]], "bc": [[0.1, 0.2], [0.3, 0.4]]})
+    found = bound_answer(tables, {0: FIRST, 2: FIRST})
+    assert (found.low, found.high) == pytest.approx((0.1, 0.1), abs=1e-9)
+
+
+def test_constants_and_variables_in_no_table():
+    tables = replace(shares({"ab": [[0.3, 0.0], [0.0, 0.7]]}), domain=Domain.of_shape([2, 2, 3]))
+    found = bound_answer(tables, {0: FIRST, 1: np.full(2, 2.0)})
+    assert found.low == found.high == pytest.approx(0.6)
+    free = bound_answer(tables, {0: FIRST, 2: np.array([1.0, 0.0, 0.0])})
+    assert (free.low, free.high) == pytest.approx((0.0, 0.3))
+
+
+def test_an_impossible_condition():
+    tables = shares({"ab": [[0.0, 0.5], [0.0, 0.5]], "bc": [[0.0, 0.0], [0.5, 0.5]]})
+    published = bound_answer(tables, {0: FIRST, 1: FIRST}, {1: FIRST})
+    assert np.isnan(published.low)
+    open_question = bound_answer(tables, {0: FIRST, 1: FIRST, 2: FIRST}, {1: FIRST, 2: FIRST})
+    assert np.isnan(open_question.low)
+    assert np.isnan(open_question.high)
+    assert "probability zero in every joint" in open_question.text
+
+
+# ----------------------------------------------------------------------- contradictions and noise
+
+
+def test_float_rounding_is_no_contradiction():
+    problem = dense_tables(5, 3, 3, "exact")
+    rng = np.random.default_rng(0)
+    flat = problem.tables.flat * (1 + 1e-12 * rng.normal(size=problem.tables.flat.size))
+    found = bounds_of(replace(problem, tables=replace(problem.tables, flat=flat)))
+    assert found.slack == 0
+    before = bounds_of(problem)
+    assert (found.low, found.high) == pytest.approx((before.low, before.high), abs=1e-8)
+
+
+def test_contradictory_tables_give_way_by_the_least():
+    # a is 0.5 in one table, 0.6 in the other; of 100 records each.
+    tables = Marginals(Domain.of_shape([2, 2]), ((0,), (0, 1)), [50, 50, 30, 30, 20, 20])
+    found = bound_answer(tables, {0: FIRST})
+    assert found.sharp
+    assert 0.05 <= found.slack <= 0.0515  # each gives way by half of the difference
+    assert found.low == pytest.approx(0.55, abs=1e-3)
+    assert found.high == pytest.approx(0.55, abs=1e-3)
+    assert found.text.endswith("the least with which a joint exists.")
+    assert "contradict" in found.text
+
+
+def test_pairs_that_agree_but_have_no_joint():
+    # a = b, b = c, and a is never c.
+    same, other = [[0.5, 0.0], [0.0, 0.5]], [[0.0, 0.5], [0.5, 0.0]]
+    tables = shares({"ab": same, "bc": same, "ac": other})
+    found = bound_answer(tables, {0: FIRST, 1: FIRST, 2: FIRST})
+    assert found.slack > 0.1
+    assert "contradict" in found.text
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_both_solvers_relax_alike(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    problem = random_problem(seed, "exact")
+    counts = rng.poisson(300 * problem.tables.flat).astype(float)
+    noisy = seed % 2 == 0
+    tables = replace(problem.tables, flat=counts, counted=None, noisy=noisy)
+    question = problem.numerator
+    found = []
+    for cells in (10**9, 0):
+        monkeypatch.setattr(cell_program, "HIGHS_CELLS", cells)
+        found.append(bound_answer(tables, question))
+    assert found[0].slack > 0
+    assert found[0].slack == pytest.approx(found[1].slack, rel=1e-3)
+    assert (found[0].low, found[0].high) == pytest.approx((found[1].low, found[1].high), abs=2e-3)
+
+
+def test_noisy_tables_hold_the_truth_with_their_tolerance():
+    rng = np.random.default_rng(0)
+    joint = log_linear(rng, (3, 3, 3, 3))
+    records = rng.choice(81, 2000, p=joint.ravel())
+    sample = np.bincount(records, minlength=81).reshape(joint.shape) / 2000
+    subsets = list(combinations(range(4), 2))
+    tables = tables_of(sample, subsets, "exact", rng)
+    tables = replace(tables, flat=tables.flat * 2000, counted=None, noisy=True)
+    question = {n: np.eye(3)[1] for n in range(3)}
+    found = bound_answer(tables, question)
+    exact = bound_answer(replace(tables, noisy=False), question)
+    truth = Problem(joint, tables, question, {}).truth
+    assert found.low <= truth <= found.high
+    assert found.high > exact.high
+    assert exact.slack == 0 < found.slack
+    assert "standard errors" in found.text
+    assert "95 %" in found.text
+
+
+def test_rounded_tables_that_contradict_each_other_give_way():
+    tables = Marginals(
+        Domain.of_shape([2, 2]), ((0,), (0, 1)), [50, 50, 70, 10, 10, 10], rounding=np.ones(2)
+    )
+    found = bound_answer(tables, {0: FIRST, 1: FIRST})
+    assert found.slack > 0
+    wide = bound_answer(replace(tables, rounding=np.full(2, 20.0)), {0: FIRST, 1: FIRST})
+    assert wide.slack == 0
+    assert wide.low <= found.low
+    assert found.high <= wide.high
+
+
+# ----------------------------------------------------------------------- sizes and time
+
+
+def test_many_variables_on_sparse_graphs_take_a_moment():
+    for kind in ("chain", "star", "cycle"):
+        problem = graph_tables(pairs_of(20, kind), 4, [0, 7, 13])
+        start = time.process_time()
+        found = bounds_of(problem)
+        assert time.process_time() - start < 1
+        assert found.sharp
+        assert found.low <= problem.joint[0] <= found.high
+
+
+def test_too_little_time_gives_an_outer_bound_that_says_so():
+    problem = dense_tables(7, 3, 2, "exact")
+    sharp = bounds_of(problem)
+    outer = bounds_of(problem, seconds=0.0)
+    assert sharp.sharp
+    assert not outer.sharp
+    assert outer.text.startswith("Outer bound from ")
+    assert outer.low <= sharp.low + 1e-7
+    assert sharp.high <= outer.high + 1e-7
+
+
+def test_more_variables_than_any_program_holds():
+    n = 12
+    rng = np.random.default_rng(0)
+    singles = rng.dirichlet([2.0, 2.0, 2.0], n)
+    tables = Marginals(Domain.of_shape([3] * n), tuple((k,) for k in range(n)), singles.ravel())
+    question = {k: np.eye(3)[0] for k in range(n)}
+    found = bound_answer(tables, question)
+    assert not found.sharp
+    assert found.low == 0
+    assert singles[:, 0].min() - 1e-7 <= found.high < 1
+    narrow = bound_answer(tables, {k: np.array([0.9, 1.0, 0.95]) for k in range(n)})
+    assert 0.9**n - 1e-9 <= narrow.low < narrow.high <= 1
+
+
+def test_ctrl_c_ends_a_long_program(only_highs, monkeypatch):
+    problem = dense_tables(7, 4, 3, "exact")
+    monkeypatch.setattr("rejoint.queries.answer_bounds.HIGHS_CELLS", 10**9)
+    timer = Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        bounds_of(problem, seconds=8)
+    assert time.monotonic() - start < 6
+
+
+# ----------------------------------------------------------------------- parts
+
+
+def test_junction_tree_has_the_running_intersection_property():
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        n = int(rng.integers(3, 9))
+        shape = rng.integers(2, 5, n)
+        edges = [rng.choice(n, int(rng.integers(1, 4)), replace=False) for _ in range(8)]
+        tree = JunctionTree.of(shape, edges)
+        assert len(tree.links) == len(tree.cliques) - 1
+        for edge in edges:
+            assert set(edge) <= set(tree.cliques[tree.holder(edge)])
+        for v in range(n):
+            having = {k for k, clique in enumerate(tree.cliques) if v in clique}
+            links = [(a, b) for a, b, both in tree.links if v in both]
+            assert len(links) == max(len(having) - 1, 0)  # a subtree
+
+
+def test_dropping_variables_keeps_what_is_asked():
+    cycle = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5)]
+    assert drop_variables(cycle, [], [0, 2]) == [(0, 1), (0, 3), (1, 2), (2, 3)]
+    assert drop_variables(cycle, [], [5, 3]) == [(0, 1), (0, 3), (1, 2), (2, 3), (3, 4), (4, 5)]
+    assert drop_variables(cycle[2:], [], [5, 3]) == [(3, 4), (4, 5)]
+    assert drop_variables(cycle[2:], [(1, 2)], [5, 3]) == [(2, 3), (3, 4), (4, 5)]
+
+
+def test_branches_behind_published_margins_are_left_out():
+    cycle = [(0, 1), (1, 2), (2, 3), (0, 3), (3, 4), (4, 5)]
+    tree = JunctionTree.of((2,) * 6, [*cycle, (3, 5)])
+    assert tree.pruned([3, 5], cycle).cliques == ((3, 4, 5),)
+    assert len(tree.pruned([3, 5], []).cliques) == len(tree.cliques)
+    assert len(tree.pruned([3, 5], [(0, 1)]).cliques) == len(tree.cliques)
+
+
+def test_agreement_of_tables_of_many_variables():
+    rng = np.random.default_rng(0)
+    joint = log_linear(rng, (2,) * 5)
+    tables = []
+    for subset in [(0, 1, 2, 3), (1, 2, 3, 4), (0, 4)]:
+        gone = tuple(a for a in range(5) if a not in subset)
+        table = joint.sum(axis=gone)
+        tables.append(TableLimits(subset, table, table))
+    assert agree(tables)
+    bent = tables[1].low + 1e-4 * np.array([1, -1])
+    assert not agree([tables[0], TableLimits((1, 2, 3, 4), bent, bent), tables[2]])
+
+
+def test_a_program_that_cannot_converge_says_so(only_interior):
+    problem = dense_tables(4, 3, 2, "exact")
+    limits = [TableLimits((0,), *(np.array([0.2, 0.3, 0.5]),) * 2)]
+    limits.append(TableLimits((0, 1), *(np.full((3, 3), 1 / 9),) * 2))
+    tree = JunctionTree.of(problem.joint.shape, [(0, 1)])
+    program = cell_program.CellProgram(problem.joint.shape, tree, limits)
+    with pytest.raises((NoConvergenceError, cell_program.OutOfTimeError)):
+        program.bounds({0: np.eye(3)[0], 1: np.eye(3)[0]})
+
+
+def test_vectors_of_the_wrong_length_are_refused():
+    tables = shares({"ab": [[0.3, 0.0], [0.0, 0.7]]})
+    with pytest.raises(ValueError, match="variable 0 must have 2 finite numbers"):
+        bound_answer(tables, {0: np.ones(3)})

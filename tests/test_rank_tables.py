@@ -6,6 +6,7 @@ import pytest
 import rejoint as rj
 from rejoint.estimation import Bayes, Em
 from rejoint.factorization import Smooth
+from rejoint.factorization.fit_tables import Auto
 from rejoint.factorization.kl import Kl
 from rejoint.rank import Selection
 from rejoint.rank.from_tables import TableBic
@@ -25,7 +26,7 @@ def triples():
 
 
 def test_the_true_rank_is_found_and_explained(triples):
-    result = rj.factorize(triples, random_state=0)
+    result = rj.factorize(triples, solver=Auto(), random_state=0)
     assert result.pmf.rank == result.selection.rank == 3
     assert result.choice.startswith("Rank 3 of 1, 2, 3, ")
     assert "BIC of the tables (each pair of variables counted once)" in result.choice
@@ -52,11 +53,13 @@ def test_suppressed_cells_are_filled_during_the_search(triples):
     assert rj.rank.select_tables(tables, n_init=1, random_state=0).rank == 3
 
 
-def test_noisy_tables_need_a_rank():
+def test_a_search_by_likelihood_refuses_negative_cells():
     table = np.array([[5.0, -1.0], [3.0, 4.0]])
     noisy = rj.Marginals.from_tables({("a", "b"): table}, noisy=True)
     with pytest.raises(ValueError, match="some cells are negative"):
-        rj.factorize(noisy)
+        rj.factorize(noisy, solver=Auto())
+    pmf = rj.factorize(noisy).pmf
+    assert pmf.marginal(["a", "b"]).argmin() == 1
 
 
 def test_smooth_predicts_tables_better_than_a_rank_that_the_tables_determine():
@@ -147,7 +150,7 @@ def test_interrupted_within_the_fit_of_a_rank(triples, monkeypatch):
 
 def test_factorize_interrupted_while_the_rank_is_chosen(triples, monkeypatch):
     interrupt_at_rank(monkeypatch, 3)
-    result = rj.factorize(triples, random_state=0, on_interrupt="return")
+    result = rj.factorize(triples, solver=Auto(), random_state=0, on_interrupt="return")
     assert isinstance(result, rj.FitResult)
     assert result.interrupted
     assert result.pmf.rank == result.selection.rank == 2

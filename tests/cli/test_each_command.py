@@ -183,6 +183,19 @@ def test_population_and_rake(spawn, world):
     assert sum(weights) == pytest.approx(1000)
 
 
+def test_population_of_tables_alone(spawn, world):
+    done = spawn("population", "-n", 150, "--tables", "pairs", "-o", "alone.csv")
+    good(done)
+    real = rj.Marginals.read(world / "pairs")
+    made = rj.read(world / "alone.csv", domain=real.domain)
+    assert len(made) == 150
+    assert "all rounded tables are met exactly" in done.stderr.decode()
+    assert real.compare(made)[0].distance == pytest.approx(0.0, abs=1e-12)
+    none = spawn("population", "-n", 150)
+    assert none.returncode == 2
+    assert "Give a model, --tables to make one of, or both" in none.stderr.decode()
+
+
 def test_report(spawn, world):
     good(spawn("report", "patients.rejoint", "--data", "patients.csv", "-o", "report.html"))
     text = (world / "report.html").read_text()
@@ -224,7 +237,7 @@ def test_help_of_a_command_imports_it_alone_and_no_scikit_learn():
     lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("loaded")]
     assert lines[0] == ["-h"]
     assert lines[1] == ["fit", "fit"]
-    assert len(lines[-1]) == 1 + 21
+    assert len(lines[-1]) == 1 + 22
     assert done.stdout.splitlines()[-1] == "[]"
 
 

@@ -113,6 +113,12 @@ def asia():
 
 
 @pytest.fixture(scope="session")
+def town():
+    """The model of six published tables."""
+    return rj.factorize(rj.Marginals.read(rj.datasets.town_tables())).pmf
+
+
+@pytest.fixture(scope="session")
 def posterior(asia):
     """Asia with draws around it; their mean answers."""
     rng = np.random.default_rng(0)
@@ -162,14 +168,15 @@ def served(tmp_path):
     uvicorn = pytest.importorskip("uvicorn")
     running = []
 
-    def start(plain, keep=None):
+    def start(plain, keep=None, bound=None):
         import socket
 
         from rejoint.explorer.server import application
 
         own_socket = socket.create_server(("127.0.0.1", 0))
         port = own_socket.getsockname()[1]
-        config = uvicorn.Config(application(plain, "t0ken", port, keep), log_level="warning")
+        app = application(plain, "t0ken", port, keep, bound)
+        config = uvicorn.Config(app, log_level="warning")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own_socket]})
         thread.start()

@@ -29,6 +29,13 @@ export function answers([doc, questions]) {
   });
 }
 
+/** What the bars of every variable rest on. */
+export function bases([doc, pieces]) {
+  const model = readModel(doc);
+  const beliefs = new Beliefs(model, new Map(pieces));
+  return model.variables.map((_, n) => beliefs.basis(n));
+}
+
 /** Numbers, and numbers with their bounds, as the page writes them. */
 export function texts([numbers, intervals]) {
   return [numbers.map(formatNumber), intervals.map((ends) => formatInterval(...ends))];

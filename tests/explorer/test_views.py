@@ -263,7 +263,7 @@ def test_fit_names_the_tables_that_are_off(opened):
     first = page.locator(".plain-table tbody tr").first
     expect(first).to_contain_text(re.compile("a . b"))
     expect(page.get_by_text("1 of those listed is off")).to_be_visible()
-    expect(page.locator(".verdict")).to_contain_text("Rank 1")
+    expect(page.locator(".verdict")).to_contain_text("no other model of rank 1")
     first.get_by_role("button", name="Show").click()
     expect(page.locator(".heat-table td")).to_have_count(4)
 

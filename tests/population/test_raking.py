@@ -102,6 +102,106 @@ def test_unknown_cells_are_left_to_the_survey():
     assert raked.weights[2] == pytest.approx(raked.weights[3])
 
 
+def town(seed=0, size=600):
+    """A survey of age, town, children and education whose joint is not independent."""
+    rng = np.random.default_rng(seed)
+    shape = {"age": 3, "town": 4, "children": 3, "education": 3}
+    joint = rng.gamma(2.0, size=tuple(shape.values()))
+    codes = np.argwhere(rng.multinomial(size, (joint / joint.sum()).ravel()).reshape(joint.shape))
+    return rj.Records(rj.Domain.of(shape), codes.astype(np.int8)), joint
+
+
+def given(joint, *subsets):
+    names = ("age", "town", "children", "education")
+    domain = rj.Domain.of(dict(zip(names, joint.shape, strict=True)))
+    tables = {}
+    for names in subsets:
+        gone = tuple(n for n, name in enumerate(domain.names) if name not in names)
+        tables[names] = np.rint(1e4 * joint / joint.sum()).sum(axis=gone)
+    return rj.Marginals.from_tables(tables, domain=domain.project(dict.fromkeys(sum(subsets, ()))))
+
+
+@pytest.mark.parametrize(
+    "subsets",
+    [
+        [("age", "education"), ("town", "education"), ("children", "education")],
+        [("age", "town"), ("town", "children"), ("age", "children")],
+    ],
+    ids=["one variable shared", "triangle"],
+)
+@pytest.mark.parametrize("zero", [False, True], ids=["", "zero row"])
+def test_everyday_sets_of_tables_are_met(subsets, zero):
+    survey, joint = town()
+    if zero:
+        joint[:, 2] = 0.0
+    known = given(joint, *subsets)
+    raked = rj.rake(survey, known)
+    assert raked.residual <= 1e-6, raked.stop
+    weighted = rj.Records(survey.domain, survey.codes, raked.weights)
+    for i, names in enumerate(known.subsets):
+        np.testing.assert_allclose(weighted.marginal(names), known.shares(i), atol=2e-6)
+    if zero and any("town" in names for names in subsets):
+        assert raked.weights[survey.codes[:, 1] == 2].max() == 0.0
+
+
+def test_rounded_numbers_are_met_within_their_rounding():
+    survey, joint = town()
+    exact = given(joint, ("age", "town"), ("town", "children"), ("age", "children"))
+    tables = {names: 50 * np.rint(exact[names] / 50) for names in exact.subsets}
+    known = rj.Marginals.from_tables(tables, domain=exact.domain, rounded="nearest 50")
+    assert known.disagreements()[0].distance > 1e-3
+    raked = rj.rake(survey, known, total=1e4)
+    assert raked.residual <= 1e-6, raked.stop
+    weighted = rj.Records(survey.domain, survey.codes, raked.weights)
+    for i, names in enumerate(known.subsets):
+        found, numbers = weighted.marginal(names), known.counts_of(i)
+        # The number of people is open, too: some number puts all cells into their bounds.
+        least, most = (numbers - 25).clip(0), numbers + 25
+        assert (least[least > 0] / found[least > 0]).max() <= (most / found).min() * (1 + 1e-4)
+
+
+def test_suppressed_cells_stay_within_their_bounds():
+    survey = rj.Records.of({"a": ["x"] * 8 + ["y"] * 2, "b": ["u", "v"] * 5})
+    table = {("a", "b"): {("x", "u"): 30.0, ("x", "v"): float("nan")}}
+    table["a", "b"] |= {("y", "u"): 10.0, ("y", "v"): 10.0}
+    known = rj.Marginals.from_tables(table, suppressed=(1, 4))
+    raked = rj.rake(survey, known)
+    weighted = rj.Records(survey.domain, survey.codes, raked.weights).marginal(["a", "b"])
+    # The survey alone would have as many in (x, v) as in (x, u).
+    assert weighted[0, 1] / weighted[0, 0] == pytest.approx(4 / 30, rel=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark")
+def test_tables_that_contradict_each_other_are_a_compromise():
+    survey = rj.Records.of({"a": ["x", "x", "y", "y"], "b": ["u", "v"] * 2})
+    known = rj.Marginals.from_tables(
+        {("a", "b"): [[3001, 2999], [1998, 2002]], "a": [5001, 4999]},
+        domain=survey.domain,
+    )
+    raked = rj.rake(survey, known)
+    weighted = rj.Records(survey.domain, survey.codes, raked.weights)
+    # The last table of a sweep would be met, and the other missed by 0.1.
+    assert 0.52 < weighted.marginal("a")[0] < 0.58
+    assert 0.02 < raked.residual < 0.08
+    few = rj.Marginals.from_tables(
+        {("a", "b"): [[3001, 2999], [1998, 2002]], "a": [501, 499]},
+        domain=survey.domain,
+    )
+    weighted = rj.Records(survey.domain, survey.codes, rj.rake(survey, few).weights)
+    assert weighted.marginal("a")[0] == pytest.approx(0.6, abs=0.02)  # the table of more records
+
+
+def test_known_means_are_met():
+    survey = rj.Records.of({"a": ["x", "x", "y"], "age": [20, 40, 60]}, kinds={"age": "ordinal"})
+    domain = survey.domain
+    known = rj.Marginals.from_tables({"a": [60, 40]}, domain=domain, moments={"age": 45.0})
+    raked = rj.rake(survey, known)
+    shares = raked.weights / raked.weights.sum()
+    assert shares @ [20, 40, 60] == pytest.approx(45.0, abs=1e-3)
+    assert shares[2] == pytest.approx(0.4, abs=1e-5)
+    assert raked.residual <= 1e-6
+
+
 def test_faults():
     with pytest.raises(ValueError, match=r"The tables speak of 'z', which the records do not have"):
         rj.rake(survey(), rj.Marginals.from_tables({"z": {"x": 1}}))

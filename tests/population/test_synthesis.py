@@ -97,6 +97,42 @@ def test_cells_that_are_not_known_are_left_to_the_model():
     assert (off > 0).mean() < 0.1
 
 
+def test_tables_alone_make_a_population():
+    tables = rj.Marginals.from_pmf(
+        rj.datasets.asia(), subsets=[("smoke", "lung"), ("smoke", "bronc"), ("bronc", "dysp")]
+    )
+    tables = rj.Marginals.from_tables(
+        {names: tables[names] for names in tables.subsets},
+        domain=tables.domain.project(["smoke", "lung", "bronc", "dysp"]),
+    )
+    made = rj.synthesize(tables, 400, random_state=0)
+    assert made.stop == "400 records: all rounded tables are met exactly."
+    found = rj.Marginals.count(made.records, subsets=tables.subsets)
+    for names in tables.subsets:
+        assert (np.abs(found[names] - 400 * tables[names]) < 1).all()
+    with pytest.raises(TypeError, match="Tables were given twice"):
+        rj.synthesize(tables, 10, tables)
+
+
+@pytest.mark.filterwarnings("ignore:Tables:rejoint.Remark")
+def test_rounded_tables_are_met_within_their_rounding():
+    rng = np.random.default_rng(3)
+    joint = rng.gamma(1.0, size=(3, 4, 3))
+    people = np.rint(2000 * joint / joint.sum())
+    pairs = {("a", "b"): people.sum(2), ("b", "c"): people.sum(0), ("a", "c"): people.sum(1)}
+    domain = rj.Domain.of({"a": 3, "b": 4, "c": 3})
+    rounded = {names: 10 * np.rint(table / 10) for names, table in pairs.items()}
+    tables = rj.Marginals.from_tables(rounded, domain=domain, rounded="nearest 10")
+    assert tables.disagreements()[0].distance > 1e-3
+    made = rj.synthesize(tables, int(people.sum()), random_state=0)
+    # Each table is rounded to whole numbers by itself: one more may differ by one record.
+    assert max(made.misplaced.values()) <= 1, made.stop
+    found = rj.Marginals.count(made.records, subsets=list(pairs))
+    for names, table in rounded.items():
+        # Half of the base, one more for whole numbers, and the total of the table is rounded, too.
+        assert np.abs(found[names] - table).max() <= 5 + 1 + 5
+
+
 def test_same_seed_same_people():
     truth = rj.datasets.asia()
     tables = rj.Marginals.from_pmf(truth, order=1)

@@ -1,6 +1,7 @@
 """``rejoint ask``: questions to a model, in the query language."""
 
 import sys
+from typing import Any
 
 import click
 import numpy as np
@@ -47,7 +48,9 @@ def command(
     Left of the bar stands what is asked, right of it what is given: P(a, b | c = x, d in {y, z},
     not e = w, age >= 40). Quote names and labels that are no plain words. Without a QUESTION, each
     line of stdin is one. Of a file of `fit-target`, the models that predict its target answer P, E
-    and argmax of the target given single levels; the joint model answers all else, and says so.
+    and argmax of the target given single levels; the joint model answers all else, and says so. Of
+    a file of `fit-tables`, each answer says what it rests on: published, implied, identified, or
+    open, with the range of what any joint with these tables gives.
     """
     if not questions and model == "-":
         raise click.UsageError("The model comes from stdin: name the question.")
@@ -79,9 +82,10 @@ def _write(answer: Answer, output: str) -> None:
         raise ValueError(f"The answer to {answer.query} is no table: leave out -o, or use --json.")
     names = [axis.name for axis in answer.axes] + [answer.column]
     tables = [value]
-    if answer.interval is not None:
+    limits: Any = answer.bounds if answer.interval is None else answer.interval
+    if limits is not None:
         names += ["low", "high"]
-        tables += [answer.interval.low, answer.interval.high]
+        tables += [limits.low, limits.high]
     rows = (
         [to_plain(axis.levels[i]) for axis, i in zip(answer.axes, at, strict=True)]
         + [float(table[at]) for table in tables]

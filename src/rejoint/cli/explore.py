@@ -69,5 +69,6 @@ def command(
             webbrowser.open(address)
 
     keep = None if opened.path is None else opened.keep_names
+    bound = None if opened.pmf.tables is None else opened.bound_bars
     with until_ctrl_c():
-        serve(opened.document(), port=port, keep=keep, ready=ready)
+        serve(opened.document(), port=port, keep=keep, bound=bound, ready=ready)

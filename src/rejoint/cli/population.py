@@ -2,41 +2,58 @@
 
 import click
 
-from rejoint.cli.options import as_json, load, read_tables, rows_option, seed_option
+from rejoint.cli.group import keep_best
+from rejoint.cli.options import (
+    TableReader,
+    as_json,
+    load,
+    rows_option,
+    seed_option,
+    table_options,
+)
 from rejoint.cli.output import record_rows, write_rows
 from rejoint.domain.domain import Domain
+from rejoint.factorization.factorize import factorize
+from rejoint.marginals.marginals import Marginals
+from rejoint.pmf.pmf import LowRankPMF
 from rejoint.population.synthesize import synthesize
 
 EXAMPLES = """\b
 Examples:
   rejoint population model.rejoint -n 400 --tables pairs -o people.csv
-  rejoint population model.rejoint -n 100 --seed 3"""
+  rejoint population model.rejoint -n 100 --seed 3
+  rejoint population -n 400 --tables pairs -o people.csv"""
 
 
 @click.command("population", epilog=EXAMPLES)
-@click.argument("model", metavar="MODEL")
+@click.argument("model", metavar="[MODEL]", required=False)
 @click.option("-n", "count", type=click.IntRange(min=1), required=True, help="Records.")
 @click.option("--tables", metavar="DIR|FILE", help="Tables to meet in whole numbers.")
 @click.option("--numbers", is_flag=True, help="Numbers that stand for bins, in place of these.")
 @rows_option
 @seed_option
 @as_json
+@table_options
 def command(
-    model: str,
+    model: str | None,
     count: int,
     tables: str | None,
     numbers: bool,
     output: str | None,
     seed: int,
     as_json: bool,
+    table_reader: TableReader,
 ) -> None:
     """Make a synthetic population: records as the model has them that meet the tables.
 
     The tables are scaled to -n records and rounded so that they still add up; how many records
-    would have to change cell to meet them all is said on stderr.
+    would have to change cell to meet them all is said on stderr. Without a model it is made of
+    the tables, as by fit-tables.
     """
-    pmf = load(model)
-    known = read_tables((tables,)) if tables else None
+    if model is None and tables is None:
+        raise click.UsageError("Give a model, --tables to make one of, or both.")
+    known = table_reader.read(tables) if tables else None
+    pmf = load(model) if model is not None else _complete(known, seed)
     if known is not None:
         names = known.domain.names
         absent = [name for name in names if name not in pmf.domain]
@@ -48,3 +65,11 @@ def command(
     found = synthesize(pmf, count, known, random_state=seed)
     write_rows(output, pmf.domain.names, record_rows(found.records, numbers), as_json=as_json)
     click.echo(found.stop, err=True)
+
+
+def _complete(tables: Marginals | None, seed: int) -> LowRankPMF:
+    """The joint of tables; what it is goes to stderr."""
+    assert tables is not None
+    fit = keep_best(factorize, tables, random_state=seed)
+    click.echo(fit.choice, err=True)
+    return fit.pmf

@@ -11,13 +11,22 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import __version__, identifiability
+from rejoint import __version__
 from rejoint.cli.group import in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import DataReader, as_json, load_with_notes, origin, survey_options
+from rejoint.cli.options import (
+    DataReader,
+    TableReader,
+    as_json,
+    load_with_notes,
+    origin,
+    survey_options,
+    table_options,
+)
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
+from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
@@ -197,19 +206,15 @@ def _rank(pmf: LowRankPMF, notes: Notes) -> Part:
 
 def _identifiability(pmf: LowRankPMF, notes: Notes) -> Part | None:
     """Whether tables determine the model: those it was fitted to, or all of three variables."""
-    if len(pmf.domain) < 3 or pmf.rank * sum(pmf.domain.shape) > 3_000:
+    if pmf.tables is None and not notes.get("classes_are_groups", True):
         return None
-    if not notes.get("classes_are_groups", True):
+    found = model_verdict(pmf)
+    if found is None:
         return None
-    asked: dict[str, Any] = {"order": 3}
-    tables = "all tables of three variables"
-    if notes.get("tables"):
-        asked = {"subsets": [tuple(entry["names"]) for entry in notes["tables"]]}
-        tables = "the tables that it was fitted to"
     return {
-        "tables": tables,
-        "verdict": in_options(identifiability.certify(pmf, **asked).verdict),
-        "general": in_options(identifiability.report(pmf.domain, rank=pmf.rank, **asked).verdict),
+        "question": found.question,
+        "verdict": in_options(found.verdict),
+        "details": [in_options(each) for each in found.details],
     }
 
 
@@ -459,6 +464,7 @@ Examples:
 @click.option("--title", help="Of the page; the name of the file by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
 @as_json
+@table_options
 @survey_options
 def command(
     model: str,
@@ -468,6 +474,7 @@ def command(
     output: str,
     as_json: bool,
     reader: DataReader,
+    table_reader: TableReader,
 ) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
@@ -476,7 +483,7 @@ def command(
     check_output(output, as_json)
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables)
+    fit = fit_of(pmf, notes, records, tables and table_reader.read(tables))
     found = sections(pmf, notes, records, fit, PurePath(model).name)
     behind = origin(notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (

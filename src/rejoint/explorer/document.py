@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint import identifiability
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.explorer.page_tables import page_tables
+from rejoint.factorization.compact_completion import compact_completion
+from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
@@ -24,8 +26,6 @@ from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
 
 FloatArray = NDArray[np.float64]
-
-_MOST_PARAMETERS = 1_500  # of the exact local test, which takes a second or so at that size
 
 
 def pair_fit(
@@ -135,22 +135,18 @@ def by_chance(table: FloatArray, records: float) -> float:
 
 
 def verdict(pmf: LowRankPMF) -> dict[str, Any] | None:
-    """What all tables of three variables say about a model of this rank, in words.
+    """Whether tables determine a model, in words; :func:`rejoint.identifiability.model_verdict`.
 
     Examples
     --------
     >>> import rejoint as rj
-    >>> verdict(rj.datasets.asia())["verdict"]
-    'Rank 8 ...
+    >>> verdict(rj.datasets.asia())["question"]
+    'Could another model of the same rank have all tables of three variables?'
     """
-    if len(pmf.domain) < 3:
+    found = model_verdict(pmf)
+    if found is None:
         return None
-    report = identifiability.report(pmf.domain, order=3, rank=pmf.rank)
-    details = []
-    parameters = pmf.rank * sum(size - 1 for size in pmf.domain.shape) + pmf.rank - 1
-    if parameters <= _MOST_PARAMETERS:
-        details.append(identifiability.jacobian(at=pmf, order=3).verdict)
-    return {"verdict": report.verdict, "details": details}
+    return {"question": found.question, "verdict": found.verdict, "details": list(found.details)}
 
 
 FORMAT = "rejoint.explorer"
@@ -233,6 +229,7 @@ def document(
         "mixture": None if pmf.mixture is pmf else _joint(pmf.mixture),
         **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
+        "tables": page_tables(whole),
         "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
         "identifiability": verdict,
@@ -257,14 +254,29 @@ def compact_answer(pmf: LowRankPMF) -> LowRankPMF:
     if pmf.mixture.rank <= PAGE_CLASSES:
         return pmf
     model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
-    few = compact([model], model, PAGE_CLASSES)
-    mixture = LowRankPMF(few.weights, few.parts, pmf.domain)
+    subsets = _given_subsets(pmf)
+    if subsets:
+        few = compact_completion(model, subsets, PAGE_CLASSES)
+    else:
+        few = compact([model], model, PAGE_CLASSES)
+    mixture = LowRankPMF(few.weights, few.parts, pmf.domain, tables=pmf.tables)
     if pmf.mixture is pmf:
         return mixture
     own = pmf.representative
     if own.rank > PAGE_CLASSES:
         own = compact_answer(own)
-    return LowRankPMF(own.weights, own.factors, pmf.domain, pmf.draws, mixture)
+    parts = (pmf.draws, mixture, pmf.gaps, pmf.tables)
+    return LowRankPMF(own.weights, own.factors, pmf.domain, *parts)
+
+
+def _given_subsets(pmf: LowRankPMF) -> list[tuple[int, ...]]:
+    """The variables of each table that a model was fitted to, as far as it still has them."""
+    if pmf.tables is None:
+        return []
+    place = {name: n for n, name in enumerate(pmf.domain.names)}
+    named = ([pmf.tables.domain.names[n] for n in subset] for subset in pmf.tables.subsets)
+    found = {tuple(sorted(place[name] for name in names if name in place)) for names in named}
+    return sorted(found - {()})
 
 
 def describe_limit(pmf: LowRankPMF) -> str:
@@ -279,9 +291,10 @@ def describe_limit(pmf: LowRankPMF) -> str:
     classes = pmf.mixture.rank
     if classes <= PAGE_CLASSES:
         return ""
+    same = ", then corrected so that the given tables stay the same" * bool(_given_subsets(pmf))
     return (
         f"A page answers by {PAGE_CLASSES} classes that stand for the {classes:,} of the model, "
-        "merged where they are nearest; the file keeps them all."
+        f"merged where they are nearest{same}; the file keeps them all."
     )
 
 

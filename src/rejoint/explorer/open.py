@@ -10,6 +10,7 @@ from rejoint import io
 from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
+from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
 from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
@@ -75,6 +76,13 @@ class Opened:
             return pair_fit(self.pmf, self.records)
         listed: dict[str, Any] | None = self.notes.get("fit")
         return listed
+
+    def bound_bars(self, plain: Any) -> dict[str, Any] | None:
+        """Ranges of the bars given evidence that the page sends; None if it is no evidence."""
+        given = read_evidence_pairs(plain, self.pmf.domain)
+        if given is None:
+            return None
+        return bound_bars(self.pmf, given, list_published(self.pmf))[0]
 
     def keep_names(self, names: Sequence[str]) -> None:
         """Write the names of the classes into the model's file; all else in it stays."""

@@ -28,13 +28,18 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
-_MOST_BODY = 1_000_000  # bytes of a request that saves names
+_MOST_BODY = 1_000_000  # bytes of a request that saves names or sends evidence
 
 Keep = Callable[[Sequence[str]], None]
+Bound = Callable[[Any], dict[str, Any] | None]
 
 
 def application(
-    document: Mapping[str, Any], token: str, port: int, keep: Keep | None = None
+    document: Mapping[str, Any],
+    token: str,
+    port: int,
+    keep: Keep | None = None,
+    bound: Bound | None = None,
 ) -> "Starlette":
     """The web application: files and model below ``/token/``, for this machine's own page only.
 
@@ -48,6 +53,9 @@ def application(
         Port of the server, which requests must name as their host's.
     keep : callable, optional
         Takes the names of the classes when they were changed; without it they cannot be saved.
+    bound : callable, optional
+        Takes evidence as the page sends it, gives the ranges of the bars, or None if it is no
+        evidence; without it the page has the ranges that its document has.
 
     Examples
     --------
@@ -58,13 +66,14 @@ def application(
     'Starlette'
     """
     from starlette.applications import Starlette
+    from starlette.concurrency import run_in_threadpool
     from starlette.middleware import Middleware
-    from starlette.responses import PlainTextResponse, Response
+    from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
     texts = assets()
     shell = load_template("rejoint.explorer", "page.html").render(title="rejoint")
-    model = {**document, "can_save": keep is not None}
+    model = {**document, "can_save": keep is not None, "can_bound": bound is not None}
     body = json.dumps(model, ensure_ascii=False, allow_nan=False).encode()
 
     async def front(request: "Request") -> "Response":
@@ -92,11 +101,20 @@ def application(
         body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
         return PlainTextResponse("Saved")
 
+    async def send_bounds(request: "Request") -> "Response":
+        found = None
+        if bound is not None:
+            found = await run_in_threadpool(bound, await _read_json(request))
+        if found is None:
+            return PlainTextResponse("Evidence is a list of positions and likelihoods", 400)
+        return JSONResponse(found)
+
     routes = [
         Route(f"/{token}/", front),
         Route(f"/{token}/static/{{name}}", static),
         Route(f"/{token}/model.json", send),
         Route(f"/{token}/class-names", save, methods=["POST"]),
+        Route(f"/{token}/bounds", send_bounds, methods=["POST"]),
     ]
     guard = Middleware(Guard, token=token, port=port)
     return Starlette(routes=routes, middleware=[guard])
@@ -104,6 +122,13 @@ def application(
 
 async def _names(request: "Request", number: int) -> list[str] | None:
     """Names from a request, one for each class; None where it is not a list of short texts."""
+    names = await _read_json(request)
+    good = isinstance(names, list) and all(isinstance(n, str) and len(n) <= 200 for n in names)
+    return names if good and len(names) == number else None
+
+
+async def _read_json(request: "Request") -> Any:
+    """Contents of a request; None where it is too large or no JSON."""
     if request.headers.get("content-type") != "application/json":
         return None
     data = b""
@@ -112,11 +137,9 @@ async def _names(request: "Request", number: int) -> list[str] | None:
         if len(data) > _MOST_BODY:
             return None
     try:
-        names = json.loads(data)
-    except ValueError:
+        return json.loads(data)
+    except (ValueError, RecursionError):
         return None
-    good = isinstance(names, list) and all(isinstance(n, str) and len(n) <= 200 for n in names)
-    return names if good and len(names) == number else None
 
 
 class Guard:
@@ -180,6 +203,7 @@ def serve(
     *,
     port: int = 0,
     keep: Keep | None = None,
+    bound: Bound | None = None,
     ready: Callable[[str], None] | None = None,
 ) -> None:
     """Show a document on 127.0.0.1 until Ctrl-C.
@@ -192,6 +216,8 @@ def serve(
         Port; 0 takes a free one.
     keep : callable, optional
         Takes the names of the classes when they were changed in the page.
+    bound : callable, optional
+        Takes evidence, gives the ranges of the bars of a model from tables.
     ready : callable, optional
         Called with the address, token included.
 
@@ -224,7 +250,7 @@ def serve(
         if ready is not None:
             ready(f"http://127.0.0.1:{port}/{token}/")
         config = uvicorn.Config(
-            application(document, token, port, keep),
+            application(document, token, port, keep, bound),
             log_level="warning",
             server_header=False,
             access_log=False,

@@ -5,11 +5,13 @@ Where a low rank meets the tables and only one model of that rank does, that mod
 of being met, and so do tables that contradict each other.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 
+from rejoint.factorization.complete_approximately import complete_approximately
 from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.max_entropy import (
     CompletionProblem,
@@ -18,8 +20,10 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
+from rejoint.factorization.table_choice import Choice, choose_for_noisy, find_identified
 from rejoint.factorization.table_goals import (
     Goal,
+    Near,
     Within,
     contradictions,
     exact_goals,
@@ -27,6 +31,8 @@ from rejoint.factorization.table_goals import (
     near_goals,
 )
 from rejoint.factorization.table_policy import POLICY
+from rejoint.identifiability.model_verdict import certificate_of
+from rejoint.marginals.compare import expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
@@ -62,35 +68,92 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     used = np.flatnonzero(marginals.table_weight > 0)
     check_reached(marginals, [marginals.index_subsets[i] for i in used])
     remark_on_islands(marginals)
-    known = understand(marginals)
-    result = complete(known, session)
-    if result is None or (
-        not known.soft and result.starts[0].objective > POLICY.unmet and not result.interrupted
-    ):
-        result = complete(compromise(marginals, result), session)
+    for known in iterate_readings(marginals):
+        result = choose(known, session) if known.soft else identify(known, session)
+        if result is None:
+            result = complete(known, session)
+        if result is not None and (known.soft or result.starts[0].objective <= POLICY.unmet):
+            break
     assert result is not None  # what pulls excludes nothing
     return result
 
 
-def understand(marginals: Marginals) -> Understood:
-    """Find out whether tables can be met, are rounded, of a sample, or contradict each other."""
-    if marginals.noisy:
-        return Understood(marginals, near_goals(marginals), soft=True)
-    if not contradictions(marginals):
-        return Understood(marginals, exact_goals(marginals), soft=False)
-    rounded = infer_rounding(marginals)
-    if rounded is not None:
-        worst = marginals.disagreements()[0]
-        text = (
-            f"Tables ({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
-            f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less: no more "
-            "than the rounding of their numbers explains, so numbers are met within that."
+def identify(known: Understood, session: Session) -> FitResult | None:
+    """Return the only model of a low rank that meets the tables; None where there is none."""
+    found = find_identified(known.tables, session)
+    if found is None:
+        return None
+    rank = found.result.pmf.rank
+    choice = f"Rank {rank} meets the tables. {found.certificate}"
+    pmf = found.result.pmf.with_tables(known.tables, found.certificate)
+    return replace(found.result, pmf=pmf, choice=join_messages([known.text, choice]))
+
+
+def choose(known: Understood, session: Session) -> FitResult | None:
+    """Return a few classes or interactions of few variables, as tables of a sample speak for.
+
+    None where the tables are too large for that.
+    """
+    with session.convert(partial(conclude_choice, known)):
+        choice = choose_for_noisy(known.tables, session)
+    return None if choice is None else conclude_choice(known, choice)
+
+
+def conclude_choice(known: Understood, choice: Choice) -> FitResult:
+    """Return the model that was chosen for tables of a sample."""
+    found = [] if choice.rank is None else [f"Rank {choice.rank}."]
+    if choice.rank is None:
+        what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
+        found.append(
+            f"The joint nearest to independence that comes near to {what}, each as its number of "
+            f"records demands, as a mixture of {plural(choice.model.rank, 'class', 'classes')} "
+            "that mean nothing by themselves."
         )
-        return Understood(rounded, exact_goals(rounded), soft=False, text=text)
-    return compromise(marginals)
+    done = Run(choice.model, float("nan"), float("nan"), float("nan"), Stop.OPTIMAL)
+    result = as_result(known, done, " ".join([*found, choice.text]), "step")
+    result = replace(result, stop=f"{_describe_fit(known, done, result.pmf)}.")
+    if choice.rank is None:
+        return result
+    certificate = certificate_of(result.pmf, known.tables)
+    pmf = result.pmf.with_tables(known.tables, certificate)
+    return replace(result, pmf=pmf, classes_are_groups=True)
 
 
-def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understood:
+def understand(marginals: Marginals) -> Understood:
+    """Return what the tables are by what they show themselves: the first of their readings."""
+    return next(iterate_readings(marginals))
+
+
+def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
+    """Yield what the tables may be, to be tried in order: exact, rounded, contradicting each other.
+
+    Tables of a sample are just that.
+    """
+    if marginals.noisy:
+        yield Understood(marginals, near_goals(marginals), soft=True)
+        return
+    if not contradictions(marginals):
+        yield Understood(marginals, exact_goals(marginals), soft=False)
+    for rounded in infer_rounding(marginals):
+        text = _describe_rounding(marginals)
+        yield Understood(rounded, exact_goals(rounded), soft=False, text=text)
+    yield compromise(marginals)
+
+
+def _describe_rounding(marginals: Marginals) -> str:
+    why = "no joint meets all numbers as they are printed"
+    for worst in marginals.disagreements()[:1]:
+        if worst.distance > POLICY.agree:
+            why = (
+                f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
+                f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"
+            )
+    return (
+        f"The numbers of the tables are met within their rounding: {why}, which rounding explains."
+    )
+
+
+def compromise(marginals: Marginals) -> Understood:
     """Tables that cannot all be met: each pulls as its number of records does."""
     found = contradictions(marginals)
     if found:
@@ -102,12 +165,8 @@ def compromise(marginals: Marginals, tried: FitResult | None = None) -> Understo
         text = f"The tables contradict each other: {shown}{more}."
     else:
         text = (
-            "No joint meets all tables at once, although those that share variables agree on them"
+            "No joint meets all tables at once, although those that share variables agree on them."
         )
-        if tried is not None:
-            worst, distance = next(iter(tried.misfits.items()))
-            text += f": ({', '.join(worst)}) was missed by {distance:.2g} of its mass"
-        text += "."
     text += " The model is a compromise that weighs each table by its number of records."
     return Understood(marginals, near_goals(marginals), soft=True, text=text)
 
@@ -117,21 +176,42 @@ def complete(known: Understood, session: Session) -> FitResult | None:
     levels = known.tables.domain.shape
     problem = make_completion_problem(levels, known.goals)
     if problem is None:
-        raise NotImplementedError
+        conclude = partial(conclude_approximation, known)
+        return complete_approximately(known.tables, known.goals, session, conclude)
     if not len(problem.states):
         return None
     start = independent_model(levels, known.goals)
     session.unfinished.clear()
     session.offer(partial(_interrupt, known, problem, session))
-    return as_result(known, problem, run(Ipf(), problem, start, session))
+    solver = Ipf()
+    if known.soft:
+        solver = Ipf(replace(solver.limits, exact=_settled(known)))
+    return conclude_completion(known, problem, run(solver, problem, start, session))
+
+
+def _settled(known: Understood) -> float:
+    """Share of a table's mass that a sweep may still move in tables that pull: little of chance."""
+    near = [goal for goal in known.goals if isinstance(goal, Near)]
+    chances = [expected_distance(np.maximum(g.shares, 0.0), g.records) for g in near]
+    return max(POLICY.settled * float(np.mean(chances or [0.0])), POLICY.met)
 
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
     found = session.unfinished.get(0)
-    return None if found is None else as_result(known, problem, found)
+    return None if found is None else conclude_completion(known, problem, found)
 
 
-def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+def conclude_completion(known: Understood, problem: CompletionProblem, done: Run) -> FitResult:
+    """Return a completion that is exact."""
+    return as_result(known, done, _describe_choice(known, problem), "sweep")
+
+
+def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult:
+    """Return a mixture that approximates a completion."""
+    return as_result(known, done, text, "step")
+
+
+def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
     """Return a completion with the sentences that say what it is and how it meets the tables."""
     pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
@@ -141,11 +221,11 @@ def as_result(known: Understood, problem: CompletionProblem, done: Run) -> FitRe
     return FitResult.of(
         pmf,
         [done],
-        _describe_fit(known, done, misfits),
+        _describe_fit(known, done, pmf),
         best=replace(done, error=error, residual=float("nan")),
-        unit="sweep",
+        unit=unit,
         misfits=misfits,
-        choice=join_messages([known.text, _describe_choice(known, problem)]),
+        choice=join_messages([known.text, choice]),
         classes_are_groups=False,
     )
 
@@ -164,10 +244,13 @@ def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
     )
 
 
-def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], float]) -> str:
+def _describe_fit(known: Understood, done: Run, pmf: LowRankPMF) -> str:
     if known.soft:
-        mean = float(np.mean(list(misfits.values()))) if misfits else 0.0
-        return f"The tables are met to {mean:.2g} of their mass on average"
+        fits = known.tables.compare(pmf)
+        mean = sum(fit.distance for fit in fits) / max(len(fits), 1)
+        told = [fit.chance for fit in fits if not np.isnan(fit.chance)]
+        chance = f" (by chance {sum(told) / len(told):.2g})" if told else ""
+        return f"The tables are met to {mean:.2g} of their mass on average{chance}"
     within = ", within the bounds of their numbers" * any(
         isinstance(goal, Within) for goal in known.goals
     )

@@ -15,6 +15,7 @@ from rejoint.factorization.fit_tables import (
     Auto,
     as_method,
     as_start,
+    describe_miss,
     fit_tables,
     lift_seen,
     make_result,
@@ -22,6 +23,7 @@ from rejoint.factorization.fit_tables import (
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model
@@ -48,9 +50,10 @@ def factorize(
     progress: bool | None = None,
     on_interrupt: OnInterrupt = "raise",
 ) -> FitResult:
-    """Find the low-rank joint whose tables are nearest to the given ones.
+    """Find a joint that meets tables: of low rank where only one does, else of maximum entropy.
 
-    Minimizes ``1/2 sum_S omega_S || X_S - Xhat_S ||^2`` over weights and factor columns on the
+    With a rank, find the joint of that rank whose tables are nearest to the given ones. This
+    minimizes ``1/2 sum_S omega_S || X_S - Xhat_S ||^2`` over weights and factor columns on the
     simplex, for tables of any orders and any set of subsets that holds every variable.
 
     Parameters
@@ -58,8 +61,9 @@ def factorize(
     marginals : Marginals or AllTables
         The tables, and moments if any; or records whose tables are too many to be formed.
     rank : int or "auto"
-        Number of hidden classes, F; by default chosen by the BIC of the tables (see
-        :func:`rejoint.rank.select_tables`), and ``choice`` says why.
+        Number of hidden classes, F. By default it is what a joint needs that meets the tables:
+        ``choice`` says which joint that is. Where a solver, a start or a loss is given as well,
+        it is chosen by the BIC of the tables (see :func:`rejoint.rank.select_tables`).
     solver : {"auto", "algebraic", "admm", "newton", "kl", "smooth"} or solver object
         ``"algebraic"`` solves an eigenvalue problem, for triples or quadruples; ``"admm"`` is
         the paper's alternating optimization; ``"newton"`` is Levenberg-Marquardt; ``"auto"``
@@ -120,21 +124,34 @@ def factorize(
         session = Session(np.random.default_rng(random_state), report)
 
         def fit() -> FitResult:
+            options["n_init"] = whole("n_init", n_init)
             smooth = isinstance(solver, Smooth) or solver == "smooth"
             if loss is not None and (smooth or isinstance(marginals, AllTables)):
                 what = "AllTables" if isinstance(marginals, AllTables) else "solver='smooth'"
                 raise ValueError(f"{what} has a loss of its own: leave out loss.")
             if isinstance(marginals, AllTables):
-                options["n_init"] = whole("n_init", n_init)
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
                 return _fit_smooth(marginals, rank, solver, start, weighting, session)
-            if (rank, solver, start, weighting, loss) == ("auto", "auto", None, "equal", None):
+            untold = rank == "auto" and solver == "auto" and start is None and loss is None
+            if untold and weighting == "equal":
                 return complete_tables(marginals, session)
             return _fit_identified(marginals, rank, solver, session, loss=loss, **options)
 
-        return interruptible(session, fit, on_interrupt)
+        def fit_and_attach() -> FitResult:
+            attach = partial(_attach_tables, marginals)
+            with session.convert(attach):
+                return attach(fit())
+
+        return interruptible(session, fit_and_attach, on_interrupt)
+
+
+def _attach_tables(marginals: Marginals | AllTables, result: FitResult) -> FitResult:
+    """The result, whose model knows the tables that it was fitted to."""
+    if result.pmf.tables is not None or isinstance(marginals, AllTables):
+        return result
+    return replace(result, pmf=result.pmf.with_tables(marginals))
 
 
 def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
@@ -173,7 +190,6 @@ def _fit_identified(
     """Fit a rank, chosen if need be, and say what the tables leave open at it."""
     # What is not possible is refused before the long part.
     selection, solver = None, as_method(solver)
-    options["n_init"] = whole("n_init", options["n_init"])
     as_start(options["start"], marginals, rank)
     if rank == "auto":
         make_problem(marginals, options["weighting"], as_loss(options["loss"] or SQUARES))
@@ -186,10 +202,17 @@ def _fit_identified(
     rank = whole("rank", rank)
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
+    # Without the rank such a fit is one that meets the tables.
+    alone = selection is None and isinstance(solver, Auto) and options["weighting"] == "equal"
+    alone = alone and options["start"] is None and options["loss"] is None
+
     def finish(result: FitResult) -> FitResult:
         squares = as_loss(options["loss"] or SQUARES) is SQUARES
         if isinstance(solver, Auto) and squares and not result.interrupted:
             result = lift_seen(result, marginals, options["weighting"])
+        if alone and not result.interrupted:
+            said = join_messages([result.stop, describe_miss(result, marginals)])
+            result = replace(result, stop=said)
         return _add_assessment(marginals, chosen, result)
 
     with session.convert(finish):
@@ -218,4 +241,5 @@ def _add_assessment(marginals: Marginals, chosen: dict[str, Any], result: FitRes
         remark(found.text)
     if found:
         chosen = {**chosen, "stop": join_messages([result.stop, found.text])}
-    return replace(result, **chosen)
+    certificate = None if result.interrupted else certificate_of(result.pmf, marginals)
+    return replace(result, pmf=result.pmf.with_tables(marginals, certificate), **chosen)

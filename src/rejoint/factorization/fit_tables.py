@@ -25,9 +25,11 @@ from rejoint.factorization.problem import (
     mix_with_independence,
     random_model,
 )
+from rejoint.factorization.table_goals import contradictions, exact_goals
+from rejoint.factorization.table_policy import POLICY
 from rejoint.factorization.unfolding import khatri_rao
 from rejoint.marginals.marginals import Marginals
-from rejoint.messages import join_messages
+from rejoint.messages import Argument, Message, join_messages
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
@@ -415,17 +417,25 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
     )
 
 
+#: A cell has probability zero, as far as its table is concerned, below this share of what it has.
+ABSENT = 1e-6
+
+
 def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitResult:
-    """The result with no probability of zero for a level that was seen, by counted tables.
+    """The result with no probability of zero where tables that it misses have mass.
 
     In each class a level is at least as probable as one record more, spread by the variable's own
-    shares, would make it. Tables that are met exactly, or whose number of records is not known,
-    are left as they are.
+    shares, would make it. Tables of shares do not say how many records they have; they are lifted
+    only where a cell with mass has none in the model, by no more than the tables are missed.
     """
-    if result.error <= SOLVED or not len(marginals) or not marginals.counted.all():
+    if result.error <= SOLVED or not len(marginals):
         return result
-    pmf, lifted = result.pmf, []
-    for factor, (shares, records) in zip(pmf.factors, seen_shares(marginals), strict=True):
+    counted, pmf, lifted = bool(marginals.counted.all()), result.pmf, []
+    if not counted and not lacks_mass(pmf, marginals):
+        return result
+    assumed = max(float(POLICY.assumed_records), 1.0 / max(result.misfits.values()))
+    for factor, (shares, total) in zip(pmf.factors, seen_shares(marginals), strict=True):
+        records = total if counted else assumed
         least = shares[:, None] / (records * pmf.weights + 1.0)
         columns = np.maximum(factor, least)
         lifted.append(columns / columns.sum(axis=0))
@@ -434,9 +444,10 @@ def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitRes
     model, problem = Model.of(pmf.weights, lifted), make_problem(marginals, weighting)
     error, said = problem.relative_error(model), ""
     if f"{error:.2g}" != f"{result.error:.2g}":
+        what = "one record more" if counted else f"one of {assumed:,.0f} records"
         said = (
-            "No class excludes a level that was seen: it is as probable as one record more would "
-            f"make it, which makes the relative error {error:.2g}."
+            f"No class excludes a level that was seen: it is as probable as {what} would make it, "
+            f"which makes the relative error {error:.2g}."
         )
     return replace(
         result,
@@ -445,6 +456,75 @@ def lift_seen(result: FitResult, marginals: Marginals, weighting: str) -> FitRes
         error=error,
         misfits=table_distances(problem, marginals, model),
     )
+
+
+def lacks_mass(pmf: LowRankPMF, marginals: Marginals) -> bool:
+    """Whether a cell has mass in a table and none in the model.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_tables({("a", "b"): [[0.5, 0.1], [0.0, 0.4]]})
+    >>> pmf = rj.LowRankPMF([0.5, 0.5], [[[1.0, 0.0], [0.0, 1.0]]] * 2, tables.domain)
+    >>> lacks_mass(pmf, tables)
+    True
+    """
+    return any(
+        bool((pmf.marginal(names) < ABSENT * marginals.shares(i)).any())
+        for i, names in enumerate(marginals.subsets)
+    )
+
+
+def describe_miss(result: FitResult, marginals: Marginals) -> str:
+    """Say how far a model of a rank that was told misses tables, and what would meet them.
+
+    Nothing where it meets them: to a millionth of their mass, within the bounds of numbers that
+    were rounded or suppressed, or by chance where they are of a sample.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> tables = rj.Marginals.from_tables({("a", "b"): [[90, 110], [10, 790]]})
+    >>> print(describe_miss(rj.factorize(tables, rank=1), tables))
+    Rank 1 misses the tables: 0.082 of the mass of (a, b) is in other cells. Leave out rank= to \
+meet them by more classes.
+    >>> describe_miss(rj.factorize(tables, rank=2), tables)
+    ''
+    """
+    if not len(marginals):
+        return ""
+    missed = _missed_tables(result, marginals)
+    if not missed:
+        return ""
+    worst = max(missed, key=missed.__getitem__)
+    more = f", and {len(missed) - 1} more are missed" if len(missed) > 1 else ""
+    met = not marginals.noisy and not contradictions(marginals)
+    return Message(
+        "Rank {rank} misses the tables: {distance} of the mass of ({table}) is in other cells{more}"
+        ". Leave out {argument} to {what}.",
+        rank=result.pmf.rank,
+        distance=f"{missed[worst]:.2g}",
+        table=", ".join(map(str, worst)),
+        more=more,
+        argument=Argument("rank"),
+        what="meet them by more classes" if met else "come nearer to them by more classes",
+    )
+
+
+def _missed_tables(result: FitResult, marginals: Marginals) -> dict[tuple[str, ...], float]:
+    """Tables that a model misses, with the share of their mass that is in other cells."""
+    if marginals.noisy:
+        fits = [fit for fit in marginals.compare(result.pmf) if not np.isnan(fit.chance)]
+        beyond = sum(fit.distance for fit in fits) > sum(fit.chance for fit in fits)
+        return {f.names: f.distance for f in fits if f.distance > f.chance} if beyond else {}
+    found: dict[tuple[str, ...], float] = {}
+    for goal in exact_goals(marginals):
+        names = tuple(marginals.domain.names[n] for n in goal.subset)
+        now = result.pmf.marginal(names).ravel()
+        distance = 0.5 * float(np.abs(goal.aim(now, np.zeros_like(now)) - now).sum())
+        if distance > POLICY.missed:
+            found[names] = max(distance, found.get(names, 0.0))
+    return found
 
 
 def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.table_goals import Exact, Goal, Within
+from rejoint.factorization.table_goals import CentralGoal, Exact, Goal, Within
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.acceleration import mixing_shares
@@ -137,10 +137,10 @@ class Place:
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
-        if self.outside is None:
-            return table[0]
-        shape = (len(table), *self.inside_shape)
-        flat: FloatArray = np.moveaxis(table.reshape(shape), 0, self.axis).ravel()
+        if self.outside is not None:
+            shape = (len(table), *self.inside_shape)
+            table = np.moveaxis(table.reshape(shape), 0, self.axis)
+        flat: FloatArray = table.ravel()
         return flat
 
 
@@ -164,6 +164,9 @@ class Completion:
         Sweeps so far.
     past : tuple of Sweep
         The last sweeps, from which the next start is extrapolated.
+    central : bool
+        Whether sweeps still go to rounded numbers themselves, before any number within their
+        bounds will do: the bounds alone leave the joint nearest to independence at their edges.
     """
 
     problem: "CompletionProblem"
@@ -173,6 +176,7 @@ class Completion:
     distances: FloatArray
     sweeps: int = 0
     past: tuple["Sweep", ...] = ()
+    central: bool = False
 
     @property
     def objective(self) -> float:
@@ -287,7 +291,8 @@ def make_completion_problem(
     """
     cover = find_cover(levels, [goal.subset for goal in goals])
     beside = 1 + sum(size for n, size in enumerate(levels) if n not in cover)
-    states = list_states(levels, cover, goals, most_numbers // beside)
+    most = min(most_numbers // beside, POLICY.most_model_numbers // (1 + sum(levels)))
+    states = list_states(levels, cover, goals, most)
     if states is None:
         return None
     return CompletionProblem(tuple(levels), tuple(goals), cover, states)
@@ -323,7 +328,13 @@ class Ipf:
 
     def step(self, problem: CompletionProblem, state: Completion) -> Completion:
         """One sweep over all tables, from a point that the last sweeps are extrapolated to."""
-        if state.sweeps < POLICY.plain_sweeps or any(isinstance(g, Within) for g in problem.goals):
+        if state.central:
+            done = sweep(state)
+            flat = done.objective > POLICY.flat_central_sweep * state.objective
+            ends = done.objective <= POLICY.met or done.sweeps >= POLICY.max_central_sweeps
+            late = flat and done.sweeps > POLICY.plain_sweeps
+            return replace(done, central=False) if ends or late else done
+        if state.sweeps < POLICY.plain_sweeps:
             return sweep(state)
         start = extrapolate(state)
         done = sweep(start)
@@ -351,7 +362,8 @@ def start_completion(problem: CompletionProblem, model: Model) -> Completion:
         0.5 * float(np.abs(goal.aim(table, pull) - table).sum())
         for goal, pull, table in zip(problem.goals, pulls, _tables(start), strict=True)
     ]
-    return replace(start, distances=np.array(gaps))
+    rounded = any(isinstance(g, Within) and g.numbers is not None for g in problem.goals)
+    return replace(start, distances=np.array(gaps), central=rounded)
 
 
 def _tables(state: Completion) -> Iterator[FloatArray]:
@@ -366,7 +378,10 @@ def sweep(state: Completion) -> Completion:
     columns: dict[int, FloatArray] = work.columns  # type: ignore[assignment]
     for k, (goal, place) in enumerate(zip(problem.goals, problem.places, strict=True)):
         now = work.table(k)
-        aim = goal.aim(now, pulls[k])
+        if state.central and isinstance(goal, CentralGoal):
+            aim = goal.aim_at_numbers(now, pulls[k])
+        else:
+            aim = goal.aim(now, pulls[k])
         gaps[k] = 0.5 * float(np.abs(aim - now).sum())
         factor = np.divide(aim, now, out=np.zeros_like(now), where=now > 0)
         with np.errstate(divide="ignore"):

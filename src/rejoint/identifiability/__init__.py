@@ -66,6 +66,7 @@ from rejoint.identifiability.certificate import Certificate, certify
 from rejoint.identifiability.from_pairs import from_1d, from_pairs
 from rejoint.identifiability.jacobian import LocalIdentifiability, jacobian
 from rejoint.identifiability.layout import TableLayout
+from rejoint.identifiability.model_verdict import ModelVerdict, model_verdict
 from rejoint.identifiability.plan import Plan, plan
 from rejoint.identifiability.rank_report import Report, report
 
@@ -73,6 +74,7 @@ __all__ = [
     "Ambiguity",
     "Certificate",
     "LocalIdentifiability",
+    "ModelVerdict",
     "Plan",
     "RankBound",
     "Report",
@@ -82,6 +84,7 @@ __all__ = [
     "from_1d",
     "from_pairs",
     "jacobian",
+    "model_verdict",
     "plan",
     "report",
 ]

@@ -54,7 +54,7 @@ def one_line(answer: "Answer", *, with_basis: bool = False) -> str:
     found = answer.interval
     if found is None:
         shown = format_number(float(answer))
-        if with_basis and answer.basis in ("identified", "open") and answer.bounds is not None:
+        if with_basis and answer.basis == "open" and answer.bounds is not None:
             # No more digits than the range leaves certain.
             ends = float(answer.bounds.low), float(answer.bounds.high)
             shown = format_interval(float(answer), *ends)[0]
@@ -315,7 +315,7 @@ class Answer:
         >>> p.ask("P(a = x)").basis, p.ask("P(a = x, b = x)").basis
         ('published', 'open')
         >>> print(p.ask("P(a = x, b = x)").rests_on.text)
-        open: no table holds a and b together; any joint with these tables gives 0.00 to 0.20
+        open: no table holds a and b together; any joint with these tables gives 0 to 0.20
         """
         return None if self.rests_on is None else self.rests_on.name
 

@@ -142,11 +142,12 @@ class AnswerBasis:
             case "implied":
                 said = f"every joint with these tables gives {self._other_value() or 'it'}"
             case "identified":
-                said = f"no other joint of rank {self.rank} has these tables ({self._certificate})"
+                said = (self.tables.identified or "").rstrip(".")
             case _:
                 said = self._describe_hole()
         more = "" if self.name == "implied" else self._describe_range()
-        return f"{self.name}: {said}{more}{self._describe_slack()}"
+        where = f" at rank {self.rank}" if self.name == "identified" else ""
+        return f"{self.name}{where}: {said}{more}{self._describe_slack()}"
 
     # What is asked
 
@@ -172,12 +173,7 @@ class AnswerBasis:
         kept = self._marginals
         if kept is None:
             return []
-        found = [
-            i
-            for i, subset in enumerate(kept.index_subsets)
-            if self._used <= set(subset) and kept.totals[i] > 0
-        ]
-        return sorted(found, key=lambda i: (not kept.counted[i], -kept.totals[i]))
+        return [i for i in by_records(kept) if self._used <= set(kept.index_subsets[i])]
 
     @property
     def _is_held(self) -> bool:
@@ -259,7 +255,7 @@ class AnswerBasis:
 
     def _read_off(self, kept: Marginals, i: int) -> FloatArray | None:
         """The answer that one table gives; None where cells that it needs are not known."""
-        table = _KnownTable.of(kept, i)
+        table = KnownTable.of(kept, i)
         if prod(self._shape()) > MOST_READ_CELLS:
             return None if table.has_unknown else np.asarray(np.nan)
         if not np.isfinite(self._numbers_of_mean).all():
@@ -318,28 +314,35 @@ class AnswerBasis:
         if at is None or kept is None:
             return "one table holds all of it"
         names = _list(kept.subsets[at.table])
-        rounded = ", rounded" if self._is_rounded else ""
+        how = ", rounded" if self._is_rounded else ", of a sample" if kept.noisy else ""
         said = self._other_value()
-        return f"in the table of {names}{rounded}" + (f", which gives {said}" if said else "")
+        return f"in the table of {names}{how}" + (f", which gives {said}" if said else "")
 
     def _other_value(self) -> str:
         """What the tables give where the model does not meet them; else nothing."""
-        if not self._is_numeric:
+        gap = self._gap()
+        if not gap:
             return ""
+        them = "them" if self.name == "implied" else "it"
+        if self._axes:
+            far = f"other numbers (up to {format_number(gap)} apart)"
+            return f"{far}: this model does not meet {them}"
+        low, high = self._allowed()
+        given = float((low + high) / 2) if self._published is None else float(self._published.value)
+        return f"{format_number(given)}: this model does not meet {them}"
+
+    def _gap(self) -> float:
+        """How far the answer is from what the tables allow; 0 where that is next to nothing."""
+        if not self._is_numeric:
+            return 0.0
         low, high = self._allowed()
         value = np.asarray(self.value, dtype=np.float64)
         with np.errstate(invalid="ignore"):
             off = np.nan_to_num(np.maximum(low - value, value - high))
         # Tables that are met to a millionth of their total leave more to a rare condition.
         rare = RARE_COLUMN if self.bound.by else self.evidence
-        if not off.max(initial=0.0) > MET * self._span / max(rare, MET):
-            return ""
-        them = "them" if self.name == "implied" else "it"
-        if value.ndim:
-            gap = format_number(float(off.max()))
-            return f"other numbers (up to {gap} apart): this model does not meet {them}"
-        given = float((low + high) / 2) if self._published is None else float(self._published.value)
-        return f"{format_number(given)}: this model does not meet {them}"
+        gap = float(off.max(initial=0.0))
+        return gap if gap > MET * self._span / max(rare, MET) else 0.0
 
     def _allowed(self) -> tuple[FloatArray, FloatArray]:
         """Between which numbers the answer of a model that meets the tables lies."""
@@ -358,10 +361,6 @@ class AnswerBasis:
     def _ranges_at_hand(self) -> AnswerBounds | TableBounds | None:
         return self._ranges if self._published is None or self._is_rounded else None
 
-    @property
-    def _certificate(self) -> str:
-        return (self.tables.identified or "").rstrip(".")
-
     def _describe_hole(self) -> str:
         """Why the tables do not give the answer."""
         kept = self._marginals
@@ -374,12 +373,12 @@ class AnswerBasis:
         apart = [pair for pair in combinations(used, 2) if not any(set(pair) <= s for s in subsets)]
         if apart and len(used) > 2:
             pairs = [f"{own[a]} and {own[b]}" for a, b in apart[:2]]
-            more = f" (and {len(apart) - 2:,} more pairs)" if len(apart) > 2 else ""
+            more = f" (and {plural(len(apart) - 2, 'more pair')})" if len(apart) > 2 else ""
             return f"no table holds {', or '.join(pairs)}{',' * (len(pairs) > 1)} together{more}"
-        names = [own[n] for n in used]
-        if len(names) == 1:
-            return f"no table holds {names[0]}"
-        return f"no table holds {_list(names)} together"
+        chosen = [own[n] for n in used]
+        if len(chosen) == 1:
+            return f"no table holds {chosen[0]}"
+        return f"no table holds {_list(chosen)} together"
 
     def _describe_range(self) -> str:
         if self.name == "published" and not self._is_rounded:
@@ -388,15 +387,13 @@ class AnswerBasis:
         if found is None:
             return self._describe_lack()
         gives = "any joint with these tables gives"
-        if not found.sharp:
-            gives = "no joint with these tables gives a number outside"
+        if self.name == "identified":
+            gives = "joints of any rank with these tables give"
         if isinstance(found, TableBounds):
-            reach = (
-                "what any joint with these tables gives"
-                if found.sharp
-                else ("bounds of what joints with these tables give")
-            )
-            return f"; in brackets {reach}"
+            reach = f"what {gives}"
+            if not found.sharp:
+                reach = "bounds of what joints with these tables give"
+            return f"; in brackets {reach}{self._describe_miss()}"
         if isnan(found.low):
             return "; in every joint with these tables what is given has probability zero"
         ends = format_interval(float(self.value), found.low, found.high)[1:]
@@ -404,14 +401,22 @@ class AnswerBasis:
             format_number(end) if end == round(end) else shown
             for end, shown in zip((found.low, found.high), ends, strict=True)
         )
-        return f"; {gives} {low} to {high}"
+        if not found.sharp and self.bound.query.verb == "P" and found.high - found.low >= 1:
+            return "; no bound on it was found in time"
+        if not found.sharp:
+            gives = "no joint with these tables gives a number outside"
+        return f"; {gives} {low} to {high}{self._describe_miss()}"
+
+    def _describe_miss(self) -> str:
+        """Say where the answer is outside its range."""
+        return ", which this model is outside of: it does not meet them" if self._gap() else ""
 
     def _describe_lack(self) -> str:
         """Why there is no range."""
         if not self._is_numeric or self.seconds <= 0:
             return ""
         if self._marginals is None:
-            return "; without a range, as the tables are too large to be kept with the model"
+            return "; without a range, as the cells of the tables are not kept with the model"
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS:
             return f"; without ranges for {plural(size, 'cell')}: ask for fewer at a time"
@@ -427,8 +432,30 @@ class AnswerBasis:
         )
 
 
-class _KnownTable(NamedTuple):
-    """One table, and which of its cells are not known."""
+def by_records(tables: Marginals) -> list[int]:
+    """Return the positions of tables that have records, those of most records first.
+
+    Examples
+    --------
+    >>> by_records(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "c": [60, 40]}))
+    [1, 0]
+    """
+    found = np.flatnonzero(tables.totals > 0).tolist()
+    return sorted(found, key=lambda i: (not tables.counted[i], -tables.totals[i]))
+
+
+class KnownTable(NamedTuple):
+    """One table, and which of its cells are not known.
+
+    Examples
+    --------
+    >>> nan = float("nan")
+    >>> store = Marginals.from_tables({"a": {"x": 3, "y": nan, "z": nan}}, suppressed=(0, 9))
+    >>> KnownTable.of(store, 0).expect({0: np.array([1.0, 0.0, 0.0])})
+    0.3...
+    >>> KnownTable.of(store, 0).expect({0: np.array([0.0, 1.0, 0.0])}) is None
+    True
+    """
 
     subset: tuple[int, ...]
     shares: FloatArray
@@ -436,7 +463,8 @@ class _KnownTable(NamedTuple):
     sums: FloatArray  # (known sums, unknown cells)
 
     @classmethod
-    def of(cls, kept: Marginals, i: int) -> "_KnownTable":
+    def of(cls, kept: Marginals, i: int) -> "KnownTable":
+        """Make it of the i-th table."""
         cells = kept.unknown_of(i)
         unknown = np.empty(0, dtype=np.intp) if cells is None else cells.places
         sums = np.zeros((0 if cells is None else len(cells.sums), len(unknown)))
@@ -446,6 +474,7 @@ class _KnownTable(NamedTuple):
 
     @property
     def has_unknown(self) -> bool:
+        """Whether some cells are not known."""
         return len(self.unknown) > 0
 
     def expect(self, vectors: Mapping[int, FloatArray]) -> float | None:

@@ -1057,7 +1057,10 @@ class LowRankPMF:
             weights, *factors = np.split(saved.mixture, 1 + np.cumsum((0, *domain.shape[:-1])))
             mixture = cls(weights[0], factors, domain)
         gaps = read_gaps(saved.notes.get("gaps"), domain.names)
-        tables = None if saved.tables is None else GivenTables.of_saved(saved.tables)
+        if saved.tables is not None:
+            tables: GivenTables | None = GivenTables.of_saved(saved.tables)
+        else:  # a file that was written before models kept their tables names them
+            tables = GivenTables.of_notes(saved.notes.get("tables"), domain)
         return cls(saved.weights, saved.factors, domain, draws, mixture, gaps, tables)
 
     # Equality and representation

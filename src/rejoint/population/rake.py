@@ -1,17 +1,26 @@
 """Raking: weights of a survey that meet tables, by iterative proportional fitting."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
+from rejoint.factorization.complete_tables import understand
+from rejoint.factorization.max_entropy import (
+    Completion,
+    CompletionProblem,
+    Ipf,
+    Place,
+    sweep,
+)
+from rejoint.factorization.table_goals import CentralGoal, Goal, Near, Within
 from rejoint.marginals.marginals import Marginals
 from rejoint.population.targets import (
-    Counts,
     TableCells,
     describe_disagreement,
     known_cells,
@@ -21,9 +30,13 @@ from rejoint.records.frames import take_apart
 from rejoint.records.infer import Bins
 from rejoint.records.records import Records, check_undeclared
 from rejoint.records.survey_design import kish_effect
+from rejoint.solver.solver import Stalled
 from rejoint.text import plural, show
 
 Array = NDArray[np.float64]
+
+#: Part of the tolerance that a last sweep may still move in a table.
+SETTLED = 0.1
 
 #: Sweeps after which the residual must have fallen by ``LEAST_PROGRESS`` of itself.
 PATIENCE_SWEEPS = 20
@@ -79,7 +92,10 @@ def rake(
     """Weight the records of a survey so that their tables are the given ones.
 
     Weights are scaled table by table, repeatedly, until all tables are met: of all weights that
-    meet them, these are the nearest to the initial ones (in Kullback-Leibler divergence).
+    meet them, these are the nearest to the initial ones (in Kullback-Leibler divergence). It is the
+    same iterative proportional fitting that completes tables in :func:`rejoint.factorize`: rounded
+    and suppressed numbers are met within their bounds, known means are met, too, and tables that
+    contradict each other pull by their numbers of records, so that the weights are a compromise.
 
     Parameters
     ----------
@@ -137,29 +153,21 @@ def rake(
     rows, group = np.unique(base.codes, axis=0, return_inverse=True)
     group = group.ravel()
     mass: Array = np.bincount(group, start, minlength=len(rows)).astype(np.float64)
-    targets = _make_targets(rows, tables)
-    weight, sweeps, stalled = mass.copy(), 0, False
-    residuals = [_residual(weight, targets)]
-    while residuals[-1].max() > tolerance and sweeps < max_sweeps and not stalled:
-        for target in targets:
-            _scale(weight, target)
-        if bounds is not None:
-            _trim(weight, mass, low, high)
-        residuals.append(_residual(weight, targets))
-        sweeps += 1
-        past = residuals[-1 - PATIENCE_SWEEPS].max() if sweeps > PATIENCE_SWEEPS else np.inf
-        stalled = residuals[-1].max() > (1.0 - LEAST_PROGRESS) * past
-    factor = np.divide(weight, mass, out=np.zeros_like(mass), where=mass > 0)
+    problem = _make_problem(rows, tables)
+    held = None if bounds is None else partial(_trim, mass=mass, low=low, high=high)
+    done = _sweep_until_met(problem, mass, held, tolerance, max_sweeps)
+    factor = np.divide(done.weights, mass, out=np.zeros_like(mass), where=mass > 0)
     final = start * factor[group]
     if total is None:
         total = population_size(tables) or float(len(survey))
     final *= total / final.sum()
-    last = residuals[-1]
+    misfits = _find_misfits(done)
+    ranked = sorted(zip(problem.names, misfits, strict=True), key=lambda pair: -pair[1])
     return Raked(
         final,
-        _stop_text(last, targets, tables, sweeps, tolerance, bounds),
-        float(last.max()),
-        {tables.subsets[i]: float(last[i]) for i in np.argsort(-last, kind="stable")},
+        _stop_text(done, tables, misfits, tolerance, bounds),
+        float(misfits.max(initial=0.0)),
+        {names: float(misfit) for names, misfit in ranked},
         kish_effect(final),
     )
 
@@ -173,7 +181,8 @@ def _align_records(records: Records, tables: Marginals) -> Records:
     >>> _align_records(Records.of({"b": [1, 2], "a": ["x", "y"]}), tables).codes.T
     array([[1, 0]], dtype=int8)
     """
-    held = dict.fromkeys(name for names in tables.subsets for name in names)
+    known = [*tables.index_subsets, *(moment.variables for moment in tables.moments)]
+    held = dict.fromkeys(tables.domain.names[n] for subset in known for n in subset)
     absent = [name for name in held if name not in records.domain]
     if absent:
         raise ValueError(
@@ -195,42 +204,130 @@ def _check_bounds(bounds: tuple[float, float] | None) -> tuple[float, float]:
     return float(low), float(high)
 
 
-class _Target(NamedTuple):
-    """One table: the rows that have a cell in it, their cells, its shares, and which are known."""
+@dataclass(frozen=True, eq=False)
+class RecordProblem(CompletionProblem):
+    """Tables that records are weighted to: the states are distinct records, -1 for missing values.
 
-    rows: NDArray[np.intp]
-    cells: Counts
-    shares: Array
-    known: NDArray[np.bool_]
+    ``names`` says which table each goal is of.
+    """
 
-    def shares_of(self, weight: Array) -> Array:
-        """Shares of the weighted rows in the cells of the table."""
-        found = np.bincount(self.cells, weight[self.rows], minlength=self.shares.size)
-        return found / (float(found.sum()) or 1.0)
+    names: tuple[tuple[str, ...], ...] = ()
 
+    @property
+    def rounded(self) -> bool:
+        """Whether any table has rounded numbers."""
+        goals = [goal.goal for goal in self.goals if isinstance(goal, OfComplete)]
+        return any(isinstance(goal, Within) and goal.numbers is not None for goal in goals)
 
-def _make_targets(codes: NDArray[np.signedinteger], tables: Marginals) -> list[_Target]:
-    targets = []
-    found = TableCells(tables.domain.shape, tables.index_subsets).find_all(codes)
-    for i, cells in enumerate(found):
-        rows = np.flatnonzero(cells >= 0)
-        shares = tables.shares(i).ravel()
-        targets.append(_Target(rows, cells[rows], shares, known_cells(tables, i)))
-    return targets
-
-
-def _scale(weight: Array, target: _Target) -> None:
-    """Scale the weights so that they meet one table, and keep their sum."""
-    found = target.shares_of(weight)
-    factor = np.divide(target.shares, found, out=np.ones_like(found), where=found > 0)
-    factor[~target.known] = 1.0
-    before = weight[target.rows]
-    after = before * np.maximum(factor[target.cells], 0.0)
-    total = float(after.sum())
-    weight[target.rows] = after * (float(before.sum()) / total) if total > 0 else after
+    def _place(self, subset: tuple[int, ...]) -> Place:
+        """Records that lack a variable of the table are in one cell more, after the others."""
+        cells = TableCells(self.levels, [subset])
+        index = cells.find(self.states, 0)
+        size = int(cells.offsets[-1])
+        index[index < 0] = size
+        return Place(index.astype(np.intp), None, (size + 1,), 0)
 
 
-def _trim(weight: Array, mass: Array, low: float, high: float) -> None:
+@dataclass(frozen=True, eq=False)
+class OfComplete:
+    """The goal of a table for those records that have its variables; their mass stays the same.
+
+    Examples
+    --------
+    >>> from rejoint.factorization.table_goals import Exact
+    >>> goal = OfComplete(Exact((0,), np.array([0.25, 0.75])))
+    >>> goal.aim(np.array([0.3, 0.3, 0.4]), np.zeros(3))
+    array([0.15, 0.45, 0.4 ])
+    """
+
+    goal: Goal
+
+    @property
+    def subset(self) -> tuple[int, ...]:
+        """The variables of the table."""
+        return self.goal.subset
+
+    def aim(self, now: Array, pull: Array) -> Array:
+        """Return the table to reach, with the mass of incomplete records last."""
+        return self._of_complete(self.goal.aim, now, pull)
+
+    def aim_at_numbers(self, now: Array, pull: Array) -> Array:
+        """Return the same with rounded numbers as they are."""
+        goal = self.goal
+        aim_at = goal.aim_at_numbers if isinstance(goal, CentralGoal) else goal.aim
+        return self._of_complete(aim_at, now, pull)
+
+    @staticmethod
+    def _of_complete(aim_at: Callable[[Array, Array], Array], now: Array, pull: Array) -> Array:
+        mass = float(now[:-1].sum())
+        if not mass > 0.0:
+            return now
+        aim = aim_at(now[:-1] / mass, pull[:-1])
+        return np.append(aim * (mass / aim.sum()), now[-1])
+
+    def miss(self, now: Array) -> float:
+        """Share of the table's mass in wrong cells."""
+        mass = float(now[:-1].sum())
+        shares = now[:-1] / (mass or 1.0)
+        if isinstance(self.goal, Near):  # it does not aim at the table itself
+            wanted = self.goal.shares
+        else:
+            wanted = self.goal.aim(shares, np.zeros_like(shares))
+        return 0.5 * float(np.abs(wanted - shares).sum())
+
+
+def _make_problem(codes: NDArray[np.signedinteger], tables: Marginals) -> RecordProblem:
+    """Tables that agree are met, also those of a sample; others pull.
+
+    Noise that was added shows in cells below zero, which no weights have.
+    """
+    known = tables if (tables.flat < 0).any() else replace(tables, noisy=False)
+    goals = tuple(OfComplete(goal) for goal in understand(known).goals)
+    used = [tables.subsets[i] for i in np.flatnonzero(tables.table_weight > 0)]
+    names = (*used, *((moment.label,) for moment in tables.moments))
+    every = tuple(range(len(tables.domain)))
+    return RecordProblem(tables.domain.shape, goals, every, codes.astype(np.int32), names)
+
+
+def _sweep_until_met(
+    problem: RecordProblem,
+    mass: Array,
+    hold: Callable[[Array], None] | None,
+    tolerance: float,
+    max_sweeps: int,
+) -> Completion:
+    """Weight records by iterative proportional fitting, within limits of weights if there are."""
+    pulls = tuple(np.zeros(place.inside_shape) for place in problem.places)
+    state = Completion(problem, mass / mass.sum(), {}, pulls, np.empty(0))
+    state, solver = replace(state, distances=_find_misfits(state)), Ipf()
+    if state.objective <= tolerance:
+        return state
+    state, past = replace(state, central=hold is None and problem.rounded), [np.inf]
+    # A table that comes later in a sweep moves those before it, so what moves is to be less.
+    while past[-1] > SETTLED * tolerance and state.sweeps < max_sweeps:
+        try:
+            # Weights that are held back are not what the tables' factors make of the start.
+            state = solver.step(problem, state) if hold is None else sweep(state)
+        except Stalled:
+            break
+        if hold is not None:
+            hold(state.weights)
+        if state.central:
+            continue
+        past.append(state.objective)
+        recent, before = past[-PATIENCE_SWEEPS:], past[:-PATIENCE_SWEEPS]
+        if before and min(recent) > (1.0 - LEAST_PROGRESS) * min(before):
+            break
+    return state
+
+
+def _find_misfits(state: Completion) -> Array:
+    """Share of each table's mass that is in the wrong cells."""
+    goals = cast(tuple[OfComplete, ...], state.problem.goals)
+    return np.array([goal.miss(state.table(k)) for k, goal in enumerate(goals)])
+
+
+def _trim(weight: Array, *, mass: Array, low: float, high: float) -> None:
     """Hold the weight of a record within bounds, relative to the average of its start."""
     for _ in range(50):  # trimming changes the average: a few rounds settle it
         average = weight.sum() / mass.sum()
@@ -240,52 +337,44 @@ def _trim(weight: Array, mass: Array, low: float, high: float) -> None:
         weight[:] = held
 
 
-def _residual(weight: Array, targets: list[_Target]) -> Array:
-    """Share of each table's mass that is in the wrong cells."""
-    gaps = [np.abs(t.shares_of(weight) - t.shares)[t.known] for t in targets]
-    return np.array([0.5 * float(gap.sum()) for gap in gaps])
-
-
 def _stop_text(
-    residual: Array,
-    targets: list[_Target],
+    done: Completion,
     tables: Marginals,
-    sweeps: int,
+    misfits: Array,
     tolerance: float,
     bounds: tuple[float, float] | None,
 ) -> str:
-    worst = int(residual.argmax())
-    effort = plural(sweeps, "sweep")
-    if residual[worst] <= tolerance:
+    names, effort = cast(RecordProblem, done.problem).names, plural(done.sweeps, "sweep")
+    worst = int(misfits.argmax())
+    if misfits[worst] <= tolerance:
         return (
-            f"All tables are met: after {effort} at most {residual[worst]:.1e} of the mass of one "
+            f"All tables are met: after {effort} at most {misfits[worst]:.1e} of the mass of one "
             "is in the wrong cells."
         )
     text = (
-        f"Table {tables.subsets[worst]} is met worst: after {effort} {residual[worst]:.2%} of its "
+        f"Table {names[worst]} is met worst: after {effort} {misfits[worst]:.2%} of its "
         "mass is in the wrong cells."
     )
-    text += _empty_cell_text(targets, tables)
+    text += _empty_cell_text(done, tables)
     text += describe_disagreement(tables, tolerance, "no weights meet")
     if bounds is not None:
         text += f" The weights are held within {bounds[0]:g} to {bounds[1]:g} times their average."
     return text
 
 
-def _empty_cell_text(targets: list[_Target], tables: Marginals) -> str:
+def _empty_cell_text(done: Completion, tables: Marginals) -> str:
     """Name the cell with the most mass of which there is no record."""
-    empty = []
-    for target in targets:
-        shares = np.where(target.known, target.shares, 0.0)
-        shares[target.cells] = 0.0
-        empty.append(shares)
-    i = max(range(len(empty)), key=lambda i: empty[i].max(initial=0.0))
-    most = float(empty[i].max(initial=0.0))
-    if most <= 0.0:
-        return ""
-    at = np.unravel_index(int(empty[i].argmax()), tables.counts_of(i).shape)
-    label = ", ".join(
-        f"{name}={tables.domain[name].levels[int(code)]}"
-        for name, code in zip(tables.subsets[i], at, strict=True)
-    )
-    return f" No record has {label}, where {most:.2%} of the mass should be."
+    most, label = 0.0, ""
+    found = TableCells(tables.domain.shape, tables.index_subsets).find_all(done.problem.states)
+    for i, cells in enumerate(found):
+        shares = np.where(known_cells(tables, i), tables.shares(i).ravel(), 0.0)
+        shares[cells[cells >= 0]] = 0.0
+        if shares.max(initial=0.0) <= most:
+            continue
+        most = float(shares.max())
+        at = np.unravel_index(int(shares.argmax()), tables.counts_of(i).shape)
+        label = ", ".join(
+            f"{name}={tables.domain[name].levels[int(code)]}"
+            for name, code in zip(tables.subsets[i], at, strict=True)
+        )
+    return f" No record has {label}, where {most:.2%} of the mass should be." if label else ""

@@ -1,11 +1,14 @@
 """Synthesis: a population of whole records that meets tables as nearly as possible."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.check import whole
+from rejoint.factorization.complete_tables import understand
+from rejoint.factorization.factorize import factorize
+from rejoint.factorization.table_goals import Within, exact_goals
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.population.anneal import exchange_values, swap_rows
@@ -61,7 +64,7 @@ class Synthesis:
 
 
 def synthesize(
-    pmf: LowRankPMF,
+    pmf: LowRankPMF | Marginals,
     n: int,
     tables: Marginals | None = None,
     *,
@@ -77,12 +80,14 @@ def synthesize(
 
     Parameters
     ----------
-    pmf : LowRankPMF
-        The joint of all variables.
+    pmf : LowRankPMF or Marginals
+        The joint of all variables; or tables alone, which are then the ones to meet, and whose
+        joint :func:`rejoint.factorize` makes.
     n : int
         Number of records.
     tables : Marginals, optional
         Tables to meet, of variables of the model; without them the records are a plain sample.
+        Rounded and suppressed numbers are met within their bounds, at what the model says.
     rounds : int
         Largest number of exchanges that are tried.
     random_state : int or Generator, optional
@@ -100,8 +105,18 @@ def synthesize(
     >>> made = rj.synthesize(p, 200, tables, random_state=0)
     >>> made.stop
     '200 records: all rounded tables are met exactly.'
+
+    From tables alone:
+
+    >>> tables = rj.Marginals.from_tables({("smoke", "lung"): [[90, 110], [10, 790]]})
+    >>> rj.synthesize(tables, 200, random_state=0).stop
+    '200 records: all rounded tables are met exactly.'
     """
     n, rng = whole("n", n), np.random.default_rng(random_state)
+    if isinstance(pmf, Marginals):
+        if tables is not None:
+            raise TypeError("Tables were given twice: give a model and tables, or tables alone.")
+        tables, pmf = pmf, factorize(pmf, random_state=rng, progress=False).pmf
     if tables is None or (isinstance(tables, Marginals) and not len(tables)):
         sample = pmf.sample(n, random_state=rng)
         return Synthesis(sample, f"A sample of {plural(n, 'record')}: no tables were given.", {})
@@ -126,7 +141,7 @@ def synthesize(
 
 
 def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
-    """Tables with unknown cells filled by the model, which must have their levels."""
+    """Tables with what is not known exactly taken from the model, which must have their levels."""
     if not isinstance(tables, Marginals):
         raise TypeError(f"tables must be Marginals, got {type(tables).__name__}.")
     for variable in tables.domain:
@@ -137,7 +152,28 @@ def _fill_from_model(pmf: LowRankPMF, tables: Marginals) -> Marginals:
                 f"The tables have other levels of {variable.name!r} than the model, or in another "
                 "order: align the model with pmf.align(tables.domain)."
             )
-    return tables.filled(pmf)
+    return _round_back(pmf, understand(replace(tables, noisy=False)).tables.filled(pmf))
+
+
+def _round_back(pmf: LowRankPMF, tables: Marginals) -> Marginals:
+    """Tables whose rounded numbers are the model's, within the bounds of rounding.
+
+    Examples
+    --------
+    >>> p = LowRankPMF([1.0], [[[0.48], [0.52]]])
+    >>> tables = Marginals.from_tables({"x0": [45, 55]}, domain=p.domain, rounded="nearest 5")
+    >>> _round_back(p, tables)["x0"].round(2)
+    array([47.5, 52.5])
+    """
+    flat = tables.flat.copy()
+    for goal in exact_goals(tables):
+        i = tables.positions.get(goal.subset)
+        if not isinstance(goal, Within) or i is None or not tables.rounding[i]:
+            continue
+        shares = np.asarray(pmf.marginal(tables.subsets[i])).ravel()
+        within = goal.aim(shares, np.zeros_like(shares))
+        flat[tables.starts[i] : tables.starts[i + 1]] = tables.totals[i] * within
+    return replace(tables, flat=flat, rounding=np.zeros(len(tables)))
 
 
 def _draw_pool(pmf: LowRankPMF, n: int, tables: Marginals, rng: np.random.Generator) -> Records:

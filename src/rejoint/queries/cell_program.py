@@ -7,6 +7,7 @@ asks for an expectation and ``E[denominator] = 1`` for a ratio of two (Charnes a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
 from threading import Thread
 from time import monotonic
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
+from rejoint.queries.interior_point import InteriorPoint, NoConvergenceError
+from rejoint.queries.interior_program import interior_program
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
 
@@ -24,6 +27,17 @@ Vectors = Mapping[int, FloatArray]
 
 #: Feasibility of the linear programs, in shares.
 _TOLERANCE = 1e-9
+#: Up to this many cells HiGHS is as quick as the interior-point method, and ends at a vertex.
+HIGHS_CELLS = 300
+#: Beyond this many cells HiGHS takes minutes.
+MOST_HIGHS_CELLS = 20_000
+_HIGHS_SECONDS = 5.0  # for one end
+_GAP = 1e-8  # of bounds by the interior-point method, as a share of the largest value
+_MOST_GAP = 5e-7  # what is accepted where rounding ends the steps
+_SLACK_GAP = 1e-4  # of the least slack, in standard errors
+_RATIO_GAP = 1e-7
+_RATIO_STEPS = 12
+_LEAST_CONDITION = 1e-7  # conditions that may be less probable are left to HiGHS
 _INFEASIBLE = 2  # status of scipy's linprog
 
 
@@ -86,7 +100,7 @@ class CellProgram:
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> tables = [TableLimits((n,), half, half, np.zeros(2)) for n in (0, 1)]
+    >>> tables = [TableLimits((n,), half, half) for n in (0, 1)]
     >>> program = CellProgram((2, 2), JunctionTree.of((2, 2), [(0, 1)]), tables)
     >>> first = np.array([1.0, 0.0])
     >>> program.bounds({0: first, 1: first})
@@ -105,6 +119,7 @@ class CellProgram:
         is_relaxed: bool = False,
     ) -> None:
         self.shape, self.tree, self.is_relaxed = tuple(shape), tree, is_relaxed
+        self._limits, self._moments = list(limits), list(moments)
         self._alive = [_alive(shape, c, () if is_relaxed else limits) for c in tree.cliques]
         self._columns, width = [], 0
         for alive in self._alive:
@@ -119,10 +134,12 @@ class CellProgram:
         self._slack = self._one + 1
         self._width = self._slack + 1
         self._equal, self._below = _Rows(), _Rows()
-        self._build(limits, moments)
-        self._matrices = self._equal.matrix(self._width), self._below.matrix(self._width)
+        self._interiors: dict[float | None, InteriorPoint] = {}
 
-    def _build(self, limits: Sequence[TableLimits], moments: Sequence[Moment]) -> None:
+    @cached_property
+    def _matrices(self) -> tuple[Any, Any]:
+        """The constraints for HiGHS: rows that are zero, rows that are at most zero."""
+        limits, moments = self._limits, self._moments
         self._add_sum()
         for old, new, separator in self.tree.links:
             self._add_separator(old, new, separator)
@@ -133,6 +150,7 @@ class CellProgram:
                 self._add_limits(table)
         for moment in moments:
             self._add_moment(moment)
+        return self._equal.matrix(self._width), self._below.matrix(self._width)
 
     def _add_sum(self) -> None:
         row = self._equal.new(1)
@@ -274,6 +292,12 @@ class CellProgram:
         >>> program.bounds({0: np.array([1.0, 3.0])})
         (1.0, 3.0)
         """
+        if self._cells > HIGHS_CELLS:
+            try:
+                return self._interior_bounds(numerator, denominator, slack, deadline)
+            except NoConvergenceError:
+                if self._cells > MOST_HIGHS_CELLS:
+                    raise OutOfTimeError from None
         cost = self.objective(numerator)
         unit = np.zeros(self._width)
         unit[self._one] = 1.0
@@ -282,17 +306,74 @@ class CellProgram:
         high = -self._solve(-cost, norm, slack, deadline)
         return (low, high) if low <= high else (high, low)  # equal but for rounding
 
+    def _interior_bounds(
+        self, numerator: Vectors, denominator: Vectors | None, slack: float, deadline: float
+    ) -> tuple[float, float]:
+        """Return both ends by the interior-point method; a ratio by Dinkelbach's iteration."""
+        program = self._interior(slack)
+        cost = self._over_unknowns(numerator, program)
+        known = 1.0 if denominator is None else self._published(denominator)
+        if denominator is None or known is not None:
+            ends = [_least(program, sign * cost, known or 0.0, deadline) for sign in (1.0, -1.0)]
+        else:
+            norm = self._over_unknowns(denominator, program)
+            ends = [_least_ratio(program, sign * cost, norm, deadline) for sign in (1.0, -1.0)]
+        return ends[0], -ends[1]
+
+    def _published(self, vectors: Vectors) -> float | None:
+        """Return an expectation where an exact table holds all of its variables."""
+        for table in () if self.is_relaxed else self._limits:
+            if table.is_exact and set(vectors) <= set(table.subset):
+                return expect(table.subset, table.low, vectors)
+        return None
+
+    def _over_unknowns(self, vectors: Vectors, program: InteriorPoint) -> FloatArray:
+        """Return a product of functions of single variables at the cells of one clique."""
+        clique = self.tree.holder(vectors)
+        found = np.zeros(len(program.alive))
+        start = sum(alive.size for alive in self._alive[:clique])
+        places = start + np.flatnonzero(self._alive[clique])
+        found[places] = self._product(vectors)[0]
+        return found
+
+    def _interior(self, slack: float | None) -> InteriorPoint:
+        """Return the program for the interior-point method; slack None leaves the slack free."""
+        if slack not in self._interiors:
+            made = interior_program(
+                self.shape,
+                self.tree,
+                self._alive,
+                self._limits,
+                self._moments,
+                slack=slack,
+                is_relaxed=self.is_relaxed,
+            )
+            self._interiors[slack] = made
+        return self._interiors[slack]
+
     def least_slack(self, deadline: float = inf) -> float:
         """Return the smallest slack with which a joint exists.
 
         Examples
         --------
         >>> low, high = np.array([0.5, 0.5]), np.array([0.6, 0.4])
-        >>> tables = [TableLimits((0,), t, t, np.full(2, 0.1)) for t in (low, high)]
+        >>> tables = [TableLimits((0,), t, t, 100.0) for t in (low, high)]
         >>> tree = JunctionTree.of((2,), [(0,)])
-        >>> round(CellProgram((2,), tree, tables, is_relaxed=True).least_slack(), 6)
-        0.5
+        >>> round(CellProgram((2,), tree, tables, is_relaxed=True).least_slack(), 3)
+        0.99
         """
+        if self._cells > HIGHS_CELLS:
+            try:
+                program = self._interior(None)
+                cost = np.zeros(len(program.alive))
+                cost[-1] = 1.0  # the slack is the last unknown
+                found = program.minimize(cost, _SLACK_GAP, deadline)
+                if found.gap <= 10 * _SLACK_GAP:
+                    return max(0.0, found.bound + found.gap)
+            except NoConvergenceError:
+                pass
+            if self._cells > MOST_HIGHS_CELLS:
+                raise OutOfTimeError
         cost, norm = np.zeros(self._width), np.zeros(self._width)
         cost[self._slack] = norm[self._one] = 1.0
         return max(0.0, self._solve(cost, norm, None, deadline))
@@ -312,6 +393,51 @@ class CellProgram:
         right[-1] = 1.0
         found = run_highs(cost, below, equal, right, deadline)
         return float(found.fun)
+
+
+def _least(program: InteriorPoint, cost: FloatArray, divisor: float, deadline: float) -> float:
+    """Return the least cost divided by a number, certain enough for the quotient."""
+    if not divisor > 0:
+        raise InfeasibleError
+    found = program.minimize(cost, _GAP * divisor, deadline)
+    if found.gap > _MOST_GAP * divisor * float(np.abs(cost).max(initial=0.0)):
+        raise NoConvergenceError
+    return found.bound / divisor
+
+
+def _least_ratio(
+    program: InteriorPoint, cost: FloatArray, norm: FloatArray, deadline: float
+) -> float:
+    """Return the least ratio: the one at which the least of ``cost - ratio norm`` is zero."""
+    unknowns = program.first
+    for _ in range(_RATIO_STEPS):
+        below = float(norm @ unknowns)
+        if below < _LEAST_CONDITION:
+            break
+        ratio = float(cost @ unknowns) / below
+        parts = cost - ratio * norm
+        size = max(1.0, float(np.abs(parts).max()))
+        found = program.minimize(parts, _GAP * below, deadline)
+        if found.gap > _MOST_GAP * below * size:
+            break
+        unknowns = found.unknowns
+        after = float(norm @ unknowns)
+        if after > _LEAST_CONDITION and abs(found.bound) < _RATIO_GAP * after * size:
+            return ratio + min(found.bound, 0.0) / after
+    raise NoConvergenceError
+
+
+def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
+    """Return the expectation of a product of functions of single variables under a table.
+
+    Examples
+    --------
+    >>> expect((0, 1), np.array([[0.1, 0.2], [0.3, 0.4]]), {1: np.array([0.5, 1.0])})
+    0.8
+    """
+    for n in subset:
+        table = np.tensordot(vectors[n], table, (0, 0)) if n in vectors else table.sum(axis=0)
+    return float(table)
 
 
 def _fold(matrix: Any, slack: int, one: int, factor: float) -> Any:
@@ -343,7 +469,8 @@ def _alive(
 def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadline: float) -> Any:
     """Minimize ``cost @ x`` over ``equal @ x = right, below @ x <= 0, x >= 0``.
 
-    HiGHS runs in a thread of its own, so that Ctrl-C is heard at once.
+    HiGHS runs in a thread of its own, so that Ctrl-C is heard at once. It cannot be stopped before
+    its time is over, and Python waits for it at the end.
 
     Examples
     --------
@@ -356,12 +483,11 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
     left = deadline - monotonic()
     if left <= 0:
         raise OutOfTimeError
-    options: dict[str, Any] = {
+    options = {
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
+        "time_limit": min(left, _HIGHS_SECONDS),
     }
-    if left < inf:
-        options["time_limit"] = left
     outcome: list[Any] = []
 
     def work() -> None:
@@ -374,7 +500,7 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
             found = error
         outcome.append(found)
 
-    thread = Thread(target=work, daemon=True)
+    thread = Thread(target=work)
     thread.start()
     while thread.is_alive():
         thread.join(0.1)

@@ -1,16 +1,17 @@
-"""Interior-point method for bounds over the cells of large cliques with exact tables.
+"""Interior-point method for linear programs over the cells of tables.
 
-The program is ``min c @ x`` over ``A x = b, x >= 0``, where ``x`` holds the cells of the cliques and
-each row of ``A`` sums the cells in which some variables have given levels. The normal matrix
-``A diag(d) A'`` needs no product: its entry for two such rows is the sum of ``d`` over the cells in
-which both sets of variables have their levels, one number of a margin of ``d``. All margins together
-are one transform of ``d``, as large as ``d`` itself: along each axis the last level is replaced by
-the sum over all levels (rows leave the last levels out, so that they are independent).
+The program is ``min c @ x`` over ``A x = b, x >= 0``. Unknowns are the cells of blocks, each shaped
+like a table, and a few single columns. Nearly all rows of ``A`` sum the cells of a block in which
+some variables have given levels. The part of the normal matrix ``A diag(d) A'`` that such rows
+make needs no product: its entry for two of them is the sum of ``d`` over the cells in which both
+sets of variables have their levels, one number of a margin of ``d``. All margins together are one
+transform of ``d``, no larger than ``d``: along each axis the last level is replaced by the sum over
+all levels.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain, combinations
+from dataclasses import dataclass, field
+from functools import cached_property
 from math import inf, prod
 from time import monotonic
 
@@ -18,62 +19,210 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.model import FloatArray
-from rejoint.queries.junction_tree import JunctionTree, Variables
-from rejoint.queries.table_limits import TableLimits, closure
 
 #: Largest number of levels, of neighboring variables together, that are summed by one product.
 _GROUP = 64
 _STEPS = 80
 _BACK = 0.995  # share of the way to the nearest bound that a step goes
 _REFINE = 6  # steps of conjugate gradients that refine a solution of the normal equations
-_RIDGE = 1e-13  # of the normal matrix, scaled to a unit diagonal
+_RIDGE, _MOST_RIDGE = 1e-13, 1e-6  # of the normal matrix, scaled to a unit diagonal
 _DEPENDENT = 1e-9  # pivots below are those of rows that depend on others
-_SWEEPS = 8  # of proportional fitting, for the start
+_FEASIBLE = 1e-9  # how far cells may be from meeting the tables
+_SHORT = 1e-8  # steps below are no progress
 
 
 class NoConvergenceError(Exception):
-    """The method stopped before both ends were certain."""
+    """The method ran out of time, or ended before its bound was certain."""
 
 
-@dataclass
-class _Clique:
-    """One clique: rows of the program that sum its cells."""
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """The least cost: a lower bound of it, unknowns that nearly have it, how far they are apart.
+
+    Examples
+    --------
+    >>> Minimum(0.5, np.zeros(1), 1e-9).bound
+    0.5
+    """
+
+    bound: float
+    unknowns: FloatArray
+    gap: float
+
+
+@dataclass(eq=False)
+class CellBlock:
+    """Unknowns that are the cells of one table, and the rows that sum them.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Levels of each variable.
+    alive : array of bool
+        Cells that may be positive.
+    first : array
+        Where to start; positive where alive.
+    most : float
+        The largest possible sum of the cells.
+    is_most : bool
+        Whether that is their sum in every solution.
+
+    Examples
+    --------
+    >>> block = CellBlock((2, 2), np.ones(4, dtype=bool), np.full(4, 0.25), 1.0)
+    >>> block.sum_cells(np.array([0]), np.array([1]))
+    >>> block.times(np.array([1.0, 2.0, 3.0, 4.0]), 1)  # of the first row
+    array([3.])
+    """
 
     sizes: tuple[int, ...]
-    rows: NDArray[np.intp]  # which rows of the program
-    places: NDArray[np.intp]  # where they are in the transform
-    signs: FloatArray
     alive: NDArray[np.bool_]
+    first: FloatArray
+    most: float
+    is_most: bool = False
+    _rows: list[NDArray[np.intp]] = field(default_factory=list)
+    _places: list[NDArray[np.intp]] = field(default_factory=list)
+    _signs: list[FloatArray] = field(default_factory=list)
+    _others: dict[int, FloatArray] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.cells = prod(self.sizes)
-        self.groups = _groups(self.sizes)
-        self._pairs: NDArray[np.int32] | None = None
+    def sum_cells(
+        self, rows: NDArray[np.intp], places: NDArray[np.intp], sign: float = 1.0
+    ) -> None:
+        """Let rows have the sums that are at these places of the transform.
 
-    def transform(self, cells: FloatArray) -> FloatArray:
-        """Replace, along each axis, the last level by the sum over all levels."""
-        for before, matrix, after in self.groups:
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.sum_cells(np.array([0]), np.array([1]))
+        >>> block.times(np.array([3.0, 4.0]), 1)
+        array([7.])
+        """
+        self._rows.append(rows)
+        self._places.append(places)
+        self._signs.append(np.full(len(rows), sign))
+
+    def weight_cells(self, row: int, weights: FloatArray) -> None:
+        """Let a row have a sum of the cells with any weights.
+
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.weight_cells(0, np.array([1.0, 2.0]))
+        >>> block.times(np.array([3.0, 4.0]), 1)
+        array([11.])
+        """
+        self._others[row] = weights
+
+    def keep_rows(self, new: NDArray[np.intp]) -> None:
+        """Renumber the rows; those with a negative number go.
+
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.sum_cells(np.array([0, 1]), np.array([0, 1]))
+        >>> block.keep_rows(np.array([-1, 0]))
+        >>> block.times(np.array([3.0, 4.0]), 1)
+        array([7.])
+        """
+        kept = new[self.rows] >= 0
+        rows, places, signs = new[self.rows[kept]], self.places[kept], self.signs[kept]
+        self._rows, self._places, self._signs = [rows], [places], [signs]
+        self._others = {int(new[k]): w for k, w in self._others.items() if new[k] >= 0}
+        for name in ("rows", "places", "signs", "_pairs"):
+            self.__dict__.pop(name, None)
+
+    @cached_property
+    def rows(self) -> NDArray[np.intp]:
+        """The rows that sum cells."""
+        return np.concatenate([np.empty(0, dtype=np.intp), *self._rows])
+
+    @cached_property
+    def places(self) -> NDArray[np.intp]:
+        """Their places in the transform."""
+        return np.concatenate([np.empty(0, dtype=np.intp), *self._places])
+
+    @cached_property
+    def signs(self) -> FloatArray:
+        """Their signs."""
+        return np.concatenate([np.empty(0), *self._signs])
+
+    @cached_property
+    def _groups(self) -> "list[_Group]":
+        return _groups_of(self.sizes)
+
+    def _transform(self, cells: FloatArray) -> FloatArray:
+        for before, matrix, after in self._groups:
             cells = matrix @ cells.reshape(before, len(matrix), after)
         return cells.ravel()
 
-    def adjoint(self, cells: FloatArray) -> FloatArray:
-        """Apply the transpose of :meth:`transform`."""
-        for before, matrix, after in self.groups:
+    def _transform_back(self, cells: FloatArray) -> FloatArray:
+        for before, matrix, after in self._groups:
             cells = matrix.T @ cells.reshape(before, len(matrix), after)
         return cells.ravel()
 
-    def normal(self, cells: FloatArray) -> FloatArray:
-        """Return the normal matrix of the rows of this clique with these weights of cells."""
-        if self._pairs is None:
-            self._pairs = self._common_places()
-        margins = np.append(self.transform(cells), 0.0)
-        found: FloatArray = margins[self._pairs]
-        found *= self.signs[:, None]
-        found *= self.signs
+    def times(self, cells: FloatArray, number: int) -> FloatArray:
+        """Return the sums of this block in all `number` rows.
+
+        Examples
+        --------
+        >>> CellBlock((2,), np.ones(2, dtype=bool), np.ones(2), 1.0).times(np.ones(2), 1)
+        array([0.])
+        """
+        sums = self.signs * self._transform(cells)[self.places]
+        found: FloatArray = np.bincount(self.rows, sums, number).astype(np.float64)
+        for row, weights in self._others.items():
+            found[row] += weights @ cells
         return found
 
-    def _common_places(self) -> NDArray[np.int32]:
-        """Return where the margin of each pair of rows is; the end where they exclude each other."""
+    def times_transposed(self, values: FloatArray) -> FloatArray:
+        """Return what numbers for each row add to the cells.
+
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.sum_cells(np.array([0]), np.array([1]))
+        >>> block.times_transposed(np.array([3.0]))
+        array([3., 3.])
+        """
+        sums = np.bincount(self.places, self.signs * values[self.rows], prod(self.sizes))
+        found = self._transform_back(sums.astype(np.float64))
+        for row, weights in self._others.items():
+            found = found + values[row] * weights
+        return found
+
+    def add_normal(self, matrix: FloatArray, weights: FloatArray) -> None:
+        """Add this block's part of the normal matrix with these weights of cells.
+
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.sum_cells(np.array([0, 1]), np.array([0, 1]))
+        >>> matrix = np.zeros((2, 2))
+        >>> block.add_normal(matrix, np.array([3.0, 4.0]))
+        >>> matrix
+        array([[3., 3.],
+               [3., 7.]])
+        """
+        margins = np.append(self._transform(weights), 0.0)
+        part = margins[self._pairs]
+        if (self.signs != 1).any():
+            part *= self.signs[:, None]
+            part *= self.signs
+        if len(self.rows) == len(matrix) and (np.diff(self.rows) == 1).all():
+            matrix += part
+        else:
+            matrix[np.ix_(self.rows, self.rows)] += part
+        for row, other in self._others.items():
+            across = self.signs * self._transform(weights * other)[self.places]
+            matrix[row, self.rows] += across
+            matrix[self.rows, row] += across
+        if self._others:
+            rows, others = list(self._others), np.array(list(self._others.values()))
+            matrix[np.ix_(rows, rows)] += (others * weights) @ others.T
+
+    @cached_property
+    def _pairs(self) -> NDArray[np.int32]:
+        """Where the margin of each pair of rows is; the end where they exclude each other."""
         levels = np.unravel_index(self.places, self.sizes)
         places = np.zeros((len(self.places),) * 2, dtype=np.int32)
         never = np.zeros(places.shape, dtype=bool)
@@ -83,162 +232,141 @@ class _Clique:
             never |= (level[:, None] != level) & (np.maximum(level[:, None], level) != size - 1)
             places *= size
             places += least
-        places[never] = self.cells
+        places[never] = prod(self.sizes)
         return places
 
 
-def _groups(sizes: Sequence[int]) -> list[tuple[int, FloatArray, int]]:
-    """Return the matrices that sum over levels, for groups of neighboring axes."""
-    groups: list[FloatArray] = []
+_Group = tuple[int, FloatArray, int]
+
+
+def transform(table: FloatArray) -> FloatArray:
+    """Replace, along each axis, the last level by the sum over all levels; return it flat.
+
+    Examples
+    --------
+    >>> transform(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    array([ 1.,  3.,  4., 10.])
+    """
+    found = table
+    for before, matrix, after in _groups_of(table.shape):
+        found = matrix @ found.reshape(before, len(matrix), after)
+    return found.ravel()
+
+
+def _groups_of(sizes: Sequence[int]) -> list[_Group]:
+    """Return matrices that sum over levels, for groups of neighboring axes."""
+    groups: list[FloatArray] = [np.ones((1, 1))]
     for size in sizes:
         one = np.eye(size)
         one[-1] = 1.0
-        if groups and len(groups[-1]) * size <= _GROUP:
-            groups[-1] = np.kron(groups[-1], one)
+        if len(groups[-1]) * size <= _GROUP:
+            groups[-1] = np.kron(groups[-1], one).astype(np.float64)
         else:
-            groups.append(one)
+            groups.append(one.astype(np.float64))
     lengths = [len(matrix) for matrix in groups]
     return [(prod(lengths[:k]), m, prod(lengths[k + 1 :])) for k, m in enumerate(groups)]
 
 
-class InteriorPoint:
-    """Programs over all joints with some exact tables, solved by Mehrotra's method.
+@dataclass(frozen=True, eq=False)
+class SingleColumns:
+    """Single unknowns: scales of tables, a slack.
 
     Parameters
     ----------
-    shape : sequence of int
-        Levels of each variable.
-    tree : JunctionTree
-        Its cliques contain the tables and what is asked.
-    exact : sequence of TableLimits
-        Exact tables that agree with each other.
-    alive : sequence of arrays of bool
-        For each clique, the cells that no table says are empty.
+    matrix : array (rows, unknowns)
+        Their coefficients.
+    first : array
+        Where to start.
+    most : array
+        The largest value that each can have.
 
     Examples
     --------
-    >>> half = np.array([0.5, 0.5])
-    >>> tables = [TableLimits((n,), half, half, np.zeros(2)) for n in (0, 1)]
-    >>> tree = JunctionTree.of((2, 2), [(0, 1)])
-    >>> program = InteriorPoint((2, 2), tree, tables, [np.ones((2, 2), dtype=bool)])
-    >>> low, _ = program.minimize(np.array([-1.0, 0.0, 0.0, 0.0]), 1e-8)
-    >>> round(low, 6)
+    >>> SingleColumns(np.zeros((2, 0)), np.empty(0), np.empty(0)).first
+    array([], dtype=float64)
+    """
+
+    matrix: FloatArray
+    first: FloatArray
+    most: FloatArray
+
+
+class InteriorPoint:
+    """A program over the cells of blocks, solved by Mehrotra's method.
+
+    Parameters
+    ----------
+    blocks : sequence of CellBlock
+        Unknowns with their rows.
+    columns : SingleColumns
+        Further unknowns.
+    right : array
+        The right side of each row.
+    sums : sequence of int
+        Rows that are sums of all cells of one block, one for each block whose sum is known.
+
+    Examples
+    --------
+    >>> block = CellBlock((2, 2), np.ones(4, dtype=bool), np.full(4, 0.25), 1.0, is_most=True)
+    >>> block.sum_cells(np.array([0, 1, 2]), np.array([3, 1, 2]))  # all, second axis 0, first 0
+    >>> none = SingleColumns(np.zeros((3, 0)), np.empty(0), np.empty(0))
+    >>> program = InteriorPoint([block], none, np.array([1.0, 0.5, 0.5]), [0])
+    >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
     -0.5
     """
 
     def __init__(
         self,
-        shape: Sequence[int],
-        tree: JunctionTree,
-        exact: Sequence[TableLimits],
-        alive: Sequence[NDArray[np.bool_]],
+        blocks: Sequence[CellBlock],
+        columns: SingleColumns,
+        right: FloatArray,
+        sums: Sequence[int],
     ) -> None:
-        self.shape, self.tree = tuple(shape), tree
-        self._tables = list(exact)
-        self._cliques, self.right, self._units = self._rows(alive)
-        self.alive = np.concatenate([clique.alive for clique in self._cliques])
-        self._ends = np.cumsum([0, *(clique.cells for clique in self._cliques)])
-        self._start = self._first_cells()
+        self._blocks, self._columns, self.right = list(blocks), columns, right
+        self._ends = np.cumsum([0, *(block.alive.size for block in blocks)])
+        ones = np.ones(len(columns.first), dtype=bool)
+        self.alive = np.concatenate([*(block.alive.ravel() for block in blocks), ones])
+        self.first = np.concatenate([*(block.first.ravel() for block in blocks), columns.first])
+        self._sums = np.array(sums, dtype=np.intp)
         if not self.alive.all():
             self._drop_dependent()
-
-    @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return len(self.right)
-
-    def _rows(
-        self, alive: Sequence[NDArray[np.bool_]]
-    ) -> tuple[list[_Clique], FloatArray, list[int]]:
-        """Return the rows of each clique, the right side, and which rows are sums of all cells."""
-        parts: list[list[tuple[NDArray[np.intp], NDArray[np.intp], float]]]
-        parts = [[] for _ in self.tree.cliques]
-        right: list[FloatArray] = []
-        units: list[int] = []
-        number = 0
-
-        def add(subset: Variables, values: FloatArray, where: Sequence[tuple[int, float]]) -> None:
-            nonlocal number
-            rows = np.arange(number, number + values.size)
-            for clique, sign in where:
-                parts[clique].append((rows, self._places(clique, subset), sign))
-            if not subset:
-                units.append(number)
-            right.append(values.ravel())
-            number += values.size
-
-        add((), np.ones(1), [(0, 1.0)])
-        for subset, table in closure(self._tables).items():
-            values = table.low[tuple(slice(0, -1) for _ in subset)]
-            add(subset, values, [(self.tree.holder(subset), 1.0)])
-        for old, new, separator in self.tree.links:
-            sizes = range(len(separator) + 1)
-            for subset in chain.from_iterable(combinations(separator, size) for size in sizes):
-                zeros = np.zeros([self.shape[n] - 1 for n in subset])
-                add(subset, zeros, [(old, 1.0), (new, -1.0)])
-        cliques = []
-        for k, variables in enumerate(self.tree.cliques):
-            rows, places = (np.concatenate([part[i] for part in parts[k]]) for i in (0, 1))
-            signs = np.concatenate([np.full(len(part[0]), part[2]) for part in parts[k]])
-            sizes_of = tuple(self.shape[n] for n in variables)
-            cliques.append(_Clique(sizes_of, rows, places, signs, alive[k].ravel()))
-        return cliques, np.concatenate(right), units
-
-    def _places(self, clique: int, subset: Variables) -> NDArray[np.intp]:
-        """Return where the cells of a table, without last levels, are in the transform."""
-        variables = self.tree.cliques[clique]
-        place = np.zeros((1,) * len(variables), dtype=np.intp)
-        for axis, n in enumerate(variables):
-            size = self.shape[n]
-            along = [1] * len(variables)
-            level = np.array([size - 1])
-            if n in subset:
-                level = np.arange(size - 1)
-                along[axis] = size - 1
-            place = place * size + level.reshape(along)
-        return place.ravel()
 
     def _drop_dependent(self) -> None:
         """Leave rows out that depend on others where cells are empty."""
         from scipy.linalg.lapack import dpstrf  # slow to import
 
-        matrix = self._normal(self.alive.astype(np.float64))
-        scale = np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
-        matrix /= scale[:, None] * scale
+        matrix = self.normal(self.alive.astype(np.float64))
+        scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
+        scale[self._sums] *= 2.0  # pivots come first, so that these rows stay
+        matrix *= scale[:, None]
+        matrix *= scale
         _, order, rank, _ = dpstrf(matrix, tol=_DEPENDENT, lower=1)
         kept = np.sort(order[:rank] - 1)
-        new = np.full(self.rows, -1)
+        new = np.full(len(self.right), -1)
         new[kept] = np.arange(len(kept))
-        for k, clique in enumerate(self._cliques):
-            inside = new[clique.rows] >= 0
-            self._cliques[k] = _Clique(
-                clique.sizes,
-                new[clique.rows[inside]],
-                clique.places[inside],
-                clique.signs[inside],
-                clique.alive,
-            )
-        self.right = self.right[kept]
-        self._units = [int(new[row]) for row in self._units if new[row] >= 0]
+        for block in self._blocks:
+            block.keep_rows(new)
+        columns = self._columns
+        self._columns = SingleColumns(columns.matrix[kept], columns.first, columns.most)
+        self.right, self._sums = self.right[kept], new[self._sums]
 
-    def _parts(self, cells: FloatArray) -> list[FloatArray]:
-        return [
-            cells[start:stop]
-            for start, stop in zip(self._ends[:-1], self._ends[1:], strict=True)
-        ]
+    def _parts(self, unknowns: FloatArray) -> list[FloatArray]:
+        """Return the unknowns of each block, then those of single columns."""
+        return np.split(unknowns, self._ends[1:])
 
-    def times(self, cells: FloatArray) -> FloatArray:
+    def times(self, unknowns: FloatArray) -> FloatArray:
         """Return ``A x``.
 
         Examples
         --------
-        >>> tree = JunctionTree.of((2,), [(0,)])
-        >>> InteriorPoint((2,), tree, [], [np.ones(2, dtype=bool)]).times(np.array([1.0, 2.0]))
-        array([3.])
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> InteriorPoint([], none, np.ones(1), []).times(np.ones(1))
+        array([2.])
         """
-        found = np.zeros(self.rows)
-        for clique, part in zip(self._cliques, self._parts(cells), strict=True):
-            found[clique.rows] += clique.signs * clique.transform(part)[clique.places]
+        *parts, last = self._parts(unknowns)
+        found = self._columns.matrix @ last
+        for block, part in zip(self._blocks, parts, strict=True):
+            found += block.times(part, len(found))
         return found
 
     def times_transposed(self, values: FloatArray) -> FloatArray:
@@ -246,129 +374,126 @@ class InteriorPoint:
 
         Examples
         --------
-        >>> tree = JunctionTree.of((2,), [(0,)])
-        >>> InteriorPoint((2,), tree, [], [np.ones(2, dtype=bool)]).times_transposed(np.ones(1))
-        array([1., 1.])
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> InteriorPoint([], none, np.ones(1), []).times_transposed(np.ones(1))
+        array([2.])
         """
-        found = []
-        for clique in self._cliques:
-            part = np.zeros(clique.cells)
-            part[clique.places] = clique.signs * values[clique.rows]
-            found.append(clique.adjoint(part))
-        return np.concatenate(found)
+        parts = [block.times_transposed(values) for block in self._blocks]
+        return np.concatenate([*parts, values @ self._columns.matrix])
 
-    def _normal(self, weights: FloatArray) -> FloatArray:
-        """Return ``A diag(d) A'``."""
-        parts = self._parts(weights)
-        if len(parts) == 1:
-            return self._cliques[0].normal(parts[0])
-        found = np.zeros((self.rows, self.rows))
-        for clique, part in zip(self._cliques, parts, strict=True):
-            found[np.ix_(clique.rows, clique.rows)] += clique.normal(part)
+    def normal(self, weights: FloatArray) -> FloatArray:
+        """Return ``A diag(d) A'``.
+
+        Examples
+        --------
+        >>> none = SingleColumns(np.array([[2.0]]), np.ones(1), np.ones(1))
+        >>> InteriorPoint([], none, np.ones(1), []).normal(np.ones(1))
+        array([[4.]])
+        """
+        *parts, last = self._parts(weights)
+        found: FloatArray = (self._columns.matrix * last) @ self._columns.matrix.T
+        for block, part in zip(self._blocks, parts, strict=True):
+            block.add_normal(found, part)
         return found
 
-    def _first_cells(self) -> FloatArray:
-        """Return positive cells that nearly have the tables, by proportional fitting."""
-        found = []
-        for clique, variables in zip(self._cliques, self.tree.cliques, strict=True):
-            cells = (clique.alive / clique.alive.sum()).reshape(clique.sizes)
-            inside = [t for t in self._tables if set(t.subset) <= set(variables)]
-            for _ in range(_SWEEPS):
-                for table in inside:
-                    gone = tuple(a for a, n in enumerate(variables) if n not in table.subset)
-                    margin = cells.sum(axis=gone, keepdims=True)
-                    goal = table.low.reshape(margin.shape)
-                    cells = cells * np.divide(goal, margin, out=np.zeros_like(margin), where=margin > 0)
-            even = clique.alive.reshape(clique.sizes) / clique.alive.sum()
-            share = 0.01 if clique.alive.all() else 0.5
-            found.append(((1.0 - share) * cells + share * even).ravel())
-        return np.concatenate(found)
-
-    def _first_duals(self) -> FloatArray:
-        """Return duals with which every cell has the reduced cost ``c + 2``."""
-        wanted = []
-        for row in self._units:
-            unit = np.zeros(self.rows)
-            unit[row] = 1.0
-            wanted.append([float(p[0]) for p in self._parts(self.times_transposed(unit))])
-        found = np.zeros(self.rows)
-        found[self._units] = np.linalg.lstsq(
-            np.array(wanted).T, np.full(len(self._cliques), -2.0), rcond=None
-        )[0]
-        return found
-
-    def minimize(
-        self, cost: FloatArray, gap: float, deadline: float = inf
-    ) -> tuple[float, FloatArray]:
-        """Return a lower bound of the least cost, within `gap` of it, and the cells near there.
+    def minimize(self, cost: FloatArray, gap: float = 1e-8, deadline: float = inf) -> Minimum:
+        """Return a lower bound of the least cost, and unknowns near there.
 
         Parameters
         ----------
         cost : array
-            One number for each cell.
+            One number for each unknown.
         gap : float
-            Largest distance between the bound and the cost of the cells.
+            Distance between the bound and the cost of the unknowns at which to stop, as a share
+            of the largest cost of an unknown. Where rounding ends the steps before,
+            ``Minimum.gap`` is larger.
         deadline : float
             When to give up, by :func:`time.monotonic`.
 
         Examples
         --------
-        >>> tree = JunctionTree.of((2,), [(0,)])
-        >>> program = InteriorPoint((2,), tree, [], [np.ones(2, dtype=bool)])
-        >>> round(program.minimize(np.array([1.0, 2.0]), 1e-8)[0], 6)
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0, is_most=True)
+        >>> block.sum_cells(np.array([0]), np.array([1]))
+        >>> none = SingleColumns(np.zeros((1, 0)), np.empty(0), np.empty(0))
+        >>> program = InteriorPoint([block], none, np.ones(1), [0])
+        >>> round(program.minimize(np.array([1.0, 2.0])).bound, 6)
         1.0
         """
-        alive = self.alive
-        size = float(np.abs(cost[alive]).max())
+        import threadpoolctl  # seldom needed, not cheap
+
+        size = float(np.abs(cost[self.alive]).max())
         if size == 0:
-            return 0.0, self._start
-        c = np.where(alive, cost / size, 0.0)
-        x, y = self._start.copy(), self._first_duals()
-        s = np.where(alive, c - self.times_transposed(y), 1.0)
+            return Minimum(0.0, self.first, 0.0)
+        with threadpoolctl.threadpool_limits(1, user_api="blas"), np.errstate(all="ignore"):
+            found = self._minimize(np.where(self.alive, cost / size, 0.0), gap, deadline)
+        return Minimum(size * found.bound, found.unknowns, size * found.gap)
+
+    def _minimize(self, c: FloatArray, gap: float, deadline: float) -> Minimum:
+        alive = self.alive
         live = float(alive.sum())
-        best, nearest = -inf, x
+        x = self.first.copy()
+        y, s = self._first_duals(c)
+        bound, best = -inf, Minimum(-inf, x, inf)
         for _ in range(_STEPS):
             if monotonic() > deadline:
                 raise NoConvergenceError
             r_p = self.right - self.times(x)
             reduced = c - self.times_transposed(y)
             r_d = np.where(alive, reduced - s, 0.0)
-            off = float(np.abs(r_p).max())
-            outer = self._outer(y, reduced)
-            if outer > best:
-                best, nearest = outer, x
-            if off < 1e-9 and size * (float(c @ x) - best) <= gap:
-                return size * best, x
-            mu = float(x @ np.where(alive, s, 0.0)) / live
+            bound = max(bound, self._outer(y, reduced))
+            if float(np.abs(r_p).max()) < _FEASIBLE:
+                best = min(best, Minimum(bound, x, float(c @ x) - bound), key=lambda m: m.gap)
+            if best.gap <= gap:
+                break
             d = x / s
-            solve = _Normal(self, d)
-            dx, dy, ds = self._direction(x, s, d, r_p, r_d, -x * s, solve)
+            mu = float(x @ np.where(alive, s, 0.0)) / live
+            if not mu > 0:
+                break
+            try:
+                solve = _NormalEquations(self, d)
+            except (np.linalg.LinAlgError, ValueError):
+                break
+            dx, dy, ds = self._direction(s, d, r_p, r_d, -x * s, solve)
             a_p, a_d = _longest(x, dx, alive), _longest(s, ds, alive)
-            mu_affine = float((x + a_p * dx) @ np.where(alive, s + a_d * ds, 0.0)) / live
-            center = (mu_affine / mu) ** 3 * mu
+            after = float((x + a_p * dx) @ np.where(alive, s + a_d * ds, 0.0)) / live
+            center = (after / mu) ** 3 * mu
             r_c = np.where(alive, center - dx * ds - x * s, 0.0)
-            dx, dy, ds = self._direction(x, s, d, r_p, r_d, r_c, solve)
-            a_p, a_d = (min(1.0, _BACK * _longest(v, dv, alive)) for v, dv in ((x, dx), (s, ds)))
+            dx, dy, ds = self._direction(s, d, r_p, r_d, r_c, solve)
+            a_p, a_d = (_BACK * _longest(v, dv, alive) for v, dv in ((x, dx), (s, ds)))
+            if not max(a_p, a_d) > _SHORT:
+                break
             x, y, s = x + a_p * dx, y + a_d * dy, s + a_d * ds
-        raise NoConvergenceError
+        return best
+
+    def _first_duals(self, c: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return duals, and reduced costs: ``c + 2`` where the sum of a block is known."""
+        y = np.zeros(len(self.right))
+        y[self._sums] = -2.0
+        s = np.where(self.alive, c - self.times_transposed(y), 1.0)
+        central = self.alive & (s > 0.5)
+        level = float((self.first[central] * s[central]).mean())
+        return y, np.where(self.alive & ~central, level / np.maximum(self.first, 1e-300), s)
 
     def _outer(self, y: FloatArray, reduced: FloatArray) -> float:
-        """Return a lower bound that any duals give: cells of each clique add up to one."""
+        """Return a lower bound of the cost, which any duals give as sums of cells are bounded."""
         terms = self.right * y
-        if 1e-15 * float(np.abs(terms).sum()) > 1e-9:
+        if not 1e-15 * float(np.abs(terms).sum()) < 1e-9:
             return -inf
-        parts = self._parts(np.where(self.alive, reduced, inf))
-        return float(terms.sum()) + sum(float(part.min()) for part in parts)
+        *parts, last = self._parts(np.where(self.alive, reduced, inf))
+        found = float(terms.sum()) + float(np.minimum(last, 0.0) @ self._columns.most)
+        for block, part in zip(self._blocks, parts, strict=True):
+            least = float(part.min())
+            found += block.most * (least if block.is_most else min(least, 0.0))
+        return found
 
     def _direction(
         self,
-        x: FloatArray,
         s: FloatArray,
         d: FloatArray,
         r_p: FloatArray,
         r_d: FloatArray,
         r_c: FloatArray,
-        solve: "_Normal",
+        solve: "_NormalEquations",
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the step that solves the linearized conditions."""
         rest = r_c / s - d * r_d
@@ -379,14 +504,14 @@ class InteriorPoint:
         return dx, dy, ds
 
 
-class _Normal:
+class _NormalEquations:
     """Solves the normal equations: Cholesky, then conjugate gradients."""
 
     def __init__(self, program: InteriorPoint, weights: FloatArray) -> None:
         from scipy.linalg import cholesky  # slow to import
 
         self._program, self._weights = program, weights
-        matrix = program._normal(weights)
+        matrix = program.normal(weights)
         self._scale = 1.0 / np.sqrt(np.maximum(matrix.diagonal(), 1e-300))
         matrix *= self._scale[:, None]
         matrix *= self._scale
@@ -398,8 +523,8 @@ class _Normal:
                 return
             except np.linalg.LinAlgError:
                 ridge *= 100.0
-                if ridge > 1e-4:
-                    raise NoConvergenceError from None
+                if ridge > _MOST_RIDGE:
+                    raise
 
     def _precondition(self, r: FloatArray) -> FloatArray:
         from scipy.linalg import solve_triangular  # slow to import
@@ -416,10 +541,13 @@ class _Normal:
         z = p = self._precondition(r)
         rz = float(r @ z)
         for _ in range(_REFINE):
-            if float(np.linalg.norm(r * self._scale)) <= goal or rz <= 0:
+            if not float(np.linalg.norm(r * self._scale)) > goal or not rz > 0:
                 break
             q = self._times(p)
-            step = rz / float(p @ q)
+            across = float(p @ q)
+            if not across > 0:
+                break
+            step = rz / across
             found = found + step * p
             r = r - step * q
             z = self._precondition(r)

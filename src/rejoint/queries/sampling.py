@@ -17,8 +17,11 @@ def draw_codes(
     n: int,
     rng: np.random.Generator,
     dtype: Any = np.int16,
+    classes: NDArray[np.intp] | None = None,
 ) -> NDArray[np.signedinteger[Any]]:
     """Draw `n` records of level numbers; factor columns of classes without weight are not read.
+
+    The class of each record is drawn by the weights unless ``classes`` has it.
 
     Examples
     --------
@@ -30,12 +33,17 @@ def draw_codes(
            [0, 0]], dtype=int16)
     """
     codes = np.empty((n, len(factors)), dtype=dtype)
-    classes = _search_tree(weights[:, None])
+    tree_of_classes = _search_tree(weights[:, None]) if classes is None else None
     trees = [_search_tree(factor) for factor in factors]
     for start in range(0, n, _ROWS):
         block = codes[start : start + _ROWS]
-        first = np.zeros(len(block), dtype=np.intp)
-        chosen = np.asarray(kernels.draw_levels(classes, first, rng.random(len(block))), np.intp)
+        if tree_of_classes is None:
+            assert classes is not None
+            chosen = classes[start : start + _ROWS]
+        else:
+            first = np.zeros(len(block), dtype=np.intp)
+            drawn = kernels.draw_levels(tree_of_classes, first, rng.random(len(block)))
+            chosen = np.asarray(drawn, np.intp)
         for column, tree in enumerate(trees):
             kernels.draw_levels(tree, chosen, rng.random(len(block)), block[:, column])
     return codes

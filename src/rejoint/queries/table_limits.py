@@ -1,9 +1,9 @@
 """What given tables say about a joint: limits of each cell, and which variables matter.
 
 With ``m`` the joint's table in shares and ``s`` the table's scale, an exact cell says ``m = s t``,
-a rounded one ``s (t - r) <= m <= s (t + r)``, a suppressed one ``s low <= m <= s high``, and a known
-sum of suppressed cells ``sum m = s value``. The scale is known, one over the total, where no cell
-of the table is uncertain, and free otherwise.
+a rounded one ``s (t - r) <= m <= s (t + r)``, a suppressed one ``s low <= m <= s high``, and a
+known sum of suppressed cells ``sum m = s value``. The scale is known, one over the total, where no
+cell of the table is uncertain, and free otherwise.
 """
 
 from collections.abc import Iterable, Sequence
@@ -37,8 +37,8 @@ class TableLimits:
         The variables, increasing.
     low, high : array
         The limits, axes in the order of the variables.
-    spread : array
-        Standard error of each cell; how far it gives way where a table cannot be met.
+    records : float
+        The number of records behind the table, for the standard errors of its cells.
     is_scaled : bool
         Whether the total is uncertain, so that all limits may be scaled by one number.
     sums : tuple of (places, value)
@@ -47,16 +47,23 @@ class TableLimits:
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> TableLimits((0,), half, half, np.zeros(2)).is_exact
+    >>> TableLimits((0,), half, half).is_exact
     True
     """
 
     subset: Variables
     low: FloatArray
     high: FloatArray
-    spread: FloatArray
+    records: float = _NOMINAL_RECORDS
     is_scaled: bool = False
     sums: Sums = ()
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Standard error of each cell: how far it gives way where the table cannot be met."""
+        share = np.clip(np.where(np.isfinite(self.high), self.low + self.high, self.low) / 2, 0, 1)
+        found: FloatArray = np.sqrt((share * (1.0 - share) + 1.0 / self.records) / self.records)
+        return found
 
     @cached_property
     def is_exact(self) -> bool:
@@ -72,7 +79,7 @@ class TableLimits:
         Examples
         --------
         >>> table = np.full((2, 2), 0.25)
-        >>> TableLimits((0, 3), table, table, np.zeros((2, 2))).margin([3]).low
+        >>> TableLimits((0, 3), table, table).margin([3]).low
         array([0.5, 0.5])
         """
         kept = tuple(n for n in self.subset if n in set(variables))
@@ -81,8 +88,7 @@ class TableLimits:
         gone = tuple(axis for axis, n in enumerate(self.subset) if n not in kept)
         low = self.low.sum(axis=gone)
         high = low if self.is_exact else self.high.sum(axis=gone)
-        spread = np.sqrt(np.square(self.spread).sum(axis=gone))
-        return TableLimits(kept, low, high, spread, self.is_scaled)
+        return TableLimits(kept, low, high, self.records, self.is_scaled)
 
 
 def limits_of(tables: Marginals) -> list[TableLimits]:
@@ -104,12 +110,10 @@ def limits_of(tables: Marginals) -> list[TableLimits]:
 def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
     total = float(tables.totals[i])
     table = tables.counts_of(i) / total
-    share = np.clip(table, 0.0, 1.0)
-    spread = np.sqrt((share * (1.0 - share) + 1.0 / records) / records)
-    rounding = float(_rounding(tables)[i]) / total
+    rounding = float(tables.rounding[i]) / total
     unknown = tables.unknown_of(i)
     if rounding == 0 and unknown is None:
-        return TableLimits(tables.index_subsets[i], table, table, spread)
+        return TableLimits(tables.index_subsets[i], table, table, records)
     low, high = table - rounding, table + rounding
     sums: Sums = ()
     if unknown is not None:
@@ -117,12 +121,7 @@ def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
         high.flat[unknown.places] = unknown.high / total
         sums = tuple((unknown.places[members], value / total) for members, value in unknown.sums)
     low = np.maximum(low, 0.0)
-    return TableLimits(tables.index_subsets[i], low, high, spread, is_scaled=True, sums=sums)
-
-
-def _rounding(tables: Marginals) -> FloatArray:
-    rounding: FloatArray = getattr(tables, "rounding", np.zeros(len(tables)))
-    return rounding
+    return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
 
 
 def _records(tables: Marginals) -> FloatArray:
@@ -140,7 +139,7 @@ def relevant(
     Examples
     --------
     >>> half = np.array([0.5, 0.5])
-    >>> tables = [TableLimits((n,), half, half, half) for n in (0, 1)]
+    >>> tables = [TableLimits((n,), half, half) for n in (0, 1)]
     >>> [table.subset for table in relevant(tables, [], [1])[0]]
     [(1,)]
     """
@@ -158,8 +157,8 @@ def relevant(
 
 
 def drop_variables(
-    exact: Sequence[TableLimits], others: Iterable[Iterable[int]], asked: Iterable[int]
-) -> list[TableLimits]:
+    subsets: Iterable[Variables], others: Iterable[Iterable[int]], asked: Iterable[int]
+) -> list[Variables]:
     """Drop variables that do not matter, where the bounds stay the same (GYO reduction).
 
     A variable that is not asked and is in one maximal table only can be summed out: whatever the
@@ -167,8 +166,8 @@ def drop_variables(
 
     Parameters
     ----------
-    exact : sequence of TableLimits
-        Exact tables that agree with each other.
+    subsets : tuples of int
+        The variables of exact tables that agree with each other.
     others : sets of variables
         Those of all other constraints; their variables stay.
     asked : variables
@@ -176,33 +175,33 @@ def drop_variables(
 
     Examples
     --------
-    >>> table = np.full((2, 2), 0.25)
-    >>> chain = [TableLimits(s, table, table, table) for s in [(0, 1), (1, 2), (2, 3)]]
-    >>> [left.subset for left in drop_variables(chain, [], [0, 2])]
+    >>> drop_variables([(0, 1), (1, 2), (2, 3)], [], [0, 2])
     [(0, 1), (1, 2)]
     """
     stay = set(asked).union(*others)
-    edges = _maximal({table.subset: table for table in exact})
+    edges = _maximal(frozenset(subset) for subset in subsets)
     while True:
-        inside: dict[int, list[Variables]] = {}
-        for subset in edges:
-            for n in subset:
-                inside.setdefault(n, []).append(subset)
-        alone = [n for n, subsets in inside.items() if n not in stay and len(subsets) == 1]
+        number: dict[int, int] = {}
+        for edge in edges:
+            for n in edge:
+                number[n] = number.get(n, 0) + 1
+        alone = frozenset(n for n, tables in number.items() if tables == 1 and n not in stay)
         if not alone:
-            return list(edges.values())
-        left = [table.margin(set(subset) - set(alone)) for subset, table in edges.items()]
-        edges = _maximal({table.subset: table for table in left if table.subset})
+            return sorted(tuple(sorted(edge)) for edge in edges)
+        edges = _maximal(edge - alone for edge in edges)
 
 
-def _maximal(edges: dict[Variables, TableLimits]) -> dict[Variables, TableLimits]:
-    by_size = sorted(edges, key=len, reverse=True)
-    sets = [set(subset) for subset in by_size]
-    kept: list[int] = []
-    for k, subset in enumerate(sets):
-        if not any(subset <= sets[j] for j in kept):
-            kept.append(k)
-    return {by_size[k]: edges[by_size[k]] for k in sorted(kept, key=lambda k: by_size[k])}
+def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the sets that are not inside others."""
+    kept: list[frozenset[int]] = []
+    having: dict[int, list[frozenset[int]]] = {}  # the sets with each variable, larger ones first
+    for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
+        around = min((having.setdefault(n, []) for n in edge), key=len)
+        if not any(edge < other for other in around):
+            kept.append(edge)
+            for n in edge:
+                having[n].append(edge)
+    return kept
 
 
 def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:
@@ -213,15 +212,13 @@ def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:
     Examples
     --------
     >>> table, half = np.full((2, 2), 0.25), np.array([0.4, 0.6])
-    >>> agree([TableLimits((0, 1), table, table, table), TableLimits((0,), half, half, half)])
+    >>> agree([TableLimits((0, 1), table, table), TableLimits((0,), half, half)])
     False
     """
     seen: dict[Variables, FloatArray] = {}
-    sets = {frozenset(table.subset) for table in exact}
     for table in exact:
-        overlaps = {frozenset(table.subset) & other for other in sets}
-        for overlap in overlaps - {frozenset()}:
-            margin = table.margin(overlap)
+        for subset in _overlaps(table.subset, exact):
+            margin = table.margin(subset)
             first = seen.setdefault(margin.subset, margin.low)
             if np.abs(first - margin.low).max() > SAME_SHARE:
                 return False
@@ -235,13 +232,21 @@ def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:
     return True
 
 
+def _overlaps(subset: Variables, exact: Sequence[TableLimits]) -> Iterable[Iterable[int]]:
+    """Return the sets of variables on which a table may meet others."""
+    if 2 ** len(subset) > len(exact):
+        return {frozenset(subset).intersection(other.subset) for other in exact} - {frozenset()}
+    sizes = range(1, len(subset) + 1)
+    return chain.from_iterable(combinations(subset, size) for size in sizes)
+
+
 def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
     """Return all tables and their margins, each set of variables once, by size.
 
     Examples
     --------
     >>> table = np.full((2, 2), 0.25)
-    >>> list(closure([TableLimits((0, 1), table, table, table)]))
+    >>> list(closure([TableLimits((0, 1), table, table)]))
     [(0,), (1,), (0, 1)]
     """
     found: dict[Variables, TableLimits] = {}

@@ -1,5 +1,6 @@
 // The state of the page and who is told when it changes. Views read from here and draw.
 
+import { askRanges } from "./basis.js";
 import { Beliefs } from "./beliefs.js";
 import { fromParams, History, toParams } from "./evidence.js";
 import { supportOf } from "./support.js";
@@ -89,7 +90,14 @@ export class App {
   }
 
   #changed(what) {
-    if (what !== "options") this.#compute();
+    if (what !== "options") {
+      this.#compute();
+      if (this.now.possible) askRanges(this.model, this.now.likelihoods, () => this.#tell("ranges"));
+    }
+    this.#tell(what);
+  }
+
+  #tell(what) {
     for (const listener of this.listeners) listener(what);
   }
 }

@@ -1,6 +1,7 @@
 // Questions in the query language, answered by the model in the page.
 
 import { asItem } from "./evidence.js";
+import { basisOf, basisOfAnswer, basisOfLevel } from "./basis.js";
 import { bounds, condition } from "./intervals.js";
 import { conditionalFactor, contradiction, infer, productTable } from "./inference.js";
 import { drawsOf } from "./model.js";
@@ -44,6 +45,7 @@ export function ask(model, text, evidence = new Map()) {
     unused: bound.unused,
     ...answer,
     interval,
+    basis: restsOn(model, bound),
     notes: [...bound.notes, ...unlikely(bound, state), ...answer.notes, ...jointNote(model, reason)],
   };
 }
@@ -55,10 +57,30 @@ function askJoint(model, bound, state) {
   return { ...answer, interval, notes: [...gapNotes(model, bound), ...answer.notes, ...notes] };
 }
 
+/** Positions of all variables that a question names. */
+function namedIn({ asked, against, by, events, evidence }) {
+  return [...new Set([...asked, ...against, ...by, ...events.keys(), ...evidence.keys()])];
+}
+
+/** What an answer rests on, where the model is from tables: {name, text}, for the distribution of one
+ * variable with `range`; else null. */
+function restsOn(model, bound) {
+  const { asked, by, events, evidence, query } = bound;
+  if (query.verb === "P" && asked.length === 1 && !by.length && !events.size)
+    return basisOf(model, asked[0], evidence);
+  if (query.verb === "P" && !asked.length && !by.length && events.size === 1) {
+    const [[n, meets]] = events;
+    const levels = [...meets.keys()].filter((i) => meets[i] > 0);
+    if (levels.length === 1) return basisOfLevel(model, n, levels[0], evidence);
+  }
+  const all = query.verb === "sample" || query.verb === "argmax";
+  const used = all && !asked.length ? [...model.variables.keys()] : namedIn(bound);
+  return basisOfAnswer(model, used);
+}
+
 /** Tables of the variables of a question in which the records differ from the model. */
 function gapNotes({ variables, doc }, bound) {
-  const used = [bound.asked, bound.against, bound.by, [...bound.events.keys()], [...bound.evidence.keys()]];
-  const names = new Set(used.flat().map((n) => variables[n].name));
+  const names = new Set(namedIn(bound).map((n) => variables[n].name));
   return (doc?.gaps ?? [])
     .filter((gap) => gap.names.every((name) => names.has(name)))
     .slice(0, MOST_GAPS)

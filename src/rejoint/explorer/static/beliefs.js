@@ -3,6 +3,7 @@
 import { bounds, condition } from "./intervals.js";
 import { infer, marginal } from "./inference.js";
 import { describeSource, labelTable, predicts } from "./ensemble.js";
+import { basisOf } from "./basis.js";
 import { likelihoods } from "./evidence.js";
 
 /** The answers to one set of evidence; each is computed when it is first asked for. */
@@ -42,6 +43,11 @@ export class Beliefs {
   /** In words, who answers for a target of a classifier. */
   source(n) {
     return describeSource(this.model, n, this.likelihoods);
+  }
+
+  /** What the bars of a variable rest on, for a model from tables; else null. */
+  basis(n) {
+    return basisOf(this.model, n, this.likelihoods);
   }
 
   /** The draws given the evidence; none without draws, and where all of them exclude the evidence. */

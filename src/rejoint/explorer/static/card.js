@@ -122,19 +122,22 @@ export class Card {
       ghost: h("span", { class: "ghost" }),
       bar: h("span", { class: "bar" }),
       range: h("span", { class: "range" }),
+      rests: h("span", { class: "quiet" }),
       value: h("span", { class: "value" }),
       move: h("span", { class: "move" }),
       state: h("span", { class: "quiet" }),
     };
+    row.track = h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar, row.range);
     row.button = h(
       "button",
       { class: "level", type: "button", "data-level": level, "aria-pressed": "false", tabindex: -1 },
       h("span", { class: "mark", "aria-hidden": "true" }),
       h("bdi", { class: "name", text: label, title: label }),
       row.state,
-      h("span", { class: "track", "aria-hidden": "true" }, row.ghost, row.bar, row.range),
+      row.track,
       row.value,
       row.move,
+      row.rests,
     );
     row.holder = row.button;
     if (this.weighing) this.addSlider(row, label);
@@ -223,23 +226,28 @@ export class Card {
     }
     const before = this.app.before(this.n);
     const after = this.app.after(this.n);
-    const range = this.app.beliefs.bounds(this.n);
-    const top = scaleOf(before, after);
-    for (const row of this.rows) updateRow(row, before[row.level], after[row.level], piece, range, top);
+    const basis = this.app.beliefs.basis(this.n);
+    const range = this.app.beliefs.bounds(this.n) ?? basis?.range;
+    const top = scaleOf(before, after, basis?.range?.high);
+    for (const row of this.rows) {
+      updateBasis(row, basis);
+      updateRow(row, before[row.level], after[row.level], piece, range, top);
+    }
     setFlag(this.element, "data-given", piece !== undefined);
     const kind = { in: "given", out: "partly excluded", soft: "weighed" }[piece?.kind] ?? "";
     const source = this.app.beliefs.source(this.n);
     const who = source && (this.app.beliefs.predicts(this.n) ? "predicted" : "by the joint");
-    setText(this.note, [kind, who].filter(Boolean).join(", "));
-    this.note.title = source;
+    const mark = basis ? describeMark(basis) : "";
+    setText(this.note, [kind, who, mark].filter(Boolean).join(", "));
+    this.note.title = source || (basis?.text ?? "");
     setText(this.scale, top < 1 ? `bars to ${100 * top} %` : "");
   }
 }
 
 /** What the full length of a bar stands for: all, or less where no level comes near it. */
-function scaleOf(before, after) {
+function scaleOf(before, after, high = []) {
   let most = 0;
-  for (let i = 0; i < before.length; i++) most = Math.max(most, before[i], after[i]);
+  for (let i = 0; i < before.length; i++) most = Math.max(most, before[i], after[i], high[i] ?? 0);
   return SCALES.find((top) => most <= top) ?? 1;
 }
 
@@ -247,7 +255,10 @@ function updateRow(row, before, after, piece, range, top) {
   const { level } = row;
   // A ten-thousandth of the track is less than a pixel: what did not move is not touched.
   const [bar, ghost] = [(after / top).toFixed(4), (before / top).toFixed(4)];
-  if (row.length !== bar) row.bar.style.transform = `scaleX(${(row.length = bar)})`;
+  if (row.length !== bar) {
+    row.bar.style.transform = `scaleX(${(row.length = bar)})`;
+    if (row.mark) row.track.style.setProperty("--length", bar);
+  }
   if (row.shade !== ghost) row.ghost.style.transform = `scaleX(${(row.shade = ghost)})`;
   setText(row.value, percent(after));
   setText(row.move, points(after - before));
@@ -263,6 +274,16 @@ function updateRow(row, before, after, piece, range, top) {
   updateRange(row, range, top);
 }
 
+/** What is neither published nor implied is hatched; screen readers are told. */
+function updateBasis(row, basis) {
+  const mark = basis?.levels[row.level] ?? "";
+  if (row.mark === mark) return;
+  row.mark = mark;
+  row.track.dataset.basis = mark;
+  if (row.length) row.track.style.setProperty("--length", row.length);
+  setText(row.rests, mark === "identified" || mark === "open" ? mark : "");
+}
+
 function updateRange(row, range, top) {
   const [low, high] = range ? [range.low[row.level], range.high[row.level]] : [0, 0];
   const hidden = high - low < 1e-6;
@@ -272,5 +293,17 @@ function updateRange(row, range, top) {
   if (row.span === span) return;
   row.span = span;
   row.range.style.transform = span;
-  row.button.title = hidden ? "" : `${percent(low)} to ${percent(high)}: ${describeBounds(range)}`;
+  row.button.title = hidden ? "" : `${percent(low)} to ${percent(high)}: ${describeRange(range)}`;
+}
+
+/** The mark of a card in a word or a few. */
+function describeMark({ name, range }) {
+  if (name === "given") return "";
+  return range || name === "published" || name === "implied" ? name : `${name}, no range`;
+}
+
+/** What a line on a bar is: a credible interval, or what joints with the given tables allow. */
+function describeRange(range) {
+  if (range.draws) return describeBounds(range);
+  return range.sharp ? "what any joint with these tables gives" : "no joint with these tables is outside";
 }

@@ -6,6 +6,7 @@ import { GAP, deal, exchange, reorder, section } from "./board.js";
 import { classInformation, distance } from "./information.js";
 import { h, replace, select, setText } from "./dom.js";
 import { allPython, askPython, question } from "./code.js";
+import { MARKS } from "./basis.js";
 import { barChart } from "./chart.js";
 import { plural } from "./format.js";
 import { shareBar } from "./share.js";
@@ -54,7 +55,16 @@ export class CardsView {
     this.end = h("div", { class: "end" });
     this.found = h("p", { class: "found", role: "status" });
     this.bar = this.toolbar();
-    this.element = h("div", {}, this.bar, this.found, this.list, this.end, shareBar(app, this));
+    this.element = h(
+      "div",
+      {},
+      this.bar,
+      this.found,
+      legend(app.model),
+      this.list,
+      this.end,
+      shareBar(app, this),
+    );
     for (const card of this.cards) this.observer.observe(card.element);
     this.observer.observe(this.end);
     this.width = document.documentElement.clientWidth - 48;
@@ -320,4 +330,18 @@ export class CardsView {
       else this.stale.add(card);
     }
   }
+}
+
+/** What the marks of a model from tables mean; null for other models. */
+function legend({ doc }) {
+  if (!doc.tables) return null;
+  const entries = MARKS.map(([mark, title, text]) =>
+    h(
+      "li",
+      {},
+      h("span", { class: "track", "data-basis": mark, "aria-hidden": "true" }, h("span", { class: "bar" })),
+      h("span", {}, h("strong", { text: title }), `: ${text}`),
+    ),
+  );
+  return h("ul", { class: "legend", "aria-label": "What the bars rest on" }, entries);
 }

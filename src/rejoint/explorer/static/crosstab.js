@@ -1,8 +1,9 @@
 // Two or three variables against each other, given the evidence.
 
+import { basisOfAnswer } from "./basis.js";
 import { heatMap } from "./chart.js";
 import { count, percent } from "./format.js";
-import { h, replace, select } from "./dom.js";
+import { h, replace, select, setText } from "./dom.js";
 import { jointTable } from "./inference.js";
 import { names, python, question } from "./code.js";
 import { panel } from "./target.js";
@@ -25,12 +26,14 @@ export class CrosstabView {
   constructor(app) {
     this.app = app;
     this.bar = h("div", { class: "toolbar" });
+    this.basis = h("p", { class: "note" });
     this.body = h("div", { class: "tables" });
     this.element = h(
       "div",
       {},
       h("h2", { class: "quiet", text: "Table" }),
       this.bar,
+      this.basis,
       this.body,
       shareBar(app, this),
     );
@@ -73,6 +76,8 @@ export class CrosstabView {
         id: "shares",
       }),
     );
+    const used = [...new Set([...axes, ...app.beliefs.likelihoods.keys()])];
+    setText(this.basis, basisOfAnswer(app.model, used)?.text ?? "");
     replace(this.body, this.tables());
   }
 

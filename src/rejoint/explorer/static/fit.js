@@ -29,7 +29,7 @@ export class FitView {
     replace(
       this.body,
       this.tables(doc.fit),
-      h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc.draws), made(doc.note)),
+      h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
     );
   }
 
@@ -126,12 +126,21 @@ function verdict(found) {
     );
   return panel(
     "What the tables pin down",
+    found.question ? h("p", { class: "note", text: found.question }) : null,
     h("p", { class: "verdict", text: found.verdict }),
     (found.details ?? []).map((text) => h("p", { class: "note", text })),
   );
 }
 
-function sureness(draws) {
+function sureness({ draws, tables }) {
+  if (tables)
+    return panel(
+      "How sure the answers are",
+      h("p", {
+        class: "note",
+        text: "The model is from tables: each bar is published, implied by them, or hatched. The line on a hatched bar is what joints with these tables give.",
+      }),
+    );
   const words = draws?.length
     ? `The dark lines on the bars are 90 % credible intervals of ${plural(draws.length, "posterior draw")}: how sure the data make each answer, given the model's form. Evidence weighs the draws; the line of a bar says what they are worth then.`
     : "This model has no posterior draws, so that bars carry no intervals. Fits by Bayes have them: rejoint fit DATA --solver bayes.";

@@ -145,6 +145,7 @@ export class QueryView {
   drawn() {
     const { answer } = this;
     const tail = [
+      answer.basis?.text ? h("p", { class: "note", text: answer.basis.text }) : null,
       answer.evidence < 1
         ? h("p", {
             class: "note",
@@ -175,7 +176,7 @@ export class QueryView {
     if (kind === "mode")
       return [this.grid(), h("p", { class: "note", text: `Together ${probability(Math.log(value.prob))}.` })];
     if (typeof value === "number") {
-      const { low, high } = this.answer.interval ?? {};
+      const { low, high } = this.limits ?? {};
       const [middle, ...ends] = this.numbers([value, ...(low ? [low[0], high[0]] : [])]);
       const range = low ? `low ${ends[0]}, high ${ends[1]}` : "";
       return [
@@ -195,6 +196,11 @@ export class QueryView {
     ];
   }
 
+  /** The ends of each number: of a credible interval, or of what joints with the given tables allow. */
+  get limits() {
+    return this.answer.interval ?? this.answer.basis?.range ?? null;
+  }
+
   /** Rows of the answer with labels, header first. */
   rows() {
     const { model } = this.app;
@@ -210,7 +216,7 @@ export class QueryView {
         value.positions.map((n) => model.variables[n].name),
         ...value.rows.map((row) => row.map((i, k) => label(value.positions[k], i))),
       ];
-    const { low, high } = this.answer.interval ?? {};
+    const { low, high } = this.limits ?? {};
     const more = low ? ["low", "high"] : [];
     const ends = (at) => (low ? [low[at], high[at]] : []);
     if (typeof value === "number")
@@ -281,7 +287,8 @@ export class QueryView {
   }
 
   chart() {
-    const { kind, value, axes, query, interval } = this.answer;
+    const { kind, value, axes, query } = this.answer;
+    const { limits } = this;
     if (typeof value === "number" || !axes.length || kind === "mode" || kind === "records") return null;
     const { model } = this.app;
     const number = (x) => (kind === "expectation" ? formatNumber(x) : percent(x));
@@ -291,9 +298,9 @@ export class QueryView {
         model.variables[axes[0]].labels.map((label, i) => ({
           label,
           after: value[i],
-          text: interval ? this.numbers([value[i], interval.low[i], interval.high[i]])[0] : undefined,
-          low: interval?.low[i],
-          high: interval?.high[i],
+          text: limits ? this.numbers([value[i], limits.low[i], limits.high[i]])[0] : undefined,
+          low: limits?.low[i],
+          high: limits?.high[i],
         })),
         { title: query, unit: number, most: kind === "expectation" ? most : 1, width: room() },
       );

@@ -1,0 +1,417 @@
+"""Approximate the maximum-entropy completion where its exact mixture has too many classes.
+
+Where a junction tree of the tables has small cliques, the completion is found on it, so that every
+table of it can be computed. A mixture of some thousand classes is then fitted to given tables and
+to others of the completion: it begins with classes of the exact mixture, drawn by their weights and
+merged. Where cliques are too large, the mean of models of many classes that EM ended early stands
+for the completion, and is tilted towards independence. Either is corrected at the end, so that the
+given tables are met all the same.
+"""
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import combinations
+from math import prod
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint import kernels
+from rejoint.factorization.clique_tables import CliqueTables
+from rejoint.factorization.corrector import Correction, TableCells, correct, exclude_zeros
+from rejoint.factorization.early_stop import Smooth, fit_smooth
+from rejoint.factorization.kl import Kl
+from rejoint.factorization.loss import KL
+from rejoint.factorization.max_entropy import find_cover, independent_model
+from rejoint.factorization.problem import TableProblem
+from rejoint.factorization.table_goals import Exact, Goal, Near, Within
+from rejoint.factorization.table_policy import POLICY
+from rejoint.marginals.marginals import Marginals
+from rejoint.model import FloatArray, Model
+from rejoint.pmf.compact import compact
+from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.sampling import draw_codes
+from rejoint.solver.result import FitResult
+from rejoint.solver.run import run
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Limits, Run, Stop
+
+Subset = tuple[int, ...]
+
+#: Makes the result of a run and of the sentence that says what it approximates.
+Conclude = Callable[[Run, str], FitResult]
+
+#: Tables of four variables, not fitted, by which the distance to the completion is measured.
+JUDGED_TABLES = 40
+
+#: Cells of the largest table that a mixture is fitted to beside the given ones.
+LARGEST_TABLE = 1500
+
+#: Share of independence in the classes that EM begins with, which it cannot lift off zero itself.
+BLUR = 1e-3
+
+#: Weight of the present model in a tilt, in records for each class.
+TILT_PRIOR = 2.0
+
+
+class HasTables(Protocol):
+    """A joint, known by its tables."""
+
+    def table(self, subset: Sequence[int]) -> FloatArray:
+        """The table of some variables, increasing."""
+        ...
+
+
+def complete_approximately(
+    marginals: Marginals, goals: Sequence[Goal], session: Session, conclude: Conclude
+) -> FitResult:
+    """Meet tables by a mixture that approximates their maximum-entropy completion.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The tables.
+    goals : sequence of Goal
+        What is asked of each.
+    session : Session
+        Randomness and progress; it is offered the best model so far.
+    conclude : callable
+        Makes the result of a run and of a sentence about what it approximates.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> from rejoint.factorization.table_goals import exact_goals
+    >>> tables = {("a", "b"): [[4, 1], [1, 4]], ("b", "c"): [[3, 2], [2, 3]]}
+    >>> marginals = rj.Marginals.from_tables(tables)
+    >>> session = Session(np.random.default_rng(0))
+    >>> found = complete_approximately(
+    ...     marginals, exact_goals(marginals), session, lambda run, text: run
+    ... )
+    >>> found.objective < 1e-6
+    True
+    """
+    levels = marginals.domain.shape
+    subsets = [goal.subset for goal in goals]
+    start = independent_model(levels, goals)
+    said = _describe_size(levels, subsets)
+
+    def offer(text: str) -> None:
+        session.offer(lambda: _conclude_so_far(session, conclude, text))
+
+    session.unfinished.clear()
+    session.unfinished[0] = _as_run(start, goals)
+    offer(said)
+    tree = JunctionTree.of(levels, [*subsets, *((n,) for n in range(len(levels)))])
+    if tree.cells(levels) <= POLICY.most_clique_cells:
+        tables = CliqueTables(levels, tree, [part[:, 0] for part in start.parts])
+        pulls = fit_cliques(tables, goals, session)
+        model = draw_mixture(tables, start, goals, pulls, POLICY.near_draws, session.rng)
+        judged = judged_tables(levels, subsets, session.rng)
+        followed = sorted(choose_tables(levels, subsets, session.rng, without=judged))
+        model = follow_tables(blur(model, start), tables, followed, session)
+        exact = [goal if _can_be_met(goal) else _replace(goal, tables) for goal in goals]
+        done = finish(model, exact, session)
+        said += _describe_distance(done.model, tables, judged)
+    else:
+        smooth = Smooth(members=POLICY.loose_members)
+        mean = fit_smooth(marginals, smooth, smooth.rank(marginals), "equal", session).pmf
+        model = Model.of(mean.weights, mean.factors)
+        session.unfinished.clear()
+        session.unfinished[0] = _as_run(model, goals)
+        offer(said)
+        said += " How near it comes to it is not known."
+        if any(isinstance(goal, Near) for goal in goals):
+            return conclude(_as_run(model, goals), said)
+        done = finish(loosen(model, start, goals, session), goals, session)
+    return conclude(done, said)
+
+
+def _conclude_so_far(session: Session, conclude: Conclude, text: str) -> FitResult:
+    found = session.unfinished[0]
+    return conclude(
+        Run(found.model, found.objective, found.residual, found.error, Stop.INTERRUPTED), text
+    )
+
+
+def _as_run(model: Model, goals: Sequence[Goal]) -> Run:
+    cells = TableCells.of(model, goals)
+    tables = cells.of_model(model)
+    return _as_corrected(
+        Correction(model, float(cells.distances(cells.aim(goals, tables), tables).max()), 0)
+    )
+
+
+def _as_corrected(done: Correction) -> Run:
+    stop = Stop.OPTIMAL if done.distance <= POLICY.closely_met else Stop.STALLED
+    return Run(done.model, done.distance, done.distance, done.distance, stop)
+
+
+def _describe_size(levels: Sequence[int], subsets: Sequence[Subset]) -> str:
+    classes = prod(levels[n] for n in find_cover(levels, subsets))
+    return (
+        "The model approximates the joint nearest to independence that meets the tables (maximum "
+        f"entropy), which as a mixture has {classes:,} classes."
+    )
+
+
+def _describe_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> str:
+    if not subsets:
+        return ""
+    distance = measure_distance(model, reference, subsets)
+    return (
+        f" In tables of {len(subsets[0])} variables that were not given, {distance:.2g} of the "
+        "mass is in other cells than that joint's, on average."
+    )
+
+
+def measure_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> float:
+    """Mean total variation distance between tables of a model and of a joint."""
+    cells = TableCells(model.layout, tuple(subsets))
+    tables = np.concatenate([reference.table(subset).ravel() for subset in subsets])
+    return float(cells.distances(cells.of_model(model), tables).mean())
+
+
+def _can_be_met(goal: Goal) -> bool:
+    return isinstance(goal, Exact | Within)
+
+
+def _replace(goal: Goal, tables: HasTables) -> Goal:
+    return Exact(goal.subset, tables.table(goal.subset).ravel())
+
+
+def fit_cliques(tables: CliqueTables, goals: Sequence[Goal], session: Session) -> list[FloatArray]:
+    """Bring the tables of cliques to the goals; return the logarithms of the factors applied."""
+    pulls = [np.zeros(prod(tables.levels[n] for n in goal.subset)) for goal in goals]
+    for sweep in range(1, POLICY.max_clique_sweeps + 1):
+        worst = float(tables.sweep(goals, pulls).max(initial=0.0))
+        session.report(f"completion on {len(tables.cliques)} cliques, sweep {sweep}: {worst:.1e}")
+        if worst <= POLICY.met:
+            break
+    return pulls
+
+
+def draw_mixture(
+    tables: CliqueTables,
+    start: Model,
+    goals: Sequence[Goal],
+    pulls: Sequence[FloatArray],
+    number: int,
+    rng: np.random.Generator,
+) -> Model:
+    """Classes of the exact mixture, drawn by their weights and merged to some thousand.
+
+    A class is a combination of levels of a cover; in it the other variables are independent, each
+    in proportion to its start and the factors of its tables.
+    """
+    levels, layout = tables.levels, start.layout
+    cover = find_cover(levels, [goal.subset for goal in goals])
+    drawn = tables.draw(number, rng)[:, list(cover)]
+    states, counts = np.unique(drawn, axis=0, return_counts=True)
+    factors = np.zeros((layout.size, len(states)))
+    every = np.arange(len(states))
+    for k, n in enumerate(cover):
+        factors[layout.offsets[n] + states[:, k], every] = 1.0
+    for n in set(range(len(levels))) - set(cover):
+        with np.errstate(divide="ignore"):
+            logs = np.tile(np.log(start.parts[n]), len(states))
+        for goal, pull in zip(goals, pulls, strict=True):
+            if n in goal.subset:
+                axis = goal.subset.index(n)
+                cube = np.moveaxis(pull.reshape([levels[m] for m in goal.subset]), axis, 0)
+                others = [m for m in goal.subset if m != n]
+                cell = np.zeros(len(states), dtype=np.intp)
+                for m in others:
+                    cell = cell * levels[m] + states[:, cover.index(m)]
+                logs = logs + cube.reshape(levels[n], -1)[:, cell]
+        raised = np.exp(logs - logs.max(axis=0))
+        factors[layout.rows(n)] = raised / raised.sum(axis=0)
+    whole = Model(layout, counts / number, factors)
+    return merge_classes(whole, POLICY.near_classes)
+
+
+def merge_classes(model: Model, most: int) -> Model:
+    """The model with at most ``most`` classes, the nearest ones merged.
+
+    Examples
+    --------
+    >>> wide = Model.of([0.25] * 4, [[[0.0, 0.0, 1.0, 1.0], [1.0, 1.0, 0.0, 0.0]]])
+    >>> merge_classes(wide, 2).factors
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    if model.rank <= most:
+        return model
+    heavy = np.argsort(-model.weights, kind="stable")[: max(most // 4, 1)]
+    return compact([model], model.take(heavy), most)
+
+
+def blur(model: Model, start: Model) -> Model:
+    """Mix a share of independence into each class."""
+    return Model(model.layout, model.weights, (1.0 - BLUR) * model.factors + BLUR * start.factors)
+
+
+def choose_tables(
+    levels: Sequence[int],
+    subsets: Sequence[Subset],
+    rng: np.random.Generator,
+    without: Collection[Subset] = (),
+) -> Iterator[Subset]:
+    """Tables that a mixture is fitted to: the given ones, pairs, and some of three and four.
+
+    Half of those of three and four variables are connected by given tables, the others are drawn
+    at random. Together they have a bounded number of cells.
+
+    Examples
+    --------
+    >>> sorted(choose_tables((2, 2, 2), [(0, 1), (1, 2)], np.random.default_rng(0)))
+    [(0, 1), (0, 1, 2), (0, 2), (1, 2)]
+    """
+    taken = {subset for subset in subsets if not any(set(subset) < set(s) for s in subsets)}
+    yield from sorted(taken)
+    taken |= set(without)
+    size = len(levels)
+    near = {n: sorted({m for s in subsets if n in s for m in s} - {n}) for n in range(size)}
+    room = POLICY.near_cells
+
+    def fits(subset: Subset, share: float) -> bool:
+        nonlocal room
+        cells = prod(levels[n] for n in subset)
+        if subset in taken or cells > LARGEST_TABLE or room - cells < share * POLICY.near_cells:
+            return False
+        taken.add(subset)
+        room -= cells
+        return True
+
+    pairs = list(combinations(range(size), 2))
+    for k in rng.permutation(len(pairs)):
+        if fits(pairs[k], 0.6):
+            yield pairs[k]
+    for left, order, connected in ((0.5, 3, True), (0.35, 4, True), (0.2, 3, False), (0, 4, False)):
+        for _ in range(20 * size if order <= size else 0):
+            chosen = _draw_subset(size, order, near if connected else None, rng)
+            if chosen is not None and fits(chosen, left):
+                yield chosen
+
+
+def _draw_subset(
+    size: int, order: int, near: dict[int, list[int]] | None, rng: np.random.Generator
+) -> Subset | None:
+    """Some variables at random; with ``near`` each next one shares a table with one before."""
+    if near is None:
+        return tuple(sorted(rng.choice(size, order, replace=False).tolist()))
+    found = [int(rng.integers(size))]
+    while len(found) < order:
+        around = sorted({m for n in found for m in near[n]} - set(found))
+        if not around:
+            return None
+        found.append(int(rng.choice(around)))
+    return tuple(sorted(found))
+
+
+def judged_tables(
+    levels: Sequence[int], subsets: Sequence[Subset], rng: np.random.Generator
+) -> list[Subset]:
+    """Some tables of four variables, or of fewer where there are fewer, that were not given.
+
+    Examples
+    --------
+    >>> judged_tables((2, 2, 2), [(0, 1), (1, 2)], np.random.default_rng(0))
+    [(0, 1, 2)]
+    """
+    order = min(4, len(levels))
+    drawn = (_draw_subset(len(levels), order, None, rng) for _ in range(JUDGED_TABLES))
+    small = {s for s in drawn if s is not None and prod(levels[n] for n in s) <= 10_000}
+    return sorted(s for s in small if not any(set(s) <= set(given) for given in subsets))
+
+
+def follow_tables(
+    model: Model, reference: HasTables, subsets: Sequence[Subset], session: Session
+) -> Model:
+    """Take a model towards tables of a joint by EM."""
+    tables = tuple(np.maximum(reference.table(subset), 0.0) for subset in subsets)
+    levels = model.layout.levels
+    problem = TableProblem(levels, tuple(subsets), tables, np.ones(len(subsets)), loss=KL)
+    limits = Limits(max_steps=POLICY.near_steps, progress=0.0)
+    return run(Kl(dense_limit=0, limits=limits), problem, model, session).model
+
+
+def finish(model: Model, goals: Sequence[Goal], session: Session) -> Run:
+    """Correct a model so that it meets the goals, with published zeros at zero where it can."""
+    clear = exclude_zeros(model, goals)
+    done = _correct(clear, goals, session, POLICY.closely_met)
+    if clear is not model and done.distance > POLICY.closely_met:
+        other = _correct(model, goals, session, POLICY.closely_met)
+        done = min(done, other, key=lambda each: each.distance)
+    return _as_corrected(done)
+
+
+def _correct(model: Model, goals: Sequence[Goal], session: Session, tolerance: float) -> Correction:
+    def watch(now: Correction) -> None:
+        session.unfinished[0] = _as_corrected(now)
+        session.report(f"correction, step {now.steps}: tables met to {now.distance:.1e}")
+
+    return correct(model, goals, tolerance=tolerance, watch=watch)
+
+
+def loosen(model: Model, start: Model, goals: Sequence[Goal], session: Session) -> Model:
+    """Tilt a model towards independence, step by step, each corrected roughly."""
+    model = _correct(model, goals, session, POLICY.roughly_met).model
+    for number in range(1, POLICY.tilts + 1):
+        session.report(f"tilt {number} of {POLICY.tilts} towards independence")
+        moved = tilt(model, start.factors[:, 0], session.rng)
+        done = _correct(moved, goals, session, POLICY.roughly_met)
+        if done.distance > POLICY.roughly_met:
+            break
+        model = done.model
+    return model
+
+
+def tilt(model: Model, shares: FloatArray, rng: np.random.Generator) -> Model:
+    """Move a model towards independence by a step of EM on records that are drawn from it.
+
+    Records of ``q`` get weights ``(prod own / q)^eps``, as large an ``eps`` as leaves a given
+    effective sample size. The same records without weights are what the step is relative to, so
+    that their noise cancels.
+
+    Examples
+    --------
+    >>> model = Model.of([0.5, 0.5], [[[0.9, 0.1], [0.1, 0.9]]] * 2)
+    >>> moved = tilt(model, np.full(4, 0.5), np.random.default_rng(0))
+    >>> bool(np.ptp(moved.factors) < np.ptp(model.factors))
+    True
+    """
+    layout, number = model.layout, POLICY.tilt_draws
+    codes = draw_codes(
+        model.weights, model.parts, number, rng, classes=stratify(model.weights, number, rng)
+    )
+    parts = (model.weights, model.factors, layout.levels, kernels.available_threads())
+    own = np.log(np.maximum(shares, 1e-300))[codes + layout.offsets[:-1]].sum(axis=1)
+    away = own - kernels.class_log_prob(codes, *parts)
+    power, weight = 0.5, np.ones(number)
+    while power > 1e-3:
+        weight = np.exp(power * (away - away.max()))
+        weight /= weight.mean()
+        if number >= POLICY.tilt_share * float(weight @ weight):
+            break
+        power *= 0.8
+    _, heavy, levels = kernels.class_pass(codes, weight, *parts)
+    _, heavy_before, levels_before = kernels.class_pass(codes, None, *parts)
+    weights = model.weights * (heavy + TILT_PRIOR) / (heavy_before + TILT_PRIOR)
+    prior = TILT_PRIOR * np.maximum(model.factors, 1e-12)
+    factors = model.factors * (levels + prior) / (levels_before + prior)
+    return Model(layout, weights / weights.sum(), layout.normalize(factors))
+
+
+def stratify(weights: FloatArray, number: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """Classes of some records, each as often as its weight says, up to one.
+
+    Examples
+    --------
+    >>> stratify(np.array([0.5, 0.25, 0.25]), 4, np.random.default_rng(0))
+    array([0, 0, 1, 2])
+    """
+    ends = np.cumsum(weights / weights.sum()) * number
+    points = np.arange(number) + rng.random()
+    found = np.searchsorted(ends, points, side="right")
+    return np.minimum(found, len(weights) - 1).astype(np.intp)

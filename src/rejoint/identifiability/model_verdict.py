@@ -1,0 +1,162 @@
+"""Whether a model is determined by the tables that it was fitted to: one verdict for every door."""
+
+from math import prod
+from typing import NamedTuple
+
+from rejoint.domain.domain import Domain
+from rejoint.identifiability.assessment import MOST_LISTED_TABLES, MOST_TABLE_VARIABLES
+from rejoint.identifiability.certificate import certify
+from rejoint.identifiability.layout import TableLayout
+from rejoint.identifiability.rank_report import report
+from rejoint.marginals.marginals import Marginals
+from rejoint.messages import join_messages
+from rejoint.pmf.given_tables import GivenTables
+from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import plural
+
+#: Share of a table's mass in wrong cells up to which it is met.
+MET = 1e-6
+
+#: Classes times levels of a model up to which a certificate is sought: a second or two.
+MOST_CERTIFIED_NUMBERS = 3_000
+
+
+class ModelVerdict(NamedTuple):
+    """What tables say about a model.
+
+    Parameters
+    ----------
+    question : str
+        What is asked, and of which tables.
+    verdict : str
+        The answer.
+    details : tuple of str
+        Further sentences.
+
+    Examples
+    --------
+    >>> ModelVerdict("Is it?", "It is.").details
+    ()
+    """
+
+    question: str
+    verdict: str
+    details: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return join_messages([self.verdict, *self.details], "\n")
+
+
+def model_verdict(pmf: LowRankPMF) -> ModelVerdict | None:
+    """Say whether the tables of a model determine it; None where that is not worked out.
+
+    Of a model from tables it is asked of the tables that were given, over all joints, or over those
+    of its rank where a certificate says that there is no other. Of any other model it is asked of
+    all tables of three variables, at its rank.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> pairs = {("a", "b"): [[1, 2], [3, 4]], ("b", "c"): [[1, 3], [2, 4]]}
+    >>> tables = rj.Marginals.from_tables(pairs)
+    >>> print(model_verdict(rj.factorize(tables).pmf).verdict)
+    These tables do not determine the joint: they have 5 independent numbers, a joint of these \
+variables has 7. Many joints have these tables, this is one.
+    """
+    if pmf.tables is not None:
+        return _verdict_on_given(pmf.tables, pmf.mixture.rank)
+    if len(pmf.domain) < 3:
+        return None
+    question = "Could another model of the same rank have all tables of three variables?"
+    general = report(pmf.domain, rank=pmf.rank, order=3).verdict
+    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS:
+        return ModelVerdict(question, general)
+    in_general = join_messages(["In general:", general])
+    return ModelVerdict(question, certify(pmf, order=3).verdict, (in_general,))
+
+
+def certificate_of(pmf: LowRankPMF, tables: Marginals) -> str | None:
+    """Return why no other joint of a model's rank has some tables; None where that is not shown.
+
+    The model must meet the tables: to a millionth of their total, or within twice what chance
+    would make the distance where they are of a sample.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    >>> print(certificate_of(truth, rj.Marginals.from_pmf(truth, order=3)))
+    No other model of rank 2 has these tables (Lemma 1 (Kruskal), groups {x0 x3} {x1} {x2}: \
+Kruskal ranks 2 + 2 + 2 >= 6).
+    >>> certificate_of(truth, rj.Marginals.from_pmf(truth, order=2)) is None
+    True
+    """
+    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS or not _is_met(pmf, tables):
+        return None
+    subsets = [names for names, total in zip(tables.subsets, tables.totals, strict=True) if total]
+    if not subsets:
+        return None
+    found = certify(pmf, subsets)
+    if found.proof is not None:
+        proof = f"{found.proof.lemma}{found.proof.where}: {found.proof.numbers}"
+        return f"No other model of rank {pmf.rank} has these tables ({proof})."
+    if found.local.joint:
+        return (
+            f"No other joint of rank {pmf.rank} near this one has these tables (condition number "
+            f"{found.condition:.2g})."
+        )
+    return None
+
+
+def _is_met(pmf: LowRankPMF, tables: Marginals) -> bool:
+    return all(
+        fit.distance <= max(MET, 2.0 * fit.chance if tables.noisy else 0.0)
+        for fit in tables.compare(pmf)
+    )
+
+
+def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
+    question = "Do the tables that it was fitted to determine the joint?"
+    each = "Each answer says what it rests on."
+    if any(len(subset) == len(tables.domain) for subset in tables.subsets):
+        return ModelVerdict(question, "Yes: one table holds all variables.")
+    apart = _describe_apart(tables)
+    if tables.identified is not None:
+        verdict = f"At rank {rank} they do. {tables.identified}"
+        other = "Joints of a higher rank may have these tables, too. " + each
+        return ModelVerdict(question, verdict, tuple(filter(None, [apart, other])))
+    if tables.marginals is not None and tables.marginals.moments:
+        verdict = "Whether these tables and moments determine the joint is not worked out."
+        return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
+    numbers = _describe_numbers(tables)
+    verdict = (
+        f"These tables do not determine the joint{numbers}. Many joints have these tables, this "
+        "is one."
+    )
+    return ModelVerdict(question, verdict, tuple(filter(None, [apart, each])))
+
+
+def _describe_numbers(tables: GivenTables) -> str:
+    """Say how many numbers the tables and a joint have; nothing where that takes long to count."""
+    layout = _layout(tables)
+    if layout is None or not layout.is_countable:
+        return ""
+    cells = prod(tables.domain.shape) - 1
+    shown = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
+    said = plural(layout.equations, "independent number")
+    return f": they have {said}, a joint of these variables has {shown}"
+
+
+def _describe_apart(tables: GivenTables) -> str:
+    layout = _layout(tables)
+    return "" if layout is None else layout.apart_text
+
+
+def _layout(tables: GivenTables) -> TableLayout | None:
+    subsets = set(tables.subsets)
+    if not 0 < len(subsets) <= MOST_LISTED_TABLES or max(map(len, subsets)) > MOST_TABLE_VARIABLES:
+        return None
+    reached = sorted({n for subset in subsets for n in subset})
+    place = {n: k for k, n in enumerate(reached)}
+    domain = Domain(tuple(tables.domain[n] for n in reached))
+    return TableLayout.from_subsets(domain, {tuple(place[n] for n in s) for s in subsets})
