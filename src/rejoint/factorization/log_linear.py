@@ -180,11 +180,12 @@ def sweep_first(model: LogLinear) -> LogLinear:
     )
     for _ in range(POLICY.first_sweeps):
         state = sweep(state)
+        # A cell without mass is not pulled.
+        pulls = (np.where(np.isfinite(pull), pull, 0.0) for pull in state.pulls)
+        state = replace(state, pulls=tuple(pulls))
     coefficients = np.zeros(effects.size)
     for goal, pull in zip(goals, state.pulls, strict=True):
-        # A cell without mass is not pulled.
-        finite = np.where(np.isfinite(pull), pull, 0.0)
-        for k, part in effects.coefficients(goal.subset, finite).items():
+        for k, part in effects.coefficients(goal.subset, pull).items():
             coefficients[effects.rows(k)] += part
     return place(model, coefficients)
 

@@ -9,7 +9,7 @@ few classes, whichever makes the tables more probable.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from math import prod
 
@@ -66,7 +66,9 @@ def find_identified(marginals: Marginals, session: Session) -> Identified | None
     rank = read_rank(marginals)
     if rank is None or rank < 2:
         return None
-    result = fit_tables(marginals, rank, "auto", Session(session.rng, session.report), n_init=3)
+    # Without numbers of records the tables are exact: no stage ends where chance might be left.
+    exact = replace(marginals, counted=np.zeros(len(marginals), dtype=bool))
+    result = fit_tables(exact, rank, "auto", Session(session.rng, session.report), n_init=5)
     if max(result.misfits.values()) > POLICY.identified_met:
         return None
     certificate = certificate_of(result.pmf, marginals)

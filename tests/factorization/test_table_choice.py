@@ -1,0 +1,360 @@
+"""Low rank or maximum entropy: exact tables, tables of samples, and what the choice rests on."""
+
+from itertools import combinations
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import rejoint as rj
+from rejoint.factorization.effects import (
+    Effects,
+    nested_taus,
+    prior_variances,
+    tables_of_completion,
+    tables_of_model,
+)
+from rejoint.factorization.log_linear import Sample, fit_log_linear
+from rejoint.factorization.low_rank_evidence import SmoothedTables, fit_rank, weigh_rank
+from rejoint.factorization.max_entropy import (
+    Ipf,
+    independent_model,
+    make_completion_problem,
+    start_completion,
+)
+from rejoint.factorization.pool_tables import find_older, pool_effects, pool_shares
+from rejoint.factorization.table_choice import choose_for_noisy, find_identified, read_rank
+from rejoint.factorization.table_goals import Near
+from rejoint.model import Model
+from rejoint.solver.session import Session
+
+
+def session():
+    return Session(np.random.default_rng(0))
+
+
+def margin(joint, subset):
+    return joint.sum(axis=tuple(n for n in range(joint.ndim) if n not in subset))
+
+
+def as_tables(joint, subsets, **fields):
+    domain = rj.Domain.of({f"v{n}": size for n, size in enumerate(joint.shape)})
+    flat = np.concatenate([margin(joint, s).ravel() for s in subsets])
+    return rj.Marginals(domain, tuple(subsets), flat, **fields)
+
+
+def draw_mixture(rng, levels, rank):
+    columns = [rng.dirichlet(np.ones(size), size=rank).T for size in levels]
+    return Model.of(rng.dirichlet(np.full(rank, 3.0)), columns)
+
+
+def as_joint(model):
+    shape = [len(part) for part in model.parts]
+    return tables_of_model(model)(tuple(range(len(shape)))).reshape(shape)
+
+
+def draw_log_linear(rng, levels, order, spread=0.5):
+    joint = np.zeros(levels)
+    for size in range(1, order + 1):
+        for subset in combinations(range(len(levels)), size):
+            shape = [k if n in subset else 1 for n, k in enumerate(levels)]
+            joint = joint + rng.normal(0.0, spread, shape)
+    joint = np.exp(joint)
+    return joint / joint.sum()
+
+
+def dense_contrasts(effects):
+    """All products of contrasts on all cells, (E, cells)."""
+    rows = []
+    for subset in effects.sets:
+        matrix = np.ones((1, 1))
+        for n, size in enumerate(effects.levels):
+            side = effects.contrasts[n].T if n in subset else np.ones((1, size))
+            matrix = np.kron(matrix, side)
+        rows.append(matrix)
+    return np.concatenate(rows)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    levels=st.lists(st.integers(2, 4), min_size=3, max_size=4),
+    data=st.data(),
+    seed=st.integers(0, 10**6),
+)
+def test_covariance_is_that_of_the_joint(levels, data, seed):
+    every = [s for k in (1, 2, 3) for s in combinations(range(len(levels)), k)]
+    subsets = data.draw(st.lists(st.sampled_from(every), min_size=1, max_size=4, unique=True))
+    joint = np.random.default_rng(seed).dirichlet(np.ones(prod(levels))).reshape(levels)
+    effects = Effects(levels, subsets)
+    contrasts, cells = dense_contrasts(effects), joint.ravel()
+    mean = contrasts @ cells
+    expected = (contrasts * cells) @ contrasts.T - np.outer(mean, mean)
+    tabulate = lambda s: margin(joint, s).ravel()  # noqa: E731
+    assert np.allclose(effects.values(tabulate), mean, atol=1e-12)
+    assert np.allclose(effects.covariance(tabulate), expected, atol=1e-12)
+
+
+def test_tangent_is_the_derivative_of_the_effects():
+    rng = np.random.default_rng(0)
+    model = draw_mixture(rng, (2, 3, 4), 3)
+    effects = Effects((2, 3, 4), [(0, 1, 2)])
+    tangent, small = effects.tangent(model), 1e-6
+    moves = [(None, f) for f in range(3)]
+    moves += [
+        (n, k, f) for n, size in enumerate((2, 3, 4)) for k in range(size - 1) for f in range(3)
+    ]
+    for column, (n, *where) in enumerate(moves):
+        weights, parts = model.weights.copy(), [part.copy() for part in model.parts]
+        if n is None:
+            weights[where[0]] += small
+        else:
+            parts[n][:, where[1]] += small * effects.contrasts[n][:, where[0]]
+        moved = Model.of(weights, parts)
+        change = effects.values(tables_of_model(moved)) - effects.values(tables_of_model(model))
+        assert np.allclose(change / small, tangent[:, column], atol=1e-6)
+
+
+def test_spreads_of_tables_and_variances_of_effects_are_two_ways_to_say_one():
+    effects = Effects((2, 3, 2), [(0, 1), (1, 2)])
+    taus = {(0, 1): 0.5, (1, 2): 0.3, (1,): 0.7, (0,): 0.2}
+    variances = prior_variances(effects, taus)
+    by_set = variances[effects.starts[:-1]]
+    again = prior_variances(effects, nested_taus(effects, by_set))
+    assert np.allclose(again, variances)
+
+
+def log_linear_start(effects, own):
+    goals = [Near(s, np.ones(prod(effects.levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
+    problem = make_completion_problem(effects.levels, goals)
+    base = independent_model(effects.levels, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(own)])
+    return start_completion(problem, base)
+
+
+def test_the_log_linear_model_is_what_soft_goals_with_its_spreads_give():
+    rng = np.random.default_rng(3)
+    joint = draw_log_linear(rng, (3, 2, 3, 2), 2)
+    counts = rng.multinomial(2000, joint.ravel()).reshape(joint.shape)
+    tables = as_tables(counts, list(combinations(range(4), 3)), noisy=True)
+    effects = Effects(joint.shape, tables.index_subsets)
+    sample, pooled = pool_effects(tables, effects)
+    _, each = fit_log_linear(sample, log_linear_start(effects, pooled.own))
+    shares = {s: margin(counts / counts.sum(), s) for s in effects.sets}
+    goals = each.goals(shares)
+    base = independent_model(
+        joint.shape, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(pooled.own)]
+    )
+    solver, problem = Ipf(), make_completion_problem(joint.shape, goals)
+    state = solver.init(problem, base)
+    for _ in range(300):
+        state = solver.step(problem, state)
+    every = tuple(range(4))
+    gap = tables_of_completion(state)(every) - tables_of_completion(each.state)(every)
+    # Newton's method ends where a further step would gain little, in units of chance.
+    assert 0.5 * np.abs(gap).sum() < 2e-3
+
+
+def test_interactions_that_are_not_there_are_not_fitted():
+    rng = np.random.default_rng(4)
+    joint = draw_log_linear(rng, (3,) * 5, 2)
+    counts = rng.multinomial(20_000, joint.ravel()).reshape(joint.shape)
+    tables = as_tables(counts, list(combinations(range(5), 3)), noisy=True)
+    effects = Effects(joint.shape, tables.index_subsets)
+    sample, pooled = pool_effects(tables, effects)
+    by_order, _ = fit_log_linear(sample, log_linear_start(effects, pooled.own))
+    pairs, triples = (np.sqrt(by_order.variances[effects.orders == k][0]) for k in (2, 3))
+    assert 0.3 < pairs < 0.7
+    assert triples < 0.05
+
+
+@pytest.mark.parametrize(
+    ("rank", "levels"), [(2, (3,) * 5), (3, (3,) * 5), (5, (3,) * 6), (8, (3,) * 6)]
+)
+def test_exact_triples_of_low_rank_come_back(rank, levels):
+    truth = draw_mixture(np.random.default_rng(rank), levels, rank)
+    tables = as_tables(as_joint(truth), list(combinations(range(len(levels)), 3)))
+    assert read_rank(tables) == rank
+    found = find_identified(tables, session())
+    assert found.result.pmf.rank == rank
+    joint = found.result.pmf.marginal(tables.domain.names)
+    assert 0.5 * np.abs(joint - as_joint(truth)).sum() < 1e-10
+    assert f"rank {rank}" in found.certificate
+
+
+def test_exact_triples_of_fifteen_classes_come_back():
+    truth = draw_mixture(np.random.default_rng(15), (10,) * 5, 15)
+    subsets = list(combinations(range(5), 3))
+    flat = np.concatenate([tables_of_model(truth)(s) for s in subsets])
+    tables = rj.Marginals(rj.Domain.of({f"v{n}": 10 for n in range(5)}), tuple(subsets), flat)
+    found = find_identified(tables, session())
+    names = tables.domain.names
+    model = rj.LowRankPMF(truth.weights, truth.parts, tables.domain)
+    assert found.result.pmf.rank == 15
+    gap = found.result.pmf.marginal(names[:4]) - model.marginal(names[:4])
+    assert 0.5 * np.abs(gap).sum() < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["order 2", "order 3", "order 4", "any", "pairs", "chain"])
+def test_exact_tables_of_no_low_rank_identify_none(kind):
+    rng = np.random.default_rng(7)
+    levels, order = (3,) * 5, 2 if kind == "pairs" else 3
+    if kind == "any":
+        joint = rng.dirichlet(np.ones(3**5)).reshape(levels)
+    elif kind == "pairs":
+        joint = as_joint(draw_mixture(rng, levels, 2))
+    elif kind == "chain":
+        joint = rng.dirichlet(np.ones(3))
+        for _ in range(4):
+            joint = joint[..., None] * rng.dirichlet(np.ones(3), size=3)
+    else:
+        joint = draw_log_linear(rng, levels, int(kind[-1]))
+    tables = as_tables(joint, list(combinations(range(5), order)))
+    assert find_identified(tables, session()) is None
+
+
+def test_rounded_and_incomplete_tables_identify_none():
+    truth = as_joint(draw_mixture(np.random.default_rng(0), (2,) * 4, 2))
+    subsets = list(combinations(range(4), 3))
+    assert find_identified(as_tables(truth, subsets), session()) is not None
+    rounded = as_tables(1000 * truth, subsets, rounding=np.full(4, 0.5))
+    assert find_identified(rounded, session()) is None
+
+
+def sampled(joint, records, seed, order=3):
+    counts = np.random.default_rng(seed).multinomial(records, joint.ravel()).reshape(joint.shape)
+    return as_tables(counts, list(combinations(range(joint.ndim), order)), noisy=True)
+
+
+def tv(joint, model):
+    return 0.5 * float(np.abs(joint - as_joint(model)).sum())
+
+
+def test_sampled_tables_of_low_rank_get_that_rank():
+    joint = as_joint(draw_mixture(np.random.default_rng(1), (3,) * 5, 3))
+    choice = choose_for_noisy(sampled(joint, 10_000, 1), session())
+    assert choice.rank == 3 == choice.model.rank
+    completed = tables_of_completion(choice.log_linear.state)(tuple(range(5)))
+    assert tv(joint, choice.model) < 0.7 * 0.5 * np.abs(joint.ravel() - completed).sum()
+    assert "more probable" in choice.text
+
+
+@pytest.mark.parametrize("order", [2, 3])
+def test_sampled_tables_of_a_log_linear_joint_get_interactions(order):
+    joint = draw_log_linear(np.random.default_rng(2), (3,) * 5, order)
+    tables = sampled(joint, 10_000, 2)
+    choice = choose_for_noisy(tables, session())
+    assert choice.rank is None
+    assert max(choice.evidence.values()) < -20
+    problem = SmoothedTables.of(tables, 10_000.0)
+    best = min(tv(joint, fit_rank(problem, rank, 1e4, session())) for rank in (2, 4, 6))
+    assert tv(joint, choice.model) < best
+
+
+def test_evidence_is_largest_at_the_true_rank():
+    joint = as_joint(draw_mixture(np.random.default_rng(5), (3,) * 5, 4))
+    tables = sampled(joint, 50_000, 5)
+    effects = Effects(joint.shape, tables.index_subsets)
+    sample, _ = pool_effects(tables, effects)
+    problem = SmoothedTables.of(tables, 5e4)
+    weighed = {r: weigh_rank(sample, fit_rank(problem, r, 5e4, session())) for r in (2, 3, 4, 5, 6)}
+    assert max(weighed, key=lambda r: weighed[r].evidence) == 4
+    assert weighed[3].excess > 10 > 3 > abs(weighed[4].excess)
+    assert weighed[4].open == 0
+
+
+def test_a_rank_that_pairs_leave_open_is_averaged():
+    joint = as_joint(draw_mixture(np.random.default_rng(2), (3,) * 5, 3))
+    choice = choose_for_noisy(sampled(joint, 20_000, 2, order=2), session())
+    assert choice.rank == 3
+    assert choice.model.rank == 3 * choice.members
+    assert (choice.members > 1) == ("mean of" in choice.text)
+
+
+def test_zeros_that_no_chance_explains_are_kept():
+    rng = np.random.default_rng(6)
+    joint = draw_log_linear(rng, (3, 3, 2, 2), 3)
+    joint[0, 1] = 0.0
+    joint /= joint.sum()
+    choice = choose_for_noisy(sampled(joint, 3000, 6), session())
+    table = tables_of_completion(choice.log_linear.state)((0, 1)).reshape(3, 3)
+    assert table[0, 1] == 0.0
+    assert (table > 0).sum() == 8
+
+
+def test_tables_of_the_same_records_count_once_and_of_others_all():
+    rng = np.random.default_rng(8)
+    joint = draw_log_linear(rng, (3,) * 4, 2)
+    subsets = list(combinations(range(4), 2))
+    effects = Effects(joint.shape, subsets)
+    same, _ = pool_effects(sampled(joint, 5000, 8, order=2), effects)
+    assert np.allclose(same.records, 5000.0)
+    flat = [rng.multinomial(5000, margin(joint, s).ravel()).astype(float) for s in subsets]
+    domain = rj.Domain.of({f"v{n}": 3 for n in range(4)})
+    tables = rj.Marginals(domain, tuple(subsets), np.concatenate(flat), noisy=True)
+    several, pooled = pool_effects(tables, effects)
+    alone = several.records[effects.orders[effects.set_of] == 1]
+    assert np.all(alone <= 15_000.0 + 1e-6)
+    for i, subset in enumerate(subsets):
+        for axis, n in enumerate(subset):
+            share = pooled.tables.shares(i).sum(axis=1 - axis)
+            assert np.allclose(share, pooled.own[n], atol=1e-8)
+
+
+def test_an_older_table_is_found_by_its_shares_and_keeps_its_odds_ratios():
+    rng = np.random.default_rng(9)
+    joint = draw_log_linear(rng, (2,) * 4, 2)
+    tilt = np.exp(rng.normal(0.0, 0.7, (2, 1, 1, 1)) + rng.normal(0.0, 0.7, (1, 2, 1, 1)))
+    before = joint * tilt / (joint * tilt).sum()
+    subsets = list(combinations(range(4), 2))
+    flat = [margin(before if s == (0, 1) else joint, s).ravel() * 5000 for s in subsets]
+    domain = rj.Domain.of({f"v{n}": 2 for n in range(4)})
+    tables = rj.Marginals(domain, tuple(subsets), np.concatenate(flat), noisy=True)
+    assert find_older(tables) == {0}
+    assert np.allclose(pool_shares(tables, {0})[0], margin(joint, (0,)))
+    _, pooled = pool_effects(tables, Effects((2,) * 4, subsets))
+    odds = [
+        t[0, 0] * t[1, 1] / (t[0, 1] * t[1, 0]) for t in (pooled.tables.shares(0), tables.shares(0))
+    ]
+    assert odds[0] == pytest.approx(odds[1])
+
+
+def test_rounded_tables_of_a_sample_are_reconciled():
+    rng = np.random.default_rng(10)
+    joint = draw_log_linear(rng, (3,) * 4, 2)
+    counts = rng.multinomial(3000, joint.ravel()).reshape(joint.shape)
+    subsets = list(combinations(range(4), 3))
+    exact = as_tables(counts, subsets, noisy=True)
+    flat = 5.0 * np.round(exact.flat / 5.0)
+    tables = rj.Marginals(
+        exact.domain, exact.index_subsets, flat, noisy=True, rounding=np.full(len(subsets), 2.5)
+    )
+    errors = [tv(joint, choose_for_noisy(t, session()).model) for t in (exact, tables)]
+    assert errors[1] < 1.5 * errors[0]
+
+
+def test_the_choice_so_far_is_offered_to_an_interrupted_fit(monkeypatch):
+    joint = draw_log_linear(np.random.default_rng(2), (3,) * 4, 2)
+    offered = session()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("rejoint.factorization.table_choice.fit_rank", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        choose_for_noisy(sampled(joint, 2000, 2), offered)
+    choice = offered.best()
+    assert choice.rank is None
+    assert tv(joint, choice.model) < 0.1
+
+
+def test_tables_with_too_many_effects_have_no_choice():
+    levels = (16, 16, 16)
+    joint = np.full(levels, 1.0 / prod(levels))
+    assert choose_for_noisy(as_tables(1e4 * joint, [(0, 1, 2)], noisy=True), session()) is None
+
+
+def test_a_sample_keeps_a_least_variance():
+    effects = Effects((2,), [(0,)])
+    sample = Sample(effects, np.array([0.1]), np.array([50.0]))
+    assert sample.covariance(np.zeros((1, 1)))[0, 0] > 0
