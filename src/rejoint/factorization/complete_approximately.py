@@ -114,8 +114,10 @@ def complete_approximately(
         done = finish(model, exact, session)
         said += _describe_distance(done.model, tables, judged)
     else:
-        smooth = Smooth(members=POLICY.loose_members)
-        mean = fit_smooth(marginals, smooth, smooth.rank(marginals), "equal", session).pmf
+        rank = Smooth().rank(marginals)
+        most = POLICY.loose_numbers // (rank * max(marginals.flat.size, 1))
+        smooth = Smooth(members=min(max(most, 3), POLICY.loose_members))
+        mean = fit_smooth(marginals, smooth, rank, "equal", session).pmf
         model = Model.of(mean.weights, mean.factors)
         session.unfinished.clear()
         session.unfinished[0] = _as_run(model, goals)
@@ -272,12 +274,12 @@ def choose_tables(
     taken |= set(without)
     size = len(levels)
     near = {n: sorted({m for s in subsets if n in s for m in s} - {n}) for n in range(size)}
-    room = POLICY.near_cells
+    room, pair_room = POLICY.near_cells, POLICY.near_pair_cells
 
-    def fits(subset: Subset, share: float) -> bool:
+    def fits(subset: Subset, left: float) -> bool:
         nonlocal room
         cells = prod(levels[n] for n in subset)
-        if subset in taken or cells > LARGEST_TABLE or room - cells < share * POLICY.near_cells:
+        if subset in taken or cells > LARGEST_TABLE or room - cells < left * POLICY.near_cells:
             return False
         taken.add(subset)
         room -= cells
@@ -285,9 +287,11 @@ def choose_tables(
 
     pairs = list(combinations(range(size), 2))
     for k in rng.permutation(len(pairs)):
-        if fits(pairs[k], 0.6):
+        pair_room -= levels[pairs[k][0]] * levels[pairs[k][1]]
+        if pairs[k] not in taken and pair_room >= 0:
+            taken.add(pairs[k])
             yield pairs[k]
-    for left, order, connected in ((0.5, 3, True), (0.35, 4, True), (0.2, 3, False), (0, 4, False)):
+    for left, order, connected in ((0.8, 3, True), (0.6, 4, True), (0.3, 3, False), (0, 4, False)):
         for _ in range(20 * size if order <= size else 0):
             chosen = _draw_subset(size, order, near if connected else None, rng)
             if chosen is not None and fits(chosen, left):

@@ -49,9 +49,10 @@ class TablePolicy:
     #: take .3 s a sweep and 200 to 400 MB, so that the completion is approximated instead.
     most_numbers: int = 2_000_000
 
-    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB in
-    #: memory; a file has level numbers in place of the unit columns, and is 13 MB for 262,144 classes
-    #: over ten variables of 4 levels. A question to that model takes 15 ms.
+    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB
+    #: in memory. A file has level numbers in place of the unit columns: 15 MB for 262,144 classes
+    #: over ten variables of 4 levels, .9 MB for 16,384 over eight. A question to the former takes
+    #: 15 ms.
     most_model_numbers: int = 2**24
 
     #: Share of the mass by which tables may differ on what they have in common and still agree:
@@ -133,14 +134,20 @@ class TablePolicy:
     near_classes: int = 2000
     near_draws: int = 20_000
 
-    #: Cells of the tables of a completion that such a mixture is fitted to, and steps of EM.
-    near_cells: int = 30_000
+    #: Cells of the tables of a completion that such a mixture is fitted to, those of pairs apart, and
+    #: steps of EM.
+    near_cells: int = 27_000
+    near_pair_cells: int = 60_000
     near_steps: int = 40
 
     #: Models of 320 classes that are averaged where cliques are too large. On all pairs of 20
     #: variables of 4 levels, 3, 10 and 30 were .026, .018 and .014 from the truth in other tables
     #: of four variables (.008 by chance), in 1, 5 and 18 s.
     loose_members: int = 10
+
+    #: Cells of all tables times classes of that mean: fewer models are averaged beyond it, but at
+    #: least three. A fit takes about 1.2 s for each million.
+    loose_numbers: int = 30_000_000
 
     #: Tilts of that mean towards independence, records drawn for each, and the share of them that
     #: the effective sample size is at least.
