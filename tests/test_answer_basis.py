@@ -173,6 +173,14 @@ def test_large_tables_say_that_they_have_no_ranges(town):
     assert "without ranges for 240 cells: ask for fewer at a time" in answer.rests_on.text
 
 
+def test_ambiguity_is_about_the_tables_that_were_given():
+    truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    pmf = truth.with_tables(rj.Marginals.from_pmf(truth, order=2))
+    given = {"x1": 0, "x2": 0, "x3": 0}
+    assert truth.ambiguity("x0", given).distance < 1e-6  # all tables of three variables
+    assert pmf.ambiguity("x0", given).distance > 0.01
+
+
 # A model that misses its tables says so
 
 
