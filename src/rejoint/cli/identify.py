@@ -7,7 +7,14 @@ import click
 
 from rejoint import identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.options import as_json, load_with_notes, read_tables, split_names, subsets_option
+from rejoint.cli.options import (
+    TableReader,
+    as_json,
+    load_with_notes,
+    split_names,
+    subsets_option,
+    table_options,
+)
 from rejoint.cli.output import echo_json, show_table
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.model_verdict import model_verdict
@@ -34,6 +41,7 @@ Examples:
 )
 @click.option("--all", "every", is_flag=True, help="Also bounds that are printed but not proved.")
 @as_json
+@table_options
 def command(
     source: str | None,
     levels: str | None,
@@ -44,6 +52,7 @@ def command(
     plan: bool,
     every: bool,
     as_json: bool,
+    table_reader: TableReader,
 ) -> None:
     """Say up to which number of classes tables determine a model.
 
@@ -62,7 +71,7 @@ def command(
         base = Domain.of_shape(_read_sizes(levels))
         asked = asked or {"order": min(3, len(base))}
     elif source is not None and source != "-" and Path(source).is_dir():
-        tables = read_tables((source,))
+        tables = table_reader.read(source)
         base, asked = tables.domain, asked or {"subsets": tables.subsets}
     else:
         model, _ = load_with_notes(str(source))

@@ -193,7 +193,7 @@ def _settled(known: Understood) -> float:
     """Share of a table's mass that a sweep may still move in tables that pull: little of chance."""
     near = [goal for goal in known.goals if isinstance(goal, Near)]
     chances = [expected_distance(np.maximum(g.shares, 0.0), g.records) for g in near]
-    return max(POLICY.settled * min(chances, default=0.0), POLICY.met)
+    return max(POLICY.settled * float(np.mean(chances or [0.0])), POLICY.met)
 
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
