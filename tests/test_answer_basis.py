@@ -213,7 +213,8 @@ def test_cells_that_were_held_back_are_not_published():
 
 
 def test_published_totals_make_margins_known(tmp_path):
-    text = "smoke \\ age,young,old,very old,Total\nyes,30,<5,<5,35\nno,<5,40,<5,46\nmaybe,1,2,3,6\n"
+    rows = ["smoke \\ age,young,old,very old,Total", "yes,30,<5,<5,35", "no,8,40,9,57"]
+    text = "\n".join([*rows, "maybe,11,12,13,36", ""])
     (tmp_path / "smoke by age.csv").write_text(text)
     tables = rj.Marginals.read(tmp_path)
     pmf = rj.factorize(tables).pmf
