@@ -294,18 +294,16 @@ class RankSearch:
     def _is_worth(self, rank: int) -> bool:
         """Whether this rank may come near the rival, as far as smaller ones tell.
 
-        The lag behind the rival shrinks by a factor with each class, or by less.
+        The lag behind the rival falls at once where the rank is right; before, it shrinks faster
+        with each doubling than that of a joint of no low rank.
         """
         ranks = sorted(self.tried)
-        if len(ranks) < 2:
+        if rank <= POLICY.least_ranks or len(ranks) < 2:
             return True
         if self.tried[ranks[-1]].evidence < self.tried[ranks[-2]].evidence:
             return False
         before, last = (self.rival - self.tried[r].evidence for r in ranks[-2:])
-        if last <= 0:
-            return True
-        power = (rank - ranks[-1]) / (ranks[-1] - ranks[-2])
-        return bool(last * (last / before) ** power < self._slack(rank, ranks[-1]))
+        return bool(last <= POLICY.lag_ratio * max(before, 0.0))
 
     def _slack(self, rank: int, other: int) -> float:
         """Evidence that too many classes may cost: about one unit for each parameter."""
