@@ -239,6 +239,8 @@ def test_noisy_tables_say_the_tolerance():
     answer = independent(replace(chain(), noisy=True)).ask("P(a = 0, c = 0)")
     assert answer.bounds.high > exact.bounds.high
     assert "of the total, as they are of a sample)" in str(answer)
+    published = independent(replace(chain(), noisy=True)).ask("P(a = 0)")
+    assert published.rests_on.text == "published: in the table of a and b, of a sample"
 
 
 # Models made from the model

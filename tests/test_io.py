@@ -57,7 +57,7 @@ def test_plain_numpy_reads_the_file(tmp_path):
     with np.load(path, allow_pickle=False) as file:
         np.testing.assert_array_equal(file["weights"], pmf.weights)
         np.testing.assert_array_equal(file["factors"], np.vstack(pmf.factors))
-        assert json.loads(file["meta.json"])["schema"] == io.SCHEMA
+        assert json.loads(file["meta.json"])["schema"] == 2
 
 
 def test_equal_models_are_equal_bytes(tmp_path):
@@ -183,7 +183,7 @@ def plain_model(tmp_path):
     ("change", "words"),
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
-        ({"schema": 3}, "schema version 3; this rejoint reads versions up to 2: update rejoint"),
+        ({"schema": 4}, "schema version 4; this rejoint reads versions up to 3: update rejoint"),
         ({"schema": "1"}, r"truncated or corrupt \(its schema version is '1'\)"),
         ({"notes": []}, "its notes are no object"),
         ({"domain": None}, "its domain cannot be read"),
@@ -437,7 +437,7 @@ def rewrite(path, **members):
 @pytest.mark.parametrize(
     ("members", "words"),
     [
-        ({"meta": {"schema": 3}}, "schema version 3; this rejoint reads versions up to 2: update"),
+        ({"meta": {"schema": 4}}, "schema version 4; this rejoint reads versions up to 3: update"),
         ({"meta": {"format": "other"}}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"meta": {"domain": {}}}, r"truncated or corrupt \(its domain cannot be read"),
         ({"meta": b"{"}, "no readable meta.json"),
@@ -678,3 +678,66 @@ def test_folders_are_written_whole_or_not_at_all(tmp_path):
         (folder / "none" / "b.txt").write_text("third")
     assert (target / "a.txt").read_text() == "second"
     assert os.listdir(tmp_path) == ["made"]
+
+
+def certain_pmf(rank=600, seed=0):
+    """A model of many classes, of which two variables have one level each, as completions have."""
+    rng = np.random.default_rng(seed)
+    domain = mixed_labels()
+    factors = [rng.dirichlet(np.ones(len(v)), rank).T for v in domain]
+    for n in (0, 2):
+        factors[n] = np.eye(len(domain[n]))[:, rng.integers(len(domain[n]), size=rank)]
+    return rj.LowRankPMF(rng.dirichlet(np.ones(rank)), factors, domain)
+
+
+def test_certain_variables_come_back_bit_by_bit_from_a_smaller_file(tmp_path):
+    pmf = certain_pmf()
+    pmf.save(tmp_path / "model.rejoint")
+    back = rj.load(tmp_path / "model.rejoint")
+    for a, b in zip((pmf.weights, *pmf.factors), (back.weights, *back.factors), strict=True):
+        assert a.tobytes() == b.tobytes()
+    with np.load(tmp_path / "model.rejoint") as file:
+        assert json.loads(file["meta.json"])["certain"] == [0, 2]
+        left = sum(pmf.domain.shape) - len(pmf.domain[0]) - len(pmf.domain[2])
+        assert file["factors"].shape == (left, 600)
+    pmf.save(tmp_path / "model.json")
+    text = rj.load(tmp_path / "model.json")
+    assert all(map(np.array_equal, text.factors, pmf.factors))
+
+
+def test_a_model_of_certain_variables_alone(tmp_path):
+    levels = np.random.default_rng(0).integers(3, size=(2, 700))
+    pmf = rj.LowRankPMF(np.full(700, 1 / 700), [np.eye(3)[:, row] for row in levels])
+    pmf.save(tmp_path / "model.rejoint")
+    assert all(map(np.array_equal, rj.load(tmp_path / "model.rejoint").factors, pmf.factors))
+
+
+@pytest.mark.parametrize(
+    ("members", "words"),
+    [
+        ({"meta": {"certain": [0]}}, r"1 variables but states of shape \(2, 600\)"),
+        ({"meta": {"certain": [0, 99]}}, "'certain' is not a list of variables"),
+        ({"meta": {"certain": [2, 0]}}, "'certain' is not a list of variables"),
+        ({"meta": {"certain": None}}, "'certain' is not a list of variables"),
+        ({"meta": {"certain": [False, 2]}}, "'certain' is not a list of variables"),
+        ({"states": np.full((2, 600), 99, np.int16)}, "a state is no level of"),
+        ({"states": np.full((2, 600), -1, np.int16)}, "a state is no level of"),
+        ({"states": np.zeros((2, 600))}, "'states' is '<f8', not '<i2'"),
+        ({"states": np.zeros((2, 599), np.int16)}, r"levels but factors of shape"),
+        ({"factors": np.ones((1, 600))}, r"levels but factors of shape \(1, 600\)"),
+    ],
+)
+def test_states_are_checked(tmp_path, members, words):
+    path = tmp_path / "model.rejoint"
+    certain_pmf().save(path)
+    rewrite(path, **members)
+    with pytest.raises(ValueError, match=words):
+        rj.load(path)
+
+
+def test_states_of_too_many_classes_take_no_memory(tmp_path, monkeypatch):
+    path = tmp_path / "model.rejoint"
+    certain_pmf().save(path)
+    monkeypatch.setattr("rejoint.io.model_file.MOST_EXPANDED", 100)
+    with pytest.raises(ValueError, match="states of 600 classes are too many"):
+        rj.load(path)

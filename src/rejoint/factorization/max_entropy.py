@@ -291,7 +291,8 @@ def make_completion_problem(
     """
     cover = find_cover(levels, [goal.subset for goal in goals])
     beside = 1 + sum(size for n, size in enumerate(levels) if n not in cover)
-    states = list_states(levels, cover, goals, most_numbers // beside)
+    most = min(most_numbers // beside, POLICY.most_model_numbers // (1 + sum(levels)))
+    states = list_states(levels, cover, goals, most)
     if states is None:
         return None
     return CompletionProblem(tuple(levels), tuple(goals), cover, states)

@@ -32,8 +32,7 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.pool_tables import pool_effects
 from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
-from rejoint.identifiability.certificate import certify
-from rejoint.identifiability.jacobian import jacobian
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.result import FitResult
@@ -69,10 +68,8 @@ def find_identified(marginals: Marginals, session: Session) -> Identified | None
     result = fit_tables(marginals, rank, "auto", Session(session.rng, session.report), n_init=3)
     if max(result.misfits.values()) > POLICY.identified_met:
         return None
-    local = jacobian(marginals, at=result.pmf)
-    if not local.joint:
-        return None
-    return Identified(result, certify(result.pmf, marginals.subsets).verdict)
+    certificate = certificate_of(result.pmf, marginals)
+    return None if certificate is None else Identified(result, certificate)
 
 
 def read_rank(marginals: Marginals) -> int | None:

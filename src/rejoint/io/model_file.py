@@ -9,6 +9,9 @@ the rows of its factors), ``draws`` (for each posterior draw the weights, then t
 factors) and, unless they are equal, ``draw_weights`` (the probability of each draw).
 The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arrays ``member_0``,
 ``member_1``, ... (for each model of the ensemble the weights, then the rows of the factors).
+A model with classes in which some variables have one level each may have these as ``states`` (for
+each such variable the level number in each class); ``certain`` in ``meta.json`` has the positions
+of these variables, whose rows ``factors`` then lacks. A completion of tables is such a model.
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
@@ -40,8 +43,13 @@ from rejoint.io.atomic import atomic_file
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
 from rejoint.messages import Message, PythonName
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the file format; readers accept this one and earlier ones."""
+
+_SCHEMA_WITHOUT_STATES = 2
+
+MOST_EXPANDED = 2**24
+"""Numbers (128 MB) of the factors of a file that has some of them as level numbers."""
 
 MOST_FACTORS = 400_000
 """Draws times variables that a file may have: each becomes an object of some hundred bytes."""
@@ -126,7 +134,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     array([1.])
     """
     _check_notes(model)
-    head: dict[str, Any] = {"format": _FORMAT, "schema": SCHEMA, "domain": model.domain.to_json()}
+    head: dict[str, Any] = {"format": _FORMAT, "schema": _SCHEMA_WITHOUT_STATES}
+    head["domain"] = model.domain.to_json()
     if model.notes:
         head["notes"] = model.notes
     draws = model.draws if model.draws is not None and len(model.draws) else None
@@ -154,9 +163,17 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
             head["draw_weights"] = unequal.tolist()
         file.write(_to_text(head))
         return
-    arrays = {
+    certain = find_certain(model.factors)
+    others = [factor for n, factor in enumerate(model.factors) if n not in certain]
+    states: NDArray[np.int16] | None = None
+    if certain:
+        head |= {"schema": SCHEMA, "certain": certain}
+        chosen = [model.factors[n].argmax(axis=0) for n in certain]
+        states = np.stack(chosen).astype(np.int16)
+    arrays: dict[str, Any] = {
         "weights": model.weights,
-        "factors": np.vstack(model.factors),
+        "factors": np.vstack([np.empty((0, len(model.weights))), *others]),
+        "states": states,
         "mixture": model.mixture,
         "draws": draws,
         "draw_weights": unequal,
@@ -165,6 +182,27 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
     write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
+
+
+def find_certain(factors: Sequence[FloatArray]) -> list[int]:
+    """Return the variables that have one level in every class, where that makes a file smaller.
+
+    Examples
+    --------
+    >>> find_certain([np.eye(2), np.full((2, 2), 0.5)])
+    []
+    >>> find_certain([np.eye(2).repeat(300, axis=1), np.full((2, 600), 0.5)])
+    [0]
+    """
+    classes = factors[0].shape[1]
+    size = sum(map(len, factors)) * classes
+    if classes < 500 or size > MOST_EXPANDED or max(map(len, factors)) > 2**15:
+        return []
+    return [
+        n
+        for n, factor in enumerate(factors)
+        if bool(((factor == 0.0) | (factor == 1.0)).all()) and bool((factor.sum(axis=0) == 1).all())
+    ]
 
 
 def _check_notes(model: SavedModel) -> None:
@@ -277,8 +315,12 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
             f"'{path}' is an archive but not a rejoint model: it has no readable meta.json."
         )
     domain, notes = _read_head(path, archive.meta)
-    weights, rows = archive.array("weights", "<f8"), archive.array("factors", "<f8")
+    weights = archive.array("weights", "<f8")
+    rows = archive.array("factors", "<f8", may_be_empty="states" in archive)
     levels = sum(domain.shape)
+    if "states" in archive:
+        states = archive.array("states", "<i2")
+        rows = _expand_states(archive.meta.get("certain"), states, rows, domain, path)
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
         raise _corrupt(path, f"{levels} levels but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
@@ -309,6 +351,36 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
     tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
     parts = (draws, mixture, draw_weights, ensemble, tables)
     return SavedModel(weights, factors, domain, notes, *parts)
+
+
+def _expand_states(
+    certain: Any, states: NDArray[np.int16], rows: FloatArray, domain: Domain, path: Path
+) -> FloatArray:
+    """Return the rows of all factors: some from level numbers, the others as they are."""
+    shape = domain.shape
+    listed = isinstance(certain, list) and all(type(n) is int for n in certain)
+    if not listed or sorted({*certain} & {*range(len(shape))}) != certain:
+        raise _corrupt(path, "'certain' is not a list of variables")
+    if states.ndim != 2 or len(states) != len(certain):
+        raise _corrupt(path, f"{len(certain)} variables but states of shape {states.shape}")
+    classes, left = states.shape[1], sum(shape) - sum(shape[n] for n in certain)
+    if rows.shape != (left, classes):
+        raise _corrupt(path, f"{left} levels but factors of shape {rows.shape}")
+    if sum(shape) * classes > MOST_EXPANDED:
+        raise _corrupt(path, f"states of {classes} classes are too many")
+    found, every = np.zeros((sum(shape), classes)), np.arange(classes)
+    start = taken = 0
+    for n, size in enumerate(shape):
+        if n in certain:
+            levels = states[certain.index(n)]
+            if levels.min() < 0 or levels.max() >= size:
+                raise _corrupt(path, f"a state is no level of {domain.names[n]!r}")
+            found[start + levels, every] = 1.0
+        else:
+            found[start : start + size] = rows[taken : taken + size]
+            taken += size
+        start += size
+    return found
 
 
 def _read_tables(

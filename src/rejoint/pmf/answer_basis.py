@@ -314,9 +314,9 @@ class AnswerBasis:
         if at is None or kept is None:
             return "one table holds all of it"
         names = _list(kept.subsets[at.table])
-        rounded = ", rounded" if self._is_rounded else ""
+        how = ", rounded" if self._is_rounded else ", of a sample" if kept.noisy else ""
         said = self._other_value()
-        return f"in the table of {names}{rounded}" + (f", which gives {said}" if said else "")
+        return f"in the table of {names}{how}" + (f", which gives {said}" if said else "")
 
     def _other_value(self) -> str:
         """What the tables give where the model does not meet them; else nothing."""
@@ -373,7 +373,7 @@ class AnswerBasis:
         apart = [pair for pair in combinations(used, 2) if not any(set(pair) <= s for s in subsets)]
         if apart and len(used) > 2:
             pairs = [f"{own[a]} and {own[b]}" for a, b in apart[:2]]
-            more = f" (and {len(apart) - 2:,} more pairs)" if len(apart) > 2 else ""
+            more = f" (and {plural(len(apart) - 2, 'more pair')})" if len(apart) > 2 else ""
             return f"no table holds {', or '.join(pairs)}{',' * (len(pairs) > 1)} together{more}"
         chosen = [own[n] for n in used]
         if len(chosen) == 1:
@@ -401,6 +401,8 @@ class AnswerBasis:
             format_number(end) if end == round(end) else shown
             for end, shown in zip((found.low, found.high), ends, strict=True)
         )
+        if not found.sharp and self.bound.query.verb == "P" and found.high - found.low >= 1:
+            return "; no bound on it was found in time"
         if not found.sharp:
             gives = "no joint with these tables gives a number outside"
         return f"; {gives} {low} to {high}{self._describe_miss()}"
