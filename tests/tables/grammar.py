@@ -203,7 +203,7 @@ class _Maker:
                 self.hidden[at] = self.mark
                 unknown[at] = np.nan
             self.story.append(f"hidden {self.mark}")
-        self.nil = self.pick(["0", "-", "–"]) if self.digits == 0 else "0"
+        self.nil = self.pick(["0", "-", "\u2013"]) if self.digits == 0 else "0"
         self.flag = self.pick(FLAGS) if self.chance(0.2) else ""
         if self.flag:
             self.story.append(f"flag {self.flag!r}")

@@ -483,7 +483,7 @@ def command(
     check_output(output, as_json)
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables and table_reader.read(tables))
+    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     found = sections(pmf, notes, records, fit, PurePath(model).name)
     behind = origin(notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (

@@ -47,7 +47,7 @@ MALE = re.compile(
     r"masculino|mezczyzni|maschile|mand"
 )
 _AGES = re.compile(
-    r".*\d+\s*(?:-|–|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
+    r".*\d+\s*(?:-|\u2013|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
     r".*\d+\s*(?:\+|and (?:over|more|above|older)|or (?:over|more|older)|years? and over|"
     r"u(?:nd|\.)? (?:alter|mehr)|(?:jahre )?und alter|(?:ans )?(?:et|ou) plus|y mas|o mas|"
     r"anos y mas|en ouder|jaar of ouder|e oltre|e piu|y over|ans et plus|jahre und alter).*|"

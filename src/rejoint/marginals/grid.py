@@ -211,10 +211,15 @@ class _Grid:
             numbers = sum(kind == "number" for kind, _ in there)
             odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
             fill[c] = len(there) / max(len(cells), 1)
-            labels = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
+            open_ended = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
             year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
             year = year and _is_year(label_of(there[0][1]))
-            if numbers and good >= 0.5 * len(there) and not (labels and c < seen[-1]) and not year:
+            if (
+                numbers
+                and good >= 0.5 * len(there)
+                and not (open_ended and c < seen[-1])
+                and not year
+            ):
                 numeric.add(c)
         named = is_value_name(heads[seen[-1]]) if seen else False
         if not numeric and named:
@@ -237,10 +242,9 @@ class _Grid:
                 seen.remove(c)
                 if heads[c] or any(texts):
                     self.skipped.append(f"column {heads[c] or c + 1!r} (flags or notes)")
-        texts = [c for c in seen if c not in numeric and c < max(numeric)]
-        last = max(
-            [c for c in texts if c < min(numeric) or not self._is_marked(c)], default=seen[0]
-        )
+        labels = [c for c in seen if c not in numeric and c < max(numeric)]
+        labels = [c for c in labels if c < min(numeric) or not self._is_marked(c)]
+        last = max(labels, default=seen[0])
         stub = [c for c in seen if c <= last]
         # A column of marks only, between numbers, has numbers that are not given.
         body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
@@ -436,7 +440,7 @@ class _Grid:
     def _is_pair(self, r: int) -> bool:
         """Return whether a row is a name and what it says: "Units: persons"."""
         there = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
-        return len(there) == 2 and there[0].endswith((":", "："))
+        return len(there) == 2 and there[0].endswith((":", "\uff1a"))
 
     def _needs_more(self, header: list[int], first: int, stub: list[int], body: list[int]) -> bool:
         """Return whether the row after the header belongs to it: years, or labels of groups."""
@@ -638,6 +642,9 @@ class _Layout:
         rest = [c for c in rest if c not in errors]
         stub = [c for c in self.stub if c not in keys]
         others = [c for c in rest if self._is_other_number(c, stub, value)]
+        for c in stub[1:]:
+            if self._is_number_column(c) and not self._is_code(c, stub):
+                self._is_other_number(c, [s for s in stub if s != c], value)
         self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
         block = self.block
@@ -653,6 +660,17 @@ class _Layout:
             block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
         return True
 
+    def _is_number_column(self, c: int) -> bool:
+        kinds = [self.grid.kinds[r][c] for r in self.rows]
+        return kinds.count("number") == len(kinds)
+
+    def _is_code(self, c: int, stub: Sequence[int]) -> bool:
+        """Return whether a column is named like another one, or as codes."""
+        own = plain_text(self._name(c))
+        others = [plain_text(self._name(s)) for s in stub if s != c]
+        coded = re.search(r"(?:^|[_ ])(?:code|id|nr|no)$", own)
+        return bool(coded) or any(own in name or name in own for name in others)
+
     def _is_other_number(self, c: int, stub: Sequence[int], value: int) -> bool:
         """Return whether a column has further numbers, not labels; raise if it may be either."""
         name = plain_text(self._name(c))
@@ -664,9 +682,9 @@ class _Layout:
                 return True
             raise self._two_uses(c, value)
         distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
-        if distinct and max(map(int, filter(None, texts)), default=0) >= 200:
-            if not all(_is_year(text) for text in texts):
-                raise self._two_uses(c, value)
+        large = max(map(int, filter(None, texts)), default=0) >= 200
+        if distinct and large and not all(_is_year(text) for text in texts):
+            raise self._two_uses(c, value)
         return False
 
     def _two_uses(self, c: int, value: int) -> ValueError:
@@ -714,7 +732,7 @@ class _Layout:
         return is_value_name(name) or bool(unit_word(name)) or plain_text(name) in ERROR_NAMES
 
     def _is_whole(self, c: int) -> bool:
-        """Return whether a column may have numbers as labels: few whole ones, each several times."""
+        """Return whether numbers of a column may be labels: few whole ones, each several times."""
         texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
         texts = [text for text in texts if text]
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)

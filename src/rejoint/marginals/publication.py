@@ -49,8 +49,8 @@ _UNIT_COLUMNS = re.compile(
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|multiplier",
 )
 _THOUSANDS = re.compile(
-    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|× ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|'000s?|"
-    r"tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
+    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
+    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
     r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*$",
     re.IGNORECASE,
 )
@@ -176,13 +176,10 @@ def _check_options(how: ReadOptions) -> ReadOptions:
         raise ValueError(f"decimal must be '.' or ',', got {how.decimal!r}.")
     if how.kind not in KINDS:
         raise ValueError(f"kind must be one of {show(KINDS)}, got {how.kind!r}.")
-    lists = {
-        key: (text,) if isinstance(text := getattr(how, key), str) else text
-        for key in ("totals", "skip")
-    }
-    if lists["totals"] is not None and [t.lower() for t in lists["totals"]] == ["none"]:
-        lists["totals"] = ()
-    return replace(how, **lists)
+    totals = (how.totals,) if isinstance(how.totals, str) else how.totals
+    if totals is not None and [text.lower() for text in totals] == ["none"]:
+        totals = ()
+    return replace(how, totals=totals, skip=(how.skip,) if isinstance(how.skip, str) else how.skip)
 
 
 def marks_of(
@@ -245,8 +242,8 @@ def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
             )
         header = next(row for row in sheet.rows if any(str(c).strip() for c in row))
         raise ValueError(
-            f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? Its "
-            f"header is {show([c for c in header if c])}."
+            f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? "
+            f"Its header is {show([c for c in header if c])}."
         )
     found: list[Draft] = []
     for block in blocks:
@@ -370,8 +367,7 @@ def _drop_constants(draft: Draft) -> None:
                 "is empty."
             )
         if facet.names[k] and not _UNIT_COLUMNS.fullmatch(plain_text(facet.names[k])):
-            if facet.names[k] not in ("measure",):
-                draft.constants[facet.names[k]] = label
+            draft.constants[facet.names[k]] = label
         draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
         facet = replace(facet.drop(k, 0), units=[*facet.units, label])
     draft.facet = facet
@@ -559,7 +555,8 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         for gone in combinations(summed, size):
             part = known
             for axis in reversed(range(len(places))):
-                part = np.take(part, places[axis] if axis in gone else leaves[axis], axis)
+                which: Any = places[axis] if axis in gone else leaves[axis]
+                part = np.take(part, which, axis)
             kept = tuple(axis for axis in range(len(places)) if axis not in gone)
             if kept and not np.isnan(part).all():
                 draft.margins.append((kept, part))
@@ -969,7 +966,7 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
 
 
 def _without_twins(drafts: Sequence[Draft]) -> list[Draft]:
-    """Leave out a table that is printed twice; raise for two different ones of the same variables."""
+    """Leave out a table that is printed twice; raise for two different ones."""
     seen: dict[frozenset[str], Draft] = {}
     for draft in drafts:
         before = seen.setdefault(frozenset(draft.facet.names), draft)
@@ -1074,7 +1071,7 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
     draft.reading.levels = tuple(map(tuple, facet.labels))
     draft.reading.total = float(np.nansum(facet.values))
-    changes = {}
+    changes: dict[str, Any] = {}
     for key, field_ in (("records", "records"), ("standard error", "error")):
         if key in draft.said:
             changes[field_] = _number_said(draft, key)

@@ -326,15 +326,16 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
         dimensions = part["dimension"]
         ids = list(part.get("id") or dimensions["id"])
         sizes = [int(size) for size in part.get("size") or dimensions["size"]]
-        names, labels, roles = [], [], []
+        names, labels = [], []
         for key, size in zip(ids, sizes, strict=True):
             category = dimensions[key].get("category", {})
             texts = category.get("label", {})
             index = category.get("index") or list(texts)
-            order = sorted(index, key=index.get) if isinstance(index, dict) else list(index)
+            order = (
+                sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
+            )
             labels.append([str(texts.get(code, code)) for code in order])
             names.append(str(dimensions[key].get("label") or key))
-            roles.append(size)
             if len(order) != size:
                 raise KeyError(f"size of {key}")
         values, status = part["value"], part.get("status") or {}

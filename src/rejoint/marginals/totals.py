@@ -172,6 +172,7 @@ def _equations(
     total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
     count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
     chance = np.log10(max(size * (size - 1), 1))
+    coarse = rounding_base(values, 3) if digit >= 1.0 else 0.0
     found: list[Equation] = []
     for i in range(size):
         for after in (True, False):
@@ -188,7 +189,7 @@ def _equations(
             sums = total[last] - total[first]
             whole = (count[last] - count[first]) == (last - first)[:, None]
             full = last - first == size - 1
-            scores = _scores(part[i], sums, whole, last - first, digit, exact, full)
+            scores = _scores(part[i], sums, whole, last - first, digit, exact, full, coarse)
             for k in np.flatnonzero(np.isfinite(scores)):
                 run = tuple(range(int(first[k]), int(last[k])))
                 word = _WORD if words[active[i]] else 0.0
@@ -204,6 +205,7 @@ def _scores(
     digit: float,
     exact: bool,
     full: NDArray[np.bool_],
+    coarse: float,
 ) -> Array:
     """Return by how many places each run adds up to the claim beyond chance; -inf where not."""
     there = ~np.isnan(claim)
@@ -216,7 +218,8 @@ def _scores(
         tolerances += [digit * spread + 0.0 * gap]
         if digit > 1.0:  # up or down at random
             tolerances += [1.5 * digit * spread + 0.0 * gap]
-        tolerances += [np.where(full[:, None], _NEARLY * magnitude, 0.0)]
+        near = np.maximum(_NEARLY * magnitude, 1.5 * coarse * spread)
+        tolerances += [np.where(full[:, None], near, 0.0)]
     for number, tolerance in enumerate(tolerances):
         limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
         fits = known & (gap <= limit)
@@ -233,8 +236,8 @@ def _scores(
     return best
 
 
-def rounding_base(values: Array) -> float:
-    """Return the number of which all values are multiples; 1 where it is not shown.
+def rounding_base(values: Array, least: int = 6) -> float:
+    """Return the number of which all values are multiples; 1 where fewer than ``least`` are.
 
     Examples
     --------
@@ -244,6 +247,6 @@ def rounding_base(values: Array) -> float:
     known = values[~np.isnan(values)]
     known = known[known != 0]
     for base in (1000.0, 100.0, 50.0, 10.0, 5.0, 3.0):
-        if len(known) >= 6 and np.all(known % base == 0):
+        if len(known) >= least and np.all(known % base == 0):
             return base
     return 1.0
