@@ -20,7 +20,7 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
-from rejoint.factorization.table_choice import Choice, choose_for_noisy, find_identified
+from rejoint.factorization.table_choice import TableChoice, choose_for_noisy, find_identified
 from rejoint.factorization.table_goals import (
     Goal,
     Near,
@@ -99,7 +99,7 @@ def choose(known: Understood, session: Session) -> FitResult | None:
     return None if choice is None else conclude_choice(known, choice)
 
 
-def conclude_choice(known: Understood, choice: Choice) -> FitResult:
+def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
     """Return the model that was chosen for tables of a sample."""
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:

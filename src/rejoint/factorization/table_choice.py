@@ -126,7 +126,7 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class TableChoice:
     """The model that tables of a sample speak for.
 
     Parameters
@@ -151,7 +151,7 @@ class Choice:
     evidence: dict[int, float]
 
 
-def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
+def choose_for_noisy(marginals: Marginals, session: Session) -> TableChoice | None:
     """Choose between a low rank and a log-linear model for tables of a sample.
 
     None where there are too many effects for their covariance, or too many states.
@@ -184,7 +184,7 @@ def _used(marginals: Marginals) -> list[Subset]:
     ]
 
 
-def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice | None:
+def _choose(marginals: Marginals, effects: Effects, session: Session) -> TableChoice | None:
     sample, pooled = pool_effects(marginals, effects)
     levels = effects.levels
     goals = [Near(s, np.ones(prod(levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
@@ -204,7 +204,7 @@ def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice 
     return _low_rank_choice(search.finish(best), each, found)
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
+def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
@@ -212,16 +212,16 @@ def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
             ", make the tables more probable than a small number of classes does (by a factor of "
             f"e^{-found[rank]:.3g} compared with {rank})"
         )
-    return Choice(each.state.model, None, f"{text}.", each, found)
+    return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
-def _low_rank_choice(best: RankEvidence, each: LogLinear, found: dict[int, float]) -> Choice:
+def _low_rank_choice(best: RankEvidence, each: LogLinear, found: dict[int, float]) -> TableChoice:
     rank = best.model.rank
     text = (
         f"{plural(rank, 'class', 'classes')} make the tables more probable than interactions of "
         f"few variables do, by a factor of e^{found[rank]:.3g}."
     )
-    return Choice(best.model, rank, text, each, found)
+    return TableChoice(best.model, rank, text, each, found)
 
 
 class RankSearch:
