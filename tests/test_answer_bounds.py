@@ -106,6 +106,17 @@ def test_ratio_whose_condition_is_not_published(only_interior):
 
 
 @pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
+def test_ratios_of_any_two_expectations(solver, request):
+    request.getfixturevalue(solver)
+    problem = dense_tables(4, 3, 2, "exact", seed=3)
+    above = {n: np.array([1.0, 2.0, 5.0]) for n in range(3)}
+    below = {n: np.array([1.0, 1.5, 0.5]) for n in (1, 2, 3)}
+    found = bound_answer(problem.tables, above, below)
+    ends = brute_force(problem.tables, above, below)
+    assert (found.low, found.high) == pytest.approx(ends, rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["only_highs", "only_interior"])
 def test_moments_are_constraints(solver, request):
     request.getfixturevalue(solver)
     made = shares({"ab": [[0.1, 0.2, 0.1], [0.2, 0.1, 0.3]], "c": [0.5, 0.5]})

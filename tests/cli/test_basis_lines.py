@@ -49,6 +49,8 @@ def test_report_inspect_and_explorer_agree(run, town, world):
     assert verdict in run("inspect", town).stdout
     plain = json.loads(run("inspect", town, "--json").stdout)
     assert verdict in plain["identifiability"]["verdict"]
+    assert verdict in run("identify", town).stdout
+    assert "Unique" not in run("identify", town).stdout
     assert run("export", town, "-o", "explorer.html").exit_code == 0
     assert verdict in (world / "explorer.html").read_text()
 

@@ -237,7 +237,7 @@ def test_help_of_a_command_imports_it_alone_and_no_scikit_learn():
     lines = [line.split()[1:] for line in done.stdout.splitlines() if line.startswith("loaded")]
     assert lines[0] == ["-h"]
     assert lines[1] == ["fit", "fit"]
-    assert len(lines[-1]) == 1 + 21
+    assert len(lines[-1]) == 1 + 22
     assert done.stdout.splitlines()[-1] == "[]"
 
 

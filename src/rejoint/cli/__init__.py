@@ -17,6 +17,7 @@ COMMANDS = {
         "fit": "Learn a model from records with missing values.",
         "fit-target": "Learn to predict a column from the others.",
         "fit-ratings": "Learn what users like from ratings.",
+        "check-tables": "Show how published tables are understood.",
         "fit-tables": "Learn a model from published tables.",
         "tables": "Count records into cross-tables.",
         "rank": "Compare numbers of classes.",

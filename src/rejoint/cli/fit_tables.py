@@ -6,8 +6,16 @@ from warnings import catch_warnings, simplefilter
 
 import click
 
+from rejoint.cli.check_tables import describe_reading
 from rejoint.cli.group import FAR, in_options, is_ended, keep_best
-from rejoint.cli.options import as_json, model_option, rank_option, read_tables, seed_option
+from rejoint.cli.options import (
+    TableReader,
+    as_json,
+    model_option,
+    rank_option,
+    seed_option,
+    table_options,
+)
 from rejoint.cli.output import check_output, clean_label, echo_json, show_table, write_saved
 from rejoint.explorer.document import table_fit
 from rejoint.factorization.factorize import factorize
@@ -24,6 +32,9 @@ Examples:
   rejoint fit-tables triples -o smooth.rejoint --solver smooth
   rejoint fit-tables smoke-lung.csv smoke-bronc.csv -o two.rejoint --rank 2 --within 0.05
   rejoint fit-tables published -o three.rejoint --rank 2 --suppressed x --solver kl"""
+
+
+_SHOWN = 8  # tables of which it is said how they were understood
 
 
 @click.command("fit-tables", epilog=EXAMPLES)
@@ -51,24 +62,9 @@ Examples:
     type=click.FloatRange(min=0.0),
     help="End with exit code 4 if a table is missed by more than this share of its mass.",
 )
-@click.option(
-    "--kind",
-    type=click.Choice(["auto", "counts", "shares"]),
-    default="auto",
-    help="What the numbers are; told by themselves by default.",
-)
-@click.option(
-    "--suppressed",
-    multiple=True,
-    metavar="MARK",
-    help="A mark of cells that were held back, beside the usual ones (., *, <5, ...).",
-)
-@click.option("--noisy", is_flag=True, help="Noise was added: cells may be negative.")
-@click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default.")
-@click.option("--encoding", metavar="NAME", help="Of the text; guessed by default.")
-@click.option("--decimal", type=click.Choice([".", ","]), help="Guessed by default.")
 @seed_option
 @as_json
+@table_options
 def command(
     tables: tuple[str, ...],
     output: str,
@@ -79,21 +75,25 @@ def command(
     within: float | None,
     seed: int,
     as_json: bool,
-    **how: Any,
+    table_reader: TableReader,
 ) -> None:
-    """Learn a model from tables alone: a folder of CSV files, some files, or one with several.
+    """Learn a model from published tables alone: a folder of files, an archive, or some files.
 
     Published numbers come back as they were published: the model is the only one of low rank that
     meets the tables, where there is one, and else the joint nearest to independence that meets
     them. With --rank it has that many classes. The tables that are met worst are printed. Ctrl-C
     ends the fit and keeps the best model so far (exit code 3).
 
-    Files are in long form (a column for each variable, one with the numbers) or cross-tables with
-    labels on both sides. Counts, shares or percentages; totals are recognized and checked; cells
-    that were held back are unknown, not zero.
+    Files are as offices publish them: CSV, Excel, ODS, SDMX-CSV, JSON-stat, PC-Axis, in long form
+    or as cross-tables with titles, several headers, totals and notes. Cells that were held back
+    are unknown, not zero. `rejoint check-tables` shows how each file is understood.
     """
     check_output(output, as_json)
-    marginals = read_tables(tables, **how)
+    marginals, readings = table_reader.read_with_readings(*tables)
+    for reading in readings[:_SHOWN]:
+        click.echo(describe_reading(reading), err=True)
+    if len(readings) > _SHOWN:
+        click.echo(f"... and {len(readings) - _SHOWN:,} more: rejoint check-tables", err=True)
     click.echo(repr(marginals), err=True)
     with catch_warnings():
         simplefilter("ignore", Remark)  # what the tables leave open is said in `stop`, too

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
+from shlex import quote
 from typing import Any, TypeVar
 
 import click
@@ -56,13 +57,17 @@ def _option(term: Term) -> str:
         return _IN_PLACE_OF.get(term.text, term.text)
     option = _IN_PLACE_OF.get(term.name, f"--{term.name}")
     if isinstance(term.value, str) or type(term.value) is int:
-        return f"{option} {term.value}"
+        return f"{option} {quote(str(term.value))}"
     if isinstance(term.value, dict):
         ((name, value),) = term.value.items()
         if term.name == "kinds":
             return f"--{value} '{name}'"
-        shown = "0,10,20" if value == [...] else str(value).lower()
+        shown = (
+            "0,10,20" if value == [...] else value if isinstance(value, str) else str(value).lower()
+        )
         return f"{option} '{name}={shown}'"
+    if isinstance(term.value, list) and all(isinstance(text, str) for text in term.value):
+        return " ".join(f"{option} '{text}'" for text in term.value) or option
     return option
 
 

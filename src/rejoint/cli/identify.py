@@ -7,9 +7,17 @@ import click
 
 from rejoint import identifiability
 from rejoint.cli.group import in_options
-from rejoint.cli.options import as_json, load_with_notes, read_tables, split_names, subsets_option
+from rejoint.cli.options import (
+    TableReader,
+    as_json,
+    load_with_notes,
+    split_names,
+    subsets_option,
+    table_options,
+)
 from rejoint.cli.output import echo_json, show_table
 from rejoint.domain.domain import Domain
+from rejoint.identifiability.model_verdict import model_verdict
 
 EXAMPLES = """\b
 Examples:
@@ -33,6 +41,7 @@ Examples:
 )
 @click.option("--all", "every", is_flag=True, help="Also bounds that are printed but not proved.")
 @as_json
+@table_options
 def command(
     source: str | None,
     levels: str | None,
@@ -43,6 +52,7 @@ def command(
     plan: bool,
     every: bool,
     as_json: bool,
+    table_reader: TableReader,
 ) -> None:
     """Say up to which number of classes tables determine a model.
 
@@ -56,24 +66,26 @@ def command(
         raise click.UsageError("Give --order or --subset, not both.")
     asked: dict[str, Any] = {"order": order, "subsets": [tuple(split_names([s])) for s in subsets]}
     asked = {key: value for key, value in asked.items() if value}
-    model = None
+    model = given = None
     if levels is not None:
         base = Domain.of_shape(_read_sizes(levels))
         asked = asked or {"order": min(3, len(base))}
     elif source is not None and source != "-" and Path(source).is_dir():
-        tables = read_tables((source,))
+        tables = table_reader.read(source)
         base, asked = tables.domain, asked or {"subsets": tables.subsets}
     else:
-        model, notes = load_with_notes(str(source))
+        model, _ = load_with_notes(str(source))
         base, rank = model.domain, rank or model.rank
-        if not asked and notes.get("tables"):
-            asked = {"subsets": [tuple(table["names"]) for table in notes["tables"]]}
+        if not asked and model.tables is not None and model.rank == rank:
+            given = model_verdict(model)
+        if not asked and model.tables is not None:
+            asked = {"subsets": model.tables.named_subsets(base)}
         asked = asked or {"order": min(3, len(base))}
     if rank is None and (local or plan):
         raise click.UsageError(f"--{'local' if local else 'plan'} needs --rank.")
     said = identifiability.report(base, rank=rank, **asked)
-    details: list[Any] = []
-    if model is not None and model.rank == rank:
+    details: list[Any] = [] if given is None else [given]
+    if given is None and model is not None and model.rank == rank:
         details.append(identifiability.certify(model, **asked))
     if local and rank is not None:
         details.append(identifiability.jacobian(base, rank, **asked))

@@ -9,12 +9,13 @@ import numpy as np
 from rejoint.cli.group import in_options
 from rejoint.cli.options import (
     DataReader,
+    TableReader,
     as_json,
     load_answerer,
     origin,
-    read_tables,
     split_names,
     survey_options,
+    table_options,
 )
 from rejoint.cli.output import (
     clean_label,
@@ -26,6 +27,7 @@ from rejoint.cli.output import (
 )
 from rejoint.explorer.document import pair_fit, table_fit
 from rejoint.identifiability.model_verdict import ModelVerdict, model_verdict
+from rejoint.marginals.marginals import Marginals
 from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
@@ -48,6 +50,7 @@ _CLASSES = 12  # shown side by side
 @click.option("--variables", metavar="A,B,...", help="Profiles of these only.")
 @click.option("--plot", metavar="FILE", help="Draw the profiles: .svg, .png, .pdf.")
 @as_json
+@table_options
 @survey_options
 def command(
     model: str,
@@ -57,6 +60,7 @@ def command(
     plot: str | None,
     as_json: bool,
     reader: DataReader,
+    table_reader: TableReader,
 ) -> None:
     """Show a model: how it was fitted, weights and profiles of its classes, tables it meets worst.
 
@@ -67,7 +71,7 @@ def command(
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables)
+    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     if plot:
         _draw(pmf, shown, plot)
     if as_json:
@@ -89,7 +93,7 @@ def fit_of(
     pmf: LowRankPMF,
     notes: Mapping[str, Any],
     records: Records | None,
-    tables: str | None,
+    tables: Marginals | None,
 ) -> dict[str, Any] | None:
     """Tables that a model meets worst: of records, of tables, or as its file has them."""
     if records is not None and tables is not None:
@@ -97,9 +101,8 @@ def fit_of(
     if records is not None:
         return pair_fit(pmf, records)
     if tables is not None:
-        marginals = read_tables((tables,))
-        own = pmf.project(marginals.domain.names).align(marginals.domain)
-        return table_fit(marginals, marginals.compare(own))
+        own = pmf.project(tables.domain.names).align(tables.domain)
+        return table_fit(tables, tables.compare(own))
     fit: dict[str, Any] | None = notes.get("fit")
     return fit
 

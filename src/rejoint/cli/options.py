@@ -14,7 +14,9 @@ from rejoint.arrays import FloatArray
 from rejoint.domain.domain import Domain
 from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
-from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.folder import find_folder
+from rejoint.marginals.marginals import Marginals, of_files
+from rejoint.marginals.publication import KINDS, Reading, read_files
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
@@ -80,6 +82,10 @@ def choose_format() -> Any:
     return click.Choice([*FORMATS, *sorted(READERS.keys() - BUILT_IN)])
 
 
+_TEXT = [
+    click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
+    click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
+]
 _FILE = [
     click.option(
         "--missing",
@@ -89,8 +95,7 @@ _FILE = [
         "...). Can be given more than once.",
     ),
     click.option("--only-missing", is_flag=True, help="Only --missing, not the usual ones."),
-    click.option("--delimiter", metavar="CHAR", help="Between cells; guessed by default."),
-    click.option("--encoding", metavar="NAME", help="Of the text; guessed by default."),
+    *_TEXT,
     click.option(  # no click.Choice: formats are added later
         "--format",
         metavar=f"[{'|'.join(FORMATS)}]",
@@ -294,6 +299,153 @@ def file_options(callback: Callback) -> Callback:
     return _gathered(_FILE, callback)
 
 
+_TABLES = [
+    click.option(
+        "--value",
+        metavar="COLUMN",
+        help="The column of the numbers, or which of several numbers for each cell.",
+    ),
+    click.option(
+        "--totals",
+        multiple=True,
+        metavar="LABEL",
+        help="A label that is a total; none: no label is. Found by their sums by default.",
+    ),
+    click.option(
+        "--skip",
+        multiple=True,
+        metavar="TEXT|N",
+        help="A column or row to leave out, by its label; a number: so many lines at the top.",
+    ),
+    click.option("--sheet", metavar="NAME|N", help="The sheet of a workbook; all by default."),
+    click.option(
+        "--decimal", type=click.Choice([".", ","]), help="Told by the numbers by default."
+    ),
+    click.option(
+        "--same",
+        multiple=True,
+        metavar="A=B",
+        help="The variable or level A of one table is B of the others.",
+    ),
+    click.option(
+        "--rounded",
+        metavar="N",
+        help="Counts were rounded to multiples of N at random; 'nearest N': to the nearest.",
+    ),
+    click.option(
+        "--suppressed",
+        multiple=True,
+        metavar="MARK[=LOW..HIGH]",
+        help="A mark of cells that were held back, beside the usual ones (., *, <5, ...), and "
+        "between which numbers they are.",
+    ),
+    click.option(
+        "--kind",
+        type=click.Choice(KINDS),
+        default="auto",
+        help="What the numbers are: counts, shares, percent, percentages of rows or of columns; "
+        "told by their sums by default.",
+    ),
+    click.option(
+        "--noisy", is_flag=True, help="The tables are of a sample, or noise was added to them."
+    ),
+]
+
+
+@dataclass(frozen=True)
+class TableReader:
+    """How published tables are written.
+
+    Examples
+    --------
+    >>> TableReader(same=("Men=Male",), suppressed=("x=1..4",)).options()
+    {'same': {'Men': 'Male'}, 'suppressed': {'x': (1.0, 4.0)}}
+    """
+
+    value: str | None = None
+    totals: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    sheet: str | None = None
+    decimal: str | None = None
+    same: Sequence[str] = ()
+    rounded: str | None = None
+    suppressed: Sequence[str] = ()
+    kind: str = "auto"
+    noisy: bool = False
+    delimiter: str | None = None
+    encoding: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        """What was said, as ``Marginals.read`` takes it."""
+        said: dict[str, Any] = {
+            field.name: getattr(self, field.name)
+            for field in fields(self)
+            if getattr(self, field.name) not in (None, (), False, "auto")
+        }
+        if self.delimiter == "\\t":
+            said["delimiter"] = "\t"
+        if [text.lower() for text in self.totals] == ["none"]:
+            said["totals"] = ()
+        if self.same:
+            said["same"] = dict(_pair("--same", text, "A=B") for text in self.same)
+        if self.suppressed:
+            said["suppressed"] = dict(map(_mark, self.suppressed))
+        return said
+
+    def read(self, *paths: str) -> Marginals:
+        """The tables of a folder, of some files, or of one that holds several."""
+        return self.read_with_readings(*paths)[0]
+
+    def read_with_readings(self, *paths: str) -> tuple[Marginals, tuple[Reading, ...]]:
+        """The tables, and how each was understood; nothing of this for a written folder."""
+        given: Any = paths[0] if len(paths) == 1 else list(paths)
+        said = self.options()
+        if find_folder(given) is not None:
+            return Marginals.read(given, **said), ()
+        rounded = said.pop("rounded", None)
+        found = read_files(given, **said)
+        return of_files(found, rounded=rounded, noisy=self.noisy), found.readings
+
+
+def _pair(option: str, text: str, form: str) -> tuple[str, str]:
+    name, found, rest = text.partition("=")
+    if not found or not rest.strip():
+        raise click.UsageError(f"{option} {text}: write {form}.")
+    return name.strip(), rest.strip()
+
+
+def _mark(text: str) -> tuple[str, tuple[float, float]]:
+    mark, found, rest = text.rpartition("=")
+    if not found or not mark:
+        return text, (0.0, float("inf"))
+    low, _, high = rest.partition("..")
+    try:
+        return mark, (float(low or 0.0), float(high or "inf"))
+    except ValueError:
+        raise click.UsageError(
+            f"--suppressed {text}: write MARK=LOW..HIGH, such as x=1..4."
+        ) from None
+
+
+def table_options(callback: Callback) -> Callback:
+    """Options of published tables, which become ``table_reader``; above options of data files.
+
+    ``--delimiter`` and ``--encoding`` are those of both, where a command reads records too.
+    """
+    shared = {param.name for param in getattr(callback, "__click_params__", [])}
+    keys = {field.name for field in fields(TableReader)}
+
+    @wraps(callback)
+    def gathered(*args: Any, **given: Any) -> Any:
+        mine = {key: given[key] if key in shared else given.pop(key) for key in keys & given.keys()}
+        return callback(*args, table_reader=TableReader(**mine), **given)
+
+    found: Callback = gathered
+    for option in reversed([*_TABLES, *([] if "delimiter" in shared else _TEXT)]):
+        found = option(found)
+    return found
+
+
 def _saved(path: str) -> SavedModel:
     if path == "-":
         return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
@@ -315,12 +467,6 @@ def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any
     """Read what answers questions: with the models that predict targets, where a file has them."""
     saved = _saved(path)
     return of_saved(saved), saved.notes
-
-
-def read_tables(paths: Sequence[str], **how: Any) -> Marginals:
-    """Read the tables of a folder, of some files, or of one that holds several."""
-    options = {key: value for key, value in how.items() if value not in (None, (), False)}
-    return Marginals.read(paths[0] if len(paths) == 1 else list(paths), **options)
 
 
 def source_name(data: str) -> str | None:

@@ -3,7 +3,14 @@
 import click
 
 from rejoint.cli.group import keep_best
-from rejoint.cli.options import as_json, load, read_tables, rows_option, seed_option
+from rejoint.cli.options import (
+    TableReader,
+    as_json,
+    load,
+    rows_option,
+    seed_option,
+    table_options,
+)
 from rejoint.cli.output import record_rows, write_rows
 from rejoint.domain.domain import Domain
 from rejoint.factorization.factorize import factorize
@@ -26,6 +33,7 @@ Examples:
 @rows_option
 @seed_option
 @as_json
+@table_options
 def command(
     model: str | None,
     count: int,
@@ -34,6 +42,7 @@ def command(
     output: str | None,
     seed: int,
     as_json: bool,
+    table_reader: TableReader,
 ) -> None:
     """Make a synthetic population: records as the model has them that meet the tables.
 
@@ -43,7 +52,7 @@ def command(
     """
     if model is None and tables is None:
         raise click.UsageError("Give a model, --tables to make one of, or both.")
-    known = read_tables((tables,)) if tables else None
+    known = table_reader.read(tables) if tables else None
     pmf = load(model) if model is not None else _complete(known, seed)
     if known is not None:
         names = known.domain.names

@@ -7,11 +7,12 @@ import click
 from rejoint.cli.group import FAR
 from rejoint.cli.options import (
     DataReader,
+    TableReader,
     as_json,
     domain_options,
-    read_tables,
     rows_option,
     split_names,
+    table_options,
 )
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import read_raw
@@ -35,6 +36,7 @@ Examples:
 @click.option("--within", type=click.FloatRange(min=0.0), help="Exit code 4 if met less well.")
 @rows_option
 @as_json
+@table_options
 @domain_options
 def command(
     data: str,
@@ -46,6 +48,7 @@ def command(
     output: str | None,
     as_json: bool,
     reader: DataReader,
+    table_reader: TableReader,
 ) -> None:
     """Weight the rows of a survey so that its tables are those of the population.
 
@@ -59,7 +62,7 @@ def command(
         except ValueError:
             raise click.UsageError(f"--bounds {bounds}: write LOW,HIGH, such as 0.2,5.") from None
         limits = (low, high)
-    known = read_tables(tables)
+    known = table_reader.read(*tables)
     raw = read_raw(data, reader, known.domain)
     assert raw.records is not None
     if name in raw.names and name != reader.weight:

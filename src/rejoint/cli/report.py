@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 from rejoint import __version__
 from rejoint.cli.group import in_options
 from rejoint.cli.inspect import describe_order, fit_of
-from rejoint.cli.options import DataReader, as_json, load_with_notes, origin, survey_options
+from rejoint.cli.options import (
+    DataReader,
+    TableReader,
+    as_json,
+    load_with_notes,
+    origin,
+    survey_options,
+    table_options,
+)
 from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
@@ -456,6 +464,7 @@ Examples:
 @click.option("--title", help="Of the page; the name of the file by default.")
 @click.option("-o", "--output", metavar="FILE", default="report.html", show_default=True)
 @as_json
+@table_options
 @survey_options
 def command(
     model: str,
@@ -465,6 +474,7 @@ def command(
     output: str,
     as_json: bool,
     reader: DataReader,
+    table_reader: TableReader,
 ) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
@@ -473,7 +483,7 @@ def command(
     check_output(output, as_json)
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables)
+    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     found = sections(pmf, notes, records, fit, PurePath(model).name)
     behind = origin(notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (

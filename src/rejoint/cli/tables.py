@@ -4,6 +4,7 @@ from itertools import chain
 from typing import Any
 
 import click
+import numpy as np
 
 from rejoint.cli.options import (
     DataReader,
@@ -15,14 +16,17 @@ from rejoint.cli.options import (
 )
 from rejoint.cli.output import echo_json, format_bytes
 from rejoint.marginals.marginals import Marginals
+from rejoint.marginals.protect import Protection, protect
 from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
+from rejoint.text import format_number, plural
 
 EXAMPLES = """\b
 Examples:
   rejoint tables patients.csv -o triples
   rejoint tables patients.csv -o pairs --order 2
   rejoint tables patients.csv -o some --subset smoke,lung --subset smoke,bronc,dysp
-  rejoint tables patients.csv -o triples --dry-run"""
+  rejoint tables patients.csv -o triples --dry-run
+  rejoint tables patients.csv -o public --order 2 --min-count 5 --round 5"""
 
 
 @click.command("tables", epilog=EXAMPLES)
@@ -37,6 +41,17 @@ Examples:
     type=click.IntRange(min=1),
     help="Number of tables to draw at random; all by default.",
 )
+@click.option(
+    "--min-count",
+    type=click.IntRange(min=2),
+    help="Hold back counts below this, and further cells, so that totals do not give them away.",
+)
+@click.option(
+    "--round",
+    "round_to",
+    type=click.IntRange(min=2),
+    help="Round counts to multiples of this, up or down at random.",
+)
 @seed_option
 @click.option("--dry-run", is_flag=True, help="Only tell how many tables and how large.")
 @as_json
@@ -47,6 +62,8 @@ def command(
     order: int | None,
     subsets: tuple[str, ...],
     sample: int | None,
+    min_count: int | None,
+    round_to: int | None,
     seed: int,
     dry_run: bool,
     as_json: bool,
@@ -56,6 +73,7 @@ def command(
 
     Each table is counted from the records that have all of its cells. DATA is read in parts, in
     memory that does not grow with it. `rejoint fit-tables DIR` learns a model from the tables.
+    --min-count and --round protect small counts, and say what that costs in accuracy.
     """
     if subsets and (order or sample):
         raise click.UsageError("Give --subset, or --order (with or without --sample), not both.")
@@ -74,9 +92,26 @@ def command(
             click.echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
         return
     counted = Marginals.count(chain([first], chunks), **asked)
+    said = ""
+    if min_count or round_to:
+        protection = protect(counted, min_count or 0, round_to or 0, random_state=seed)
+        counted, said = protection.tables, _cost(protection)
     counted.write(output)
     if as_json:
         totals = zip(counted.subsets, counted.totals.tolist(), strict=True)
         tables = [{"names": names, "total": total} for names, total in totals]
         echo_json({"folder": output, "tables": tables})
-    click.echo(f"Written: {counted!r} to {output}.", err=True)
+    click.echo(f"Written: {counted!r} to {output}.{said}", err=True)
+
+
+def _cost(protection: Protection) -> str:
+    """What was held back, and how far the tables are from the counted ones."""
+    distance = protection.distance
+    worst = ", ".join(protection.tables.subsets[int(np.argmax(distance))])
+    small, further = protection.small, protection.further
+    held = f" Held back: {plural(small, 'small count')} and {plural(further, 'further cell')}."
+    cost = (
+        f" What is left differs from the counted tables by {format_number(float(distance.mean()))} "
+        f"of the mass on average, at most by {format_number(float(distance.max()))} ({worst})."
+    )
+    return (held if protection.small else "") + cost

@@ -20,6 +20,7 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
+from rejoint.factorization.table_choice import TableChoice, choose_for_noisy, find_identified
 from rejoint.factorization.table_goals import (
     Goal,
     Near,
@@ -30,6 +31,7 @@ from rejoint.factorization.table_goals import (
     near_goals,
 )
 from rejoint.factorization.table_policy import POLICY
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.compare import expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
@@ -67,11 +69,54 @@ def complete_tables(marginals: Marginals, session: Session) -> FitResult:
     check_reached(marginals, [marginals.index_subsets[i] for i in used])
     remark_on_islands(marginals)
     for known in iterate_readings(marginals):
-        result = complete(known, session)
+        result = choose(known, session) if known.soft else identify(known, session)
+        if result is None:
+            result = complete(known, session)
         if result is not None and (known.soft or result.starts[0].objective <= POLICY.unmet):
             break
     assert result is not None  # what pulls excludes nothing
     return result
+
+
+def identify(known: Understood, session: Session) -> FitResult | None:
+    """Return the only model of a low rank that meets the tables; None where there is none."""
+    found = find_identified(known.tables, session)
+    if found is None:
+        return None
+    rank = found.result.pmf.rank
+    choice = f"Rank {rank} meets the tables. {found.certificate}"
+    pmf = found.result.pmf.with_tables(known.tables, found.certificate)
+    return replace(found.result, pmf=pmf, choice=join_messages([known.text, choice]))
+
+
+def choose(known: Understood, session: Session) -> FitResult | None:
+    """Return a few classes or interactions of few variables, as tables of a sample speak for.
+
+    None where the tables are too large for that.
+    """
+    with session.convert(partial(conclude_choice, known)):
+        choice = choose_for_noisy(known.tables, session)
+    return None if choice is None else conclude_choice(known, choice)
+
+
+def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
+    """Return the model that was chosen for tables of a sample."""
+    found = [] if choice.rank is None else [f"Rank {choice.rank}."]
+    if choice.rank is None:
+        what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
+        found.append(
+            f"The joint nearest to independence that comes near to {what}, each as its number of "
+            f"records demands, as a mixture of {plural(choice.model.rank, 'class', 'classes')} "
+            "that mean nothing by themselves."
+        )
+    done = Run(choice.model, float("nan"), float("nan"), float("nan"), Stop.OPTIMAL)
+    result = as_result(known, done, " ".join([*found, choice.text]), "step")
+    result = replace(result, stop=f"{_describe_fit(known, done, result.pmf)}.")
+    if choice.rank is None:
+        return result
+    certificate = certificate_of(result.pmf, known.tables)
+    pmf = result.pmf.with_tables(known.tables, certificate)
+    return replace(result, pmf=pmf, classes_are_groups=True)
 
 
 def understand(marginals: Marginals) -> Understood:
@@ -148,7 +193,7 @@ def _settled(known: Understood) -> float:
     """Share of a table's mass that a sweep may still move in tables that pull: little of chance."""
     near = [goal for goal in known.goals if isinstance(goal, Near)]
     chances = [expected_distance(np.maximum(g.shares, 0.0), g.records) for g in near]
-    return max(POLICY.settled * min(chances, default=0.0), POLICY.met)
+    return max(POLICY.settled * float(np.mean(chances or [0.0])), POLICY.met)
 
 
 def _interrupt(known: Understood, problem: CompletionProblem, session: Session) -> FitResult | None:
@@ -176,7 +221,7 @@ def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult
     return FitResult.of(
         pmf,
         [done],
-        _describe_fit(known, done, misfits),
+        _describe_fit(known, done, pmf),
         best=replace(done, error=error, residual=float("nan")),
         unit=unit,
         misfits=misfits,
@@ -199,10 +244,13 @@ def _describe_choice(known: Understood, problem: CompletionProblem) -> str:
     )
 
 
-def _describe_fit(known: Understood, done: Run, misfits: dict[tuple[str, ...], float]) -> str:
+def _describe_fit(known: Understood, done: Run, pmf: LowRankPMF) -> str:
     if known.soft:
-        mean = float(np.mean(list(misfits.values()))) if misfits else 0.0
-        return f"The tables are met to {mean:.2g} of their mass on average"
+        fits = known.tables.compare(pmf)
+        mean = sum(fit.distance for fit in fits) / max(len(fits), 1)
+        told = [fit.chance for fit in fits if not np.isnan(fit.chance)]
+        chance = f" (by chance {sum(told) / len(told):.2g})" if told else ""
+        return f"The tables are met to {mean:.2g} of their mass on average{chance}"
     within = ", within the bounds of their numbers" * any(
         isinstance(goal, Within) for goal in known.goals
     )

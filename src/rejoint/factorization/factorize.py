@@ -133,8 +133,7 @@ def factorize(
                 rank_given = _rank_of_all_tables(marginals, rank, smooth)
                 return fit_all_tables(marginals, rank_given, solver, session, **options)
             if smooth:
-                result = _fit_smooth(marginals, rank, solver, start, weighting, session)
-                return replace(result, pmf=result.pmf.with_tables(marginals))
+                return _fit_smooth(marginals, rank, solver, start, weighting, session)
             untold = rank == "auto" and solver == "auto" and start is None and loss is None
             if untold and weighting == "equal":
                 return complete_tables(marginals, session)

@@ -166,8 +166,11 @@ def weigh_rank(sample: Sample, model: Model) -> RankEvidence:
     pull = slopes.T @ misfit - shift
     total = float(misfit @ misfit + shift @ shift - pull @ cho_solve(factor, pull))
     occam = float(np.log(np.diag(factor[0])).sum())
-    evidence = -0.5 * total - occam + lgamma(rank + 1.0)
     used = float(np.trace(cho_solve(factor, known)))
+    # Classes that the tables determine can be numbered in many ways; those that they do not are
+    # alike, and renumbering them changes nothing.
+    distinct = min(rank, used / (len(unit) / rank))
+    evidence = -0.5 * total - occam + lgamma(distinct + 1.0)
     pulled = slopes.T @ misfit
     left = float(misfit @ misfit - pulled @ cho_solve(factor, pulled))
     free = max(effects.size - used, 1.0)

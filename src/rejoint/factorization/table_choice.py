@@ -32,8 +32,7 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.pool_tables import pool_effects
 from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
-from rejoint.identifiability.certificate import certify
-from rejoint.identifiability.jacobian import jacobian
+from rejoint.identifiability.model_verdict import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.result import FitResult
@@ -69,10 +68,8 @@ def find_identified(marginals: Marginals, session: Session) -> Identified | None
     result = fit_tables(marginals, rank, "auto", Session(session.rng, session.report), n_init=3)
     if max(result.misfits.values()) > POLICY.identified_met:
         return None
-    local = jacobian(marginals, at=result.pmf)
-    if not local.joint:
-        return None
-    return Identified(result, certify(result.pmf, marginals.subsets).verdict)
+    certificate = certificate_of(result.pmf, marginals)
+    return None if certificate is None else Identified(result, certificate)
 
 
 def read_rank(marginals: Marginals) -> int | None:
@@ -129,7 +126,7 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class TableChoice:
     """The model that tables of a sample speak for.
 
     Parameters
@@ -154,7 +151,7 @@ class Choice:
     evidence: dict[int, float]
 
 
-def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
+def choose_for_noisy(marginals: Marginals, session: Session) -> TableChoice | None:
     """Choose between a low rank and a log-linear model for tables of a sample.
 
     None where there are too many effects for their covariance, or too many states.
@@ -187,7 +184,7 @@ def _used(marginals: Marginals) -> list[Subset]:
     ]
 
 
-def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice | None:
+def _choose(marginals: Marginals, effects: Effects, session: Session) -> TableChoice | None:
     sample, pooled = pool_effects(marginals, effects)
     levels = effects.levels
     goals = [Near(s, np.ones(prod(levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
@@ -207,7 +204,7 @@ def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice 
     return _low_rank_choice(search.finish(best), each, found)
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
+def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
@@ -215,16 +212,16 @@ def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
             ", make the tables more probable than a small number of classes does (by a factor of "
             f"e^{-found[rank]:.3g} compared with {rank})"
         )
-    return Choice(each.state.model, None, f"{text}.", each, found)
+    return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
-def _low_rank_choice(best: RankEvidence, each: LogLinear, found: dict[int, float]) -> Choice:
+def _low_rank_choice(best: RankEvidence, each: LogLinear, found: dict[int, float]) -> TableChoice:
     rank = best.model.rank
     text = (
         f"{plural(rank, 'class', 'classes')} make the tables more probable than interactions of "
         f"few variables do, by a factor of e^{found[rank]:.3g}."
     )
-    return Choice(best.model, rank, text, each, found)
+    return TableChoice(best.model, rank, text, each, found)
 
 
 class RankSearch:
@@ -297,18 +294,16 @@ class RankSearch:
     def _is_worth(self, rank: int) -> bool:
         """Whether this rank may come near the rival, as far as smaller ones tell.
 
-        The lag behind the rival shrinks by a factor with each class, or by less.
+        The lag behind the rival falls at once where the rank is right; before, it shrinks faster
+        with each doubling than that of a joint of no low rank.
         """
         ranks = sorted(self.tried)
-        if len(ranks) < 2:
+        if rank <= POLICY.least_ranks or len(ranks) < 2:
             return True
         if self.tried[ranks[-1]].evidence < self.tried[ranks[-2]].evidence:
             return False
         before, last = (self.rival - self.tried[r].evidence for r in ranks[-2:])
-        if last <= 0:
-            return True
-        power = (rank - ranks[-1]) / (ranks[-1] - ranks[-2])
-        return bool(last * (last / before) ** power < self._slack(rank, ranks[-1]))
+        return bool(last <= POLICY.lag_ratio * max(before, 0.0))
 
     def _slack(self, rank: int, other: int) -> float:
         """Evidence that too many classes may cost: about one unit for each parameter."""

@@ -83,8 +83,10 @@ class TablePolicy:
     most_rounds: int = 12
     inner_rounds: int = 8
 
-    #: Effects up to which a round has several estimates: each inverts a matrix of that size.
+    #: Effects up to which there are so many; beyond, each inverse takes a tenth of a second and
+    #: more, so that there are fewer rounds with one estimate each.
     quick_effects: int = 700
+    fewer_rounds: int = 5
 
     #: Change of logarithms of variances, or of twice the log-posterior, that ends the rounds.
     still: float = 0.05
@@ -108,8 +110,16 @@ class TablePolicy:
     #: Steps of scoring for the rank that is chosen.
     final_steps: int = 100
 
-    #: Share of the published numbers that the parameters of a low rank may be.
-    most_parameters: float = 0.9
+    #: Parameters of a low rank for each independent published number, at the most. Beyond one the
+    #: evidence still holds: what the tables leave open has its prior.
+    most_parameters: float = 1.5
+
+    #: Ranks 2, 4, 8 up to this one are always tried.
+    least_ranks: int = 8
+
+    #: A doubled rank is tried while the last doubling left no more of the lag behind interactions
+    #: than this: .25 to .42 are usual for joints of no low rank.
+    lag_ratio: float = 0.3
 
     #: Effects up to which their covariance is formed: 2,100 take 0.3 s for each matrix.
     most_effects: int = 2100

@@ -43,6 +43,9 @@ class ModelVerdict(NamedTuple):
     verdict: str
     details: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return join_messages([self.verdict, *self.details], "\n")
+
 
 def model_verdict(pmf: LowRankPMF) -> ModelVerdict | None:
     """Say whether the tables of a model determine it; None where that is not worked out.

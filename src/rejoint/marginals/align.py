@@ -454,6 +454,12 @@ def unknown_cells(
         axes = [subset.index(n) for n in kept]
         grid = np.moveaxis(np.arange(flat.size).reshape(values.shape), axes, range(len(axes)))
         lines += zip(grid.reshape(claims.size, -1), claims.ravel(), strict=True)
+    if table.sums:
+        index = np.arange(1.0, table.values.size + 1.0).reshape(table.values.shape)
+        place = align(replace(table, values=index), domain)[1].ravel().astype(np.intp) - 1
+        found = np.full(table.values.size, -1)
+        found[place[place >= 0]] = np.flatnonzero(place >= 0)
+        lines += [(found[at], claim) for at, claim in table.sums]
     if table.total is not None:
         lines.append((np.arange(flat.size), table.total))
     elif whole:

@@ -32,7 +32,7 @@ from rejoint.marginals.count import add_tables, as_chunks, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
 from rejoint.marginals.labelled_table import Names, names_of
 from rejoint.marginals.moments import Moment, read_moments
-from rejoint.marginals.publication import read_files
+from rejoint.marginals.publication import TableFiles, read_files
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
 from rejoint.model import FloatArray
@@ -464,29 +464,55 @@ class Marginals:
         paths: Any,
         *,
         domain: Domain | None = None,
-        kind: Literal["auto", "counts", "shares"] = "auto",
         table_weight: Mapping[Any, float] | float | None = None,
+        value: str | None = None,
+        totals: str | Sequence[str] | None = None,
+        skip: str | Sequence[str] = (),
+        sheet: str | None = None,
+        decimal: str | None = None,
+        same: Mapping[str, str] | None = None,
         rounded: float | str | None = None,
+        suppressed: str | Sequence[str] | Mapping[str, tuple[float, float]] = (),
+        kind: Literal["auto", "counts", "shares", "percent", "rows", "columns"] = "auto",
         noisy: bool = False,
-        **options: Any,
+        delimiter: str | None = None,
+        encoding: str | None = None,
     ) -> "Marginals":
-        r"""Read tables from a folder of CSV files, some files, or one that holds several.
+        r"""Read published tables: files as they were downloaded, a folder or an archive of them.
 
-        A folder that :meth:`write` wrote is read exactly. Otherwise each file is in long form (a
-        column for each variable, one with the numbers) or a cross-tabulation; see the page on
-        tables in the documentation. Totals are recognized and checked. Marks (``*``, ``.``,
-        ``c``, ``<5``, nothing) mean unknown cells, not zero.
+        A folder that :meth:`write` wrote is read exactly. Other files may be CSV, TSV, Excel, ODS,
+        SDMX-CSV, JSON-stat or PC-Axis, in long form or as cross-tabulations with titles, several
+        rows of headers, totals and notes; see the page on published tables in the documentation.
+        Totals are recognized by their sums and checked. Marks (``*``, ``..``, ``[c]``, ``<5``,
+        nothing) mean unknown cells, not zero; ``-`` means nil. What can be read in two ways is an
+        error that names both and the option that settles it.
 
         Parameters
         ----------
         paths : path, or sequence of paths
-            A folder, or files; ``-`` is standard input. gzip is unpacked.
-        domain, kind, table_weight, rounded, noisy
+            A folder, a .zip, or files; ``-`` is standard input. gzip is unpacked.
+        domain, table_weight, rounded, noisy
             As for :meth:`from_tables`.
-        **options
-            ``suppressed``: further marks of unknown cells, or a mapping from marks to bounds,
-            ``{"*": (1, 4)}``. ``totals``: labels of totals; ``()`` for none.
-            ``delimiter``, ``encoding``, ``decimal``: guessed where not given.
+        value : str, optional
+            The header of the column of numbers, or which of several numbers for each cell.
+        totals : sequence of str, optional
+            Labels of totals; ``()`` or "none" for none. By default they are found by their sums.
+        skip : sequence of str
+            Columns and rows to leave out, by their labels; a number as text: that many lines at
+            the top.
+        sheet : str, optional
+            The sheet of a workbook, by name or number; all sheets with tables by default.
+        decimal : {".", ","}, optional
+            The decimal mark; by default what the numbers show.
+        same : mapping of str to str, optional
+            Variables or levels that are the same: ``{"Men": "Male"}`` writes Male for Men.
+        suppressed : sequence of str, or mapping of str to (least, most)
+            Further marks of unknown cells, with bounds: ``{"x": (1, 4)}``.
+        kind : {"auto", "counts", "shares", "percent", "rows", "columns"}
+            What the numbers are; rows and columns are percentages within these. By default their
+            sums and units say it.
+        delimiter, encoding : str, optional
+            Of text files; guessed where not given.
 
         Examples
         --------
@@ -505,14 +531,24 @@ class Marginals:
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
-        found = read_files(paths, domain=domain, noisy=noisy, **options)
-        if table_weight is None or isinstance(table_weight, Mapping):
-            table_weight = {**found.weights, **(table_weight or {})}
-        made = replace(cls._of_read(gather(found.tables, domain, kind), table_weight), noisy=noisy)
-        made = replace(made, rounding=read_rounding(made, rounded))
-        check_covered(made.domain, made.index_subsets)
-        remark_on_disagreements(made)
-        return made
+        found = read_files(
+            paths,
+            domain=domain,
+            value=value,
+            totals=totals,
+            skip=skip,
+            sheet=sheet,
+            decimal=decimal,
+            same=same or {},
+            suppressed=suppressed,
+            kind=kind,
+            noisy=noisy,
+            delimiter=delimiter,
+            encoding=encoding,
+        )
+        return of_files(
+            found, domain=domain, table_weight=table_weight, rounded=rounded, noisy=noisy
+        )
 
     def write(self, folder: str | PathLike[str]) -> None:
         """Write the tables to a folder of CSV files; :meth:`read` gives them back exactly.
@@ -620,6 +656,33 @@ class Marginals:
             counted=np.array(read.counted, dtype=bool),
             unknown=UnknownCells.together(unknown),
         )
+
+
+def of_files(
+    found: TableFiles,
+    *,
+    domain: Domain | None = None,
+    table_weight: Mapping[Any, float] | float | None = None,
+    rounded: float | str | None = None,
+    noisy: bool = False,
+) -> Marginals:
+    r"""Align tables that were read from files.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "t.csv").write_text("a,count\nx,3\ny,4\n")
+    ...     of_files(read_files(folder))["a"]
+    array([3., 4.])
+    """
+    if table_weight is None or isinstance(table_weight, Mapping):
+        table_weight = {**found.weights, **(table_weight or {})}
+    made = Marginals._of_read(gather(found.tables, domain, "auto"), table_weight)
+    made = replace(made, noisy=noisy, rounding=read_rounding(made, rounded))
+    check_covered(made.domain, made.index_subsets)
+    remark_on_disagreements(made)
+    return made
 
 
 def read_rounding(tables: Marginals, rounded: float | str | None) -> FloatArray:

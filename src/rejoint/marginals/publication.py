@@ -1,4 +1,10 @@
-r"""Tables from files: a folder of CSV files, some files, or one that holds several tables.
+r"""Tables from files as they are published: every file through one grid parser, nothing guessed.
+
+A file becomes sheets of cells (:mod:`~rejoint.marginals.sheet`), blocks with headers and stubs
+(:mod:`~rejoint.marginals.grid`), arrays with an axis for each variable
+(:mod:`~rejoint.marginals.facet`). Here columns of codes and units are left out, totals are split
+off, the kind of the numbers is recognized by their sums, and the variables get their names. What
+can be read in two ways is an error that names both and the option that settles it.
 
 Lines that begin with ``#`` are comments; before the header, these have a meaning::
 
@@ -6,416 +12,117 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
     # records: 1234            number of records behind a table of shares
     # weight: 2                weight of the table in a fit
     # standard error: 0.01     of a cell, in the unit of the table
-
-Long: a column for each variable and one with the numbers (named like counts or shares), and
-optionally one with standard errors. One file may contain several tables: cells of variables that
-are not in the table of a row are then empty, or a column ``table`` names the table.
-
-Wide: a cross-tabulation. The columns before the last corner hold labels of row variables, the
-headers after it those of the column variable, whose name is in the corner, ``smoke \ age``, in
-every header, ``age=young``, or comes last in the name of the file, ``smoke__age.csv``.
 """
 
-import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from os import PathLike
-from pathlib import Path
-from typing import Any, NamedTuple
+from itertools import combinations
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.domain.labels import Level, natural_order
-from rejoint.marginals.labelled_table import TOTALS, VALUE_NAMES, LabelledTable, split_totals
-from rejoint.messages import Argument, Message
-from rejoint.records.delimited import Dialect, find_dialect, read_rows
-from rejoint.records.files import Source
+from rejoint.domain.labels import Level
+from rejoint.marginals.axis_name import find_names, is_same_name, names_in_title, split_labels
+from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
+from rejoint.marginals.facet import (
+    Array,
+    Facet,
+    Marks,
+    make_facets,
+    read_numbers,
+    sums_of,
+)
+from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
+from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
+from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
+from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
+from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text, rounding_base
+from rejoint.marginals.unit_word import unit_word
+from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.text import nearest, show
 
-#: Marks that statistical offices print in place of a suppressed number.
-SUPPRESSED = frozenset(
-    {".", "..", "...", "…", "*", "**", "c", "x", "s", "?", "na", "n/a", "nan", "null"}
+#: Columns that say in which unit a number is.
+_UNIT_COLUMNS = re.compile(
+    r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
+    r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|multiplier",
 )
-
-_BELOW = re.compile(r"(?:<|&lt;)\s*(?P<strict>[\d.]+)|(?:<=|≤)\s*(?P<most>[\d.]+)")
-_RANGE = re.compile(r"(?P<low>\d+)\s*(?:-|\u2013|to)\s*(?P<high>\d+)")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}(?:[, '\xa0\u202f]\d{3})+(?:\.\d+)?")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-
-
-class Cell(NamedTuple):
-    """A number, NaN where it is not known, and its bounds in that case.
-
-    Examples
-    --------
-    >>> Cell(3.0, 3.0, 3.0).known
-    True
-    """
-
-    value: float
-    low: float
-    high: float
-    percent: bool = False
-
-    @property
-    def known(self) -> bool:
-        """Whether it is a number."""
-        return not math.isnan(self.value)
-
-
-ANYTHING = (0.0, math.inf)
-_MARKS = dict.fromkeys(SUPPRESSED, ANYTHING)
-
-
-def read_cell(
-    text: str, suppressed: Mapping[str, tuple[float, float]] = _MARKS, decimal: str = "."
-) -> Cell:
-    """Read a cell: a number, a mark such as ``*``, or a bound such as ``<5``; else an error.
-
-    Parameters
-    ----------
-    text : str
-        ``1,234``, ``12.5 %``, ``<5``, ``1-4``, ``c``, or the empty text, which means unknown.
-    suppressed : mapping of str to (least, most)
-        Marks of unknown cells, in lower case, and their bounds.
-    decimal : {".", ","}
-        The decimal mark.
-
-    Examples
-    --------
-    >>> read_cell("1,234").value, read_cell("<5")
-    (1234.0, Cell(value=nan, low=0.0, high=4.0, percent=False))
-    >>> read_cell("12,5 %", decimal=",")
-    Cell(value=12.5, low=12.5, high=12.5, percent=True)
-    """
-    text = text.strip()
-    if not text or text.lower() in suppressed:
-        return Cell(math.nan, *suppressed.get(text.lower(), ANYTHING))
-    bounds = _bounds(text)
-    if bounds is not None:
-        return Cell(math.nan, *bounds)
-    percent = text.endswith("%")
-    plain = text.removesuffix("%").strip().replace("\u2212", "-")  # the typographic minus
-    if decimal == ",":
-        plain = plain.replace(".", " ").replace(",", ".")
-    if _THOUSANDS.fullmatch(plain):
-        plain = re.sub(r"[, '\xa0\u202f]", "", plain)
-    if not _NUMBER.fullmatch(plain):
-        raise ValueError(text)
-    value = float(plain)
-    if math.isinf(value):  # 1e999
-        raise ValueError(text)
-    return Cell(value, value, value, percent)
-
-
-def _bounds(text: str) -> tuple[float, float] | None:
-    """Return the bounds of ``<5`` (for counts: at most 4), ``<=4``, ``1-4``; None for others."""
-    if found := _BELOW.fullmatch(text.removesuffix("%").strip()):
-        if found["most"]:
-            return 0.0, float(found["most"])
-        below = float(found["strict"])
-        whole = "." not in found["strict"] and not text.endswith("%")
-        return 0.0, below - 1.0 if whole and below >= 1.0 else below
-    if found := _RANGE.fullmatch(text):
-        low, high = float(found["low"]), float(found["high"])
-        return (low, high) if low <= high else None
-    return None
-
-
-def decimals(text: str, decimal: str = ".") -> int:
-    """Return the number of decimals of a number as text.
-
-    Examples
-    --------
-    >>> decimals("12.50 %"), decimals("7")
-    (2, 0)
-    """
-    found = re.search(re.escape(decimal) + r"(\d+)\s*%?$", text.strip())
-    return len(found[1]) if found else 0
-
-
-Names = tuple[str, ...]
-Row = tuple[int, list[str]]
-
-ERROR_NAMES = {"se", "stderr", "std_error", "standard_error", "standard error", "error"}
-_PERCENT = {"percent", "percentage", "pct"}
-TABLE_NAMES = {"table", "table_name", "table_id"}
-
-_CORNER = re.compile(r"(.+?)\s*\\\s*(.+)")
-_BETWEEN = re.compile(r"__| x | by |,")
+_THOUSANDS = re.compile(
+    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
+    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
+    r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*$",
+    re.IGNORECASE,
+)
+_PER_THOUSAND = re.compile(
+    r"(?:per|pro|je|pour|por|of) (?:1[ ,.\u00a0]?000|thousand|mille|mil)|‰|\brates?\b",
+    re.IGNORECASE,
+)
+_PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
+KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
 @dataclass(frozen=True)
-class Options:
-    """The user's options for reading cells."""
+class ReadOptions:
+    """What the user says about files; see :meth:`rejoint.Marginals.read`."""
 
-    suppressed: Mapping[str, tuple[float, float]] = field(
-        default_factory=lambda: dict.fromkeys(SUPPRESSED, ANYTHING)
-    )
-    decimal: str = "."
+    value: str | None = None
+    totals: Collection[str] | None = None  # None: by their sums
+    skip: Collection[str] = ()
+    sheet: str | None = None
+    decimal: str | None = None
+    same: Mapping[str, str] = field(default_factory=dict)
+    suppressed: Marks = field(default_factory=lambda: marks_of(()))
+    kind: str = "auto"
     noisy: bool = False
-    totals: Collection[str] = TOTALS
+    delimiter: str | None = None
+    encoding: str | None = None
 
 
 @dataclass
-class Pile:
-    """Cells of one table while they are collected: labels, numbers, standard errors."""
+class Reading:
+    """How a table was understood, for people: what it is of, and what was decided."""
 
-    names: Names
-    labels: list[tuple[str, ...]] = field(default_factory=list)
-    cells: list[Cell] = field(default_factory=list)
-    digits: int = 0
-    errors: list[float] = field(default_factory=list)
-    lines: list[int] = field(default_factory=list)
-    column: str = ""
-
-    def add(self, labels: tuple[str, ...], text: str, line: int, where: str, how: Options) -> None:
-        """Read one cell; raise an error with its place if it is not a number."""
-        try:
-            cell = read_cell(text, how.suppressed, how.decimal)
-        except ValueError:
-            at = ", ".join(f"{n}={x!r}" for n, x in zip(self.names, labels, strict=True))
-            raise ValueError(
-                f"{where}, line {line}, cell {at}: {text.strip()!r} is neither a number nor a mark "
-                "for a cell that is not known. If it is such a mark say "
-                f"suppressed=[{text.strip()!r}]; if it means nothing was counted, write 0."
-            ) from None
-        if cell.known:
-            self.digits = max(self.digits, decimals(text, how.decimal))
-        self.labels.append(labels)
-        self.cells.append(cell)
-        self.lines.append(line)
+    where: str
+    names: tuple[str, ...] = ()
+    levels: tuple[tuple[str, ...], ...] = ()
+    kind: str = ""
+    total: float = 0.0
+    totals: list[str] = field(default_factory=list)
+    marks: dict[str, int] = field(default_factory=dict)
+    flags: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
-def read_layout(rows: Iterable[Row], where: str, stem: str, how: Options) -> list[LabelledTable]:
-    r"""Read the rows of one file into its tables, totals included.
-
-    Examples
-    --------
-    >>> rows = [(1, ["smoke \\ age", "young", "old"]), (2, ["yes", "3", "<5"])]
-    >>> table = read_layout(rows, "a.csv", "a", Options())[0]
-    >>> table.names, table.values, table.bounds[1]
-    (('smoke', 'age'), array([[ 3., nan]]), array([[3., 4.]]))
-    """
-    rows = list(rows)
-    if not rows:
-        raise ValueError(f"{where} is empty: a table needs a header and rows.")
-    (line, header), body = rows[0], rows[1:]
-    header = [name.strip() for name in header]
-    for at, row in body:
-        if len(row) != len(header):
-            raise ValueError(
-                Message(
-                    "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. "
-                    "Quote cells that hold the delimiter, or say {delimiter}.",
-                    where=where,
-                    at=at,
-                    cells=len(row),
-                    line=line,
-                    wide=len(header),
-                    delimiter=Argument("delimiter"),
-                )
-            )
-    if not body:
-        raise ValueError(f"{where} has a header but no rows.")
-    wide = _wide(header, stem)
-    if wide is not None:
-        piles = _read_wide(body, *wide, where, how)
-    else:
-        piles = _read_long(header, body, stem, where, how)
-    return [_as_table(pile, where, how) for pile in piles]
+#: A table of totals: the axes that it keeps, and its numbers.
+Margin = tuple[tuple[int, ...], Array]
 
 
-def _wide(header: Sequence[str], stem: str) -> tuple[Names, str, list[str]] | None:
-    """Return row variables, column variable and its labels, if the file is a cross-tabulation."""
-    for i, name in enumerate(header):
-        if (found := _CORNER.fullmatch(name)) and i + 1 < len(header):
-            return (*header[:i], found[1]), found[2], list(header[i + 1 :])
-    pairs = [name.partition("=") for name in header]
-    named = [i for i, (name, sign, _) in enumerate(pairs) if sign and name]
-    if named and named[0] > 0 and named == list(range(named[0], len(header))):
-        names = {pairs[i][0].strip() for i in named}
-        if len(names) == 1:
-            labels = [pairs[i][2].strip() for i in named]
-            return tuple(header[: named[0]]), names.pop(), labels
-    names_of_file = tuple(name.strip() for name in _BETWEEN.split(stem))
-    rows = names_of_file[:-1]
-    if rows and tuple(header[: len(rows)]) == rows and names_of_file[-1] not in header:
-        left = header[len(rows) :]
-        if left and not {name.lower() for name in left} <= VALUE_NAMES | ERROR_NAMES:
-            return rows, names_of_file[-1], list(left)
-    return None
+@dataclass
+class Draft:
+    """A table between file and domain: its array, its kind, and what it is conditional on."""
 
-
-def _read_wide(
-    body: Sequence[Row],
-    rows: Names,
-    column: str,
-    labels: list[str],
-    where: str,
-    how: Options,
-) -> list[Pile]:
-    pile = Pile((*rows, column))
-    for i, label in enumerate(labels):
-        if not label:
-            raise ValueError(f"{where}: column {len(rows) + i + 1} has no label of {column!r}.")
-    above: list[str] = [""] * len(rows)
-    for line, row in body:
-        # Labels of outer rows are often printed once, at the first of their rows.
-        *outer, last = (cell.strip() for cell in row[: len(rows)])
-        above = said = [*(new or old for new, old in zip(outer, above, strict=False)), last]
-        if not all(said):
-            raise ValueError(
-                f"{where}, line {line}: the label of {rows[said.index('')]!r} is empty."
-            )
-        for label, text in zip(labels, row[len(rows) :], strict=True):
-            pile.add((*said, label), text, line, where, how)
-    return [pile]
-
-
-def _read_long(
-    header: Sequence[str], body: Sequence[Row], stem: str, where: str, how: Options
-) -> list[Pile]:
-    value, error, key = _columns(header, stem, where)
-    variables = [i for i in range(len(header)) if i not in (value, error, key)]
-    for i in variables:
-        if not header[i]:
-            raise ValueError(f"{where}: column {i + 1} has no name.")
-    twice = {header[i] for i in variables if [header[j] for j in variables].count(header[i]) > 1}
-    if twice:
-        raise ValueError(f"{where}: two columns are called {show(sorted(twice))}.")
-    piles: dict[tuple[str, Names], Pile] = {}
-    for line, row in body:
-        said = {header[i]: row[i].strip() for i in variables if row[i].strip()}
-        if not said:
-            raise ValueError(
-                f"{where}, line {line}: no variable has a label. A grand total has the label "
-                "'Total' in each."
-            )
-        names = tuple(said)
-        group = (row[key].strip() if key is not None else "", names)
-        pile = piles.setdefault(group, Pile(names, column=header[value]))
-        pile.add(tuple(said.values()), row[value], line, where, how)
-        if error is not None:
-            pile.errors.append(_standard_error(row[error], line, where, how))
-    return list(piles.values())
-
-
-def _columns(header: Sequence[str], stem: str, where: str) -> tuple[int, int | None, int | None]:
-    """Return which columns have numbers, standard errors and the name of the table."""
-    low = [name.lower() for name in header]
-    error = next((i for i, name in enumerate(low) if name in ERROR_NAMES), None)
-    key = next((i for i, name in enumerate(low) if name in TABLE_NAMES), None)
-    found = [i for i, name in enumerate(low) if name in VALUE_NAMES and i not in (error, key)]
-    if not found:
-        names = {name.strip() for name in _BETWEEN.split(stem)}
-        found = [i for i, n in enumerate(header) if n not in names and i not in (error, key)]
-        found = found if names & set(header) else []
-    if len(found) != 1:
-        raise ValueError(
-            f"{where}: which column holds the numbers? Its header is {show(list(header))}. Name "
-            "one of them 'count', 'share' or 'percent' (long form), or write a cross-tabulation "
-            "with the names of both variables in its corner: 'smoke \\ age'."
-        )
-    return found[0], error, key
-
-
-def _standard_error(text: str, line: int, where: str, how: Options) -> float:
-    try:
-        cell = read_cell(text, how.suppressed, how.decimal)
-    except ValueError:
-        cell = Cell(-1.0, 0.0, 0.0)
-    if cell.known and not (0.0 <= cell.value < math.inf):
-        raise ValueError(
-            f"{where}, line {line}: {text.strip()!r} is no standard error; it must be a number "
-            "that is not negative, or empty."
-        )
-    return cell.value
-
-
-def _as_table(pile: Pile, where: str, how: Options) -> LabelledTable:
-    """Scatter collected cells into dense arrays; combinations that are left out are zero."""
-    axes = [
-        {label: i for i, label in enumerate(dict.fromkeys(labels))}
-        for labels in zip(*pile.labels, strict=True)
-    ]
-    shape = tuple(len(axis) for axis in axes)
-    values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    seen: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)
-    for labels, cell, line in zip(pile.labels, pile.cells, pile.lines, strict=True):
-        at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
-        if seen[at]:
-            cells = ", ".join(f"{n}={x!r}" for n, x in zip(pile.names, labels, strict=True))
-            raise ValueError(
-                f"{where}, line {line}: the cell {cells} was given on line {seen[at]} already."
-            )
-        seen[at] = line
-        values[at], low[at], high[at] = cell.value, cell.low, cell.high
-    known = [cell for cell in pile.cells if cell.known]
-    errors = [e for e in pile.errors if not math.isnan(e)]
-    table = LabelledTable(
-        pile.names,
-        tuple(tuple(axis) for axis in axes),
-        values,
-        whole=bool(known) and pile.digits == 0 and all(c.value == int(c.value) for c in known),
-        column=pile.column,
-        bounds=(low, high) if np.isnan(values).any() else None,
-        percent=any(c.percent for c in known) or pile.column.lower() in _PERCENT,
-        digit=10.0**-pile.digits,
-        error=float(np.sqrt(np.mean(np.square(errors)))) if errors else None,
-        noisy=how.noisy,
-        source=where,
-    )
-    return split_totals(table, seen > 0, how.totals)
-
-
-Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
-
-SUFFIXES = (".csv", ".tsv", ".tab", ".txt")
-
-_WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
-_REAL = re.compile(r"-?(?:0|[1-9]\d*)\.\d+")
-_SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
-_KINDS = {"counts": "count", "count": "count", "shares": "share", "share": "share"}
+    facet: Facet
+    reading: Reading
+    said: Mapping[str, str]
+    margins: list[Margin] = field(default_factory=list)
+    total: float | None = None
+    kind: str = "counts"  # counts, shares
+    whole: float = 1.0  # what shares add up to
+    given: tuple[int, ...] = ()  # axes that shares are conditional on
+    totals: list[tuple[int, str]] = field(default_factory=list)  # axis and label of each
+    constants: dict[str, str] = field(default_factory=dict)
+    candidates: list[str] = field(default_factory=list)  # names in titles
 
 
 @dataclass(frozen=True)
 class TableFiles:
-    """Tables read from files, and their weights in the files."""
+    """Tables read from files, their weights in the files, and how each was understood."""
 
     tables: tuple[LabelledTable, ...]
     weights: Mapping[tuple[str, ...], float]
-
-
-def list_files(paths: Paths) -> list[Path | str]:
-    """Return the files to read: those of a folder in natural order, or the given ones.
-
-    Examples
-    --------
-    >>> list_files(["b.csv", "a.csv"])
-    ['b.csv', 'a.csv']
-    """
-    if isinstance(paths, str | PathLike):
-        paths = [paths]
-    found: list[Path | str] = []
-    for path in paths:
-        if str(path) == "-" or not Path(path).is_dir():
-            found.append(str(path))
-            continue
-        inside = [p.name for p in Path(path).iterdir() if p.is_file() and p.name[0] != "."]
-        names = [name for name in inside if name.lower().removesuffix(".gz").endswith(SUFFIXES)]
-        if not names:
-            raise ValueError(
-                f"The folder '{path}' has no table files: names must end in "
-                f"{', '.join(SUFFIXES)}, with or without .gz."
-            )
-        found += [Path(path, str(name)) for name in natural_order(names)]
-    if not found:
-        raise ValueError("No table files are named.")
-    return found
+    readings: tuple[Reading, ...] = ()
 
 
 def read_files(
@@ -423,11 +130,8 @@ def read_files(
     *,
     domain: Domain | None = None,
     suppressed: Collection[str] | Mapping[str, tuple[float, float]] = (),
-    totals: Collection[str] = tuple(TOTALS),
-    decimal: str | None = None,
-    delimiter: str | None = None,
-    encoding: str | None = None,
-    noisy: bool = False,
+    totals: Collection[str] | None = None,
+    **options: Any,
 ) -> TableFiles:
     r"""Read the tables of some files; see :meth:`rejoint.Marginals.read`.
 
@@ -440,27 +144,42 @@ def read_files(
     >>> table.names, table.labels
     (('a', 'b'), (('x', 'y'), (1, 2)))
     """
-    if decimal not in (None, ".", ","):
-        raise ValueError(f"decimal must be '.' or ',', got {decimal!r}.")
-    tables: list[LabelledTable] = []
-    weights: dict[tuple[str, ...], float] = {}
-    for path in list_files(paths):
-        source = Source(path)
-        dialect = find_dialect(source, delimiter, encoding, comment="#")
-        rows = list(read_rows(source, dialect))
-        how = Options(
-            marks_of(suppressed),
-            decimal or guess_decimal(rows, dialect.delimiter),
-            noisy,
-            frozenset(total.lower() for total in totals),
+    how = _check_options(ReadOptions(suppressed=marks_of(suppressed), totals=totals, **options))
+    drafts: list[Draft] = []
+    for source in list_files(paths):
+        sheets = read_sheets(
+            source, delimiter=how.delimiter, encoding=how.encoding, sheet=how.sheet
         )
-        stem = Path(source.name).name.split(".")[0]
-        read = read_layout(rows, source.name, stem, how)
-        said = read_comments(source, dialect)
-        tables += [_as_said(table, said) for table in read]
-        if "weight" in said:
-            weights.update({table.names: float(said["weight"]) for table in read})
-    return TableFiles(tuple(typed(tables, domain)), weights)
+        found = [draft for sheet in sheets for draft in _read_sheet(sheet, how, len(sheets) > 1)]
+        if not found:
+            raise ValueError(_no_table(source.name, sheets))
+        drafts += found
+    _check_constants(drafts, how)
+    facets = [(draft.facet, draft.reading.where) for draft in drafts]
+    apply_same([draft.facet for draft in drafts], how.same)
+    _check_names(drafts)
+    said = use_one_name(facets, how.same, () if domain is None else domain.names)
+    drafts = _without_twins(drafts)
+    say_merged(said)
+    _make_joint(drafts)
+    tables = [_as_table(draft, how) for draft in drafts]
+    weights = {
+        table.names: _number_said(draft, "weight")
+        for table, draft in zip(tables, drafts, strict=True)
+        if "weight" in draft.said
+    }
+    return TableFiles(tuple(typed(tables, domain)), weights, tuple(d.reading for d in drafts))
+
+
+def _check_options(how: ReadOptions) -> ReadOptions:
+    if how.decimal not in (None, ".", ","):
+        raise ValueError(f"decimal must be '.' or ',', got {how.decimal!r}.")
+    if how.kind not in KINDS:
+        raise ValueError(f"kind must be one of {show(KINDS)}, got {how.kind!r}.")
+    totals = (how.totals,) if isinstance(how.totals, str) else how.totals
+    if totals is not None and [text.lower() for text in totals] == ["none"]:
+        totals = ()
+    return replace(how, totals=totals, skip=(how.skip,) if isinstance(how.skip, str) else how.skip)
 
 
 def marks_of(
@@ -475,70 +194,911 @@ def marks_of(
     """
     if isinstance(suppressed, str):
         suppressed = [suppressed]
-    marks = dict.fromkeys(SUPPRESSED, (0.0, float("inf")))
+    marks = dict.fromkeys(SUPPRESSED, ANYTHING)
     for mark in suppressed:
-        bounds = suppressed[mark] if isinstance(suppressed, Mapping) else (0.0, float("inf"))
+        bounds = suppressed[mark] if isinstance(suppressed, Mapping) else ANYTHING
         if not 0 <= bounds[0] <= bounds[1]:
             raise ValueError(f"suppressed: the bounds of {mark!r} are {bounds}; least, then most.")
         marks[mark.strip().lower()] = bounds
     return marks
 
 
-def guess_decimal(rows: Iterable[tuple[int, list[str]]], delimiter: str) -> str:
-    """Return the decimal mark: a comma if it is not the delimiter and cannot separate thousands.
+def _no_table(name: str, sheets: Sequence[Sheet]) -> str:
+    rows = [row for sheet in sheets for row in sheet.rows if any(str(c).strip() for c in row)]
+    if not rows:
+        return f"{name} is empty: a table needs a header and rows."
+    if len(rows) == 1:
+        return f"{name} has a header but no rows."
+    return (
+        f"{name} has no table: a rectangle of numbers was looked for, with labels to the left of "
+        "each row and above each column."
+    )
 
-    Examples
-    --------
-    >>> guess_decimal([(1, ["a", "12,5"])], ";"), guess_decimal([(1, ["a", "1,250"])], ";")
-    (',', '.')
-    """
-    number = re.compile(r"[+-]?\d+,(?:\d{1,2}|\d{4,})\s*%?")
-    found = any(number.fullmatch(cell.strip()) for _, row in rows for cell in row)
-    return "," if delimiter != "," and found else "."
+
+def _all_marks(sheet: Sheet, marks: frozenset[str]) -> bool:
+    cells = [c for row in sheet.rows[1:] for c in row[1:] if str(c).strip()]
+    return bool(cells) and all(
+        kind_of_cell(c, marks) == "mark" and not str(c).strip().isalpha() for c in cells
+    )
 
 
-def read_comments(source: Source, dialect: Dialect) -> dict[str, str]:
-    """Return the settings in comments above the header: ``# weight: 2``."""
-    said: dict[str, str] = {}
-    with source.open() as file:
-        for line in file:
-            text = line.decode(dialect.encoding, errors="replace").strip().lstrip("\ufeff")
-            if text and not text.startswith("#"):
+# One sheet --------------------------------------------------------------------------------
+
+
+def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
+    marks = frozenset(how.suppressed)
+    if sum(any(str(c).strip() for c in row) for row in sheet.rows) < 2:
+        return []
+    try:
+        blocks = find_blocks(sheet, marks=marks, value=how.value, skip=how.skip)
+    except ValueError:
+        if several and how.sheet is None:  # a sheet of notes
+            return []
+        raise
+    if not blocks and not several:
+        if _all_marks(sheet, marks):
+            raise ValueError(
+                f"{sheet.where}: none of its cells is known, nor any total: leave it out."
+            )
+        header = next(row for row in sheet.rows if any(str(c).strip() for c in row))
+        raise ValueError(
+            f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? "
+            f"Its header is {show([c for c in header if c])}."
+        )
+    found: list[Draft] = []
+    for block in blocks:
+        found += _read_block(block, how)
+    return found
+
+
+def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
+    constants: dict[str, str] = {}
+    if block.listed:
+        _check_headers(block)
+        constants = _drop_columns(block)
+    numbers = read_numbers(block, how.suppressed, how.decimal)
+    found: list[Draft] = []
+    for facet in make_facets(block, numbers):
+        reading = Reading(
+            block.sheet.where,
+            marks=numbers.marks,
+            flags=numbers.flags,
+            skipped=list(block.skipped),
+            notes=[*block.titles, *block.notes],
+        )
+        draft = Draft(facet, reading, block.sheet.said, constants=dict(constants))
+        _name_axes(draft, block)
+        _drop_constants(draft)
+        _choose_measure(draft, how)
+        _apply_base(draft, how)
+        _split_totals(draft, how)
+        _name_by_titles(draft, block)
+        _find_kind(draft, how)
+        found.append(draft)
+    return _without_margins(found)
+
+
+def _check_headers(block: Block) -> None:
+    for k, name in enumerate(block.row_names):
+        if not name and len(block.row_names) > 1 and any(path[k] for path in block.rows):
+            raise ValueError(f"{block.sheet.where}: column {k + 1} has no name.")
+    twice = sorted({n for n in block.row_names if n and block.row_names.count(n) > 1})
+    if twice:
+        raise ValueError(f"{block.sheet.where}: two columns are called {show(twice)}.")
+
+
+def _drop_columns(block: Block) -> dict[str, str]:
+    """Leave out columns of a long form that say nothing new: attributes, constants, codes."""
+    names = list(block.row_names)
+    columns = {k: [path[k] for path in block.rows] for k in range(len(names))}
+    constants: dict[str, str] = {}
+    several = [k for k in columns if len(set(columns[k])) > 1]
+    for k, name in enumerate(names):
+        plain = plain_text(name)
+        if len(set(columns[k])) == 1 and several and len(block.rows) > 1:
+            label = columns.pop(k)[0]
+            if label and not _UNIT_COLUMNS.fullmatch(plain):
+                constants[name] = label
+            block.titles.append(label)
+            block.skipped.append(f"column {name!r} (always {label!r})")
+    for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
+        twin = next((j for j in columns if j != k and _is_code_of(columns, names, k, j)), None)
+        if twin is not None:
+            del columns[k]
+            block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
+    block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
+    block.rows = [tuple(columns[k][i] for k in columns) for i in range(len(block.rows))]
+    return constants
+
+
+def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
+    """Return whether column k only repeats column j: one label for each of its labels."""
+    pairs = set(zip(columns[j], columns[k], strict=True))
+    if len(pairs) != len(set(columns[j])):
+        return False
+    a, b = (re.sub(r"[_ ](name|label|code|id|type|typecode|sortorder)$", "", plain_text(names[x]))
+            for x in (k, j))  # fmt: skip
+    coded, other = (
+        re.search(r"(?:^|[_ ])(code|id|type|typecode|sortorder)$", plain_text(names[x]))
+        for x in (k, j)
+    )
+    if other and not coded:
+        return False
+    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
+        return False
+    if len(pairs) > len(set(columns[k])) or coded:
+        return True
+    long = [np.mean([len(text) for text in columns[x]]) for x in (k, j)]
+    return bool(long[0] < long[1] or (long[0] == long[1] and k > j))
+
+
+def _name_axes(draft: Draft, block: Block) -> None:
+    """Give axes the names that their labels begin with: ``age=young``."""
+    facet, names = draft.facet, list(draft.facet.names)
+    columns = len(names) - len(block.columns[0]) if not block.listed else len(names)
+    for k in range(len(names)):
+        if not names[k] or k >= columns:
+            said, labels = split_labels(facet.labels[k])
+            if said and (not names[k] or names[k] == said):
+                names[k], facet.labels[k] = said, labels
+    draft.facet = replace(facet, names=names)
+
+
+def _name_by_titles(draft: Draft, block: Block) -> None:
+    """Give axes that have no name those that titles, the file and their labels say."""
+    facet = draft.facet
+    titles = [*block.titles, block.sheet.name, *facet.units]
+    facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
+    draft.candidates = names_in_title(titles)
+
+
+def _drop_constants(draft: Draft) -> None:
+    """Leave out variables of one level, where others have more."""
+    facet = draft.facet
+    while len(facet.names) > 1:
+        one = [k for k, known in enumerate(facet.labels) if len(known) == 1]
+        if not one or len(one) == len(facet.names):
+            break
+        k = one[-1]
+        label = facet.labels[k][0]
+        if facet.names[k] and not label:
+            raise ValueError(
+                f"{draft.reading.where}, line {facet.lines.max()}: the label of {facet.names[k]!r} "
+                "is empty."
+            )
+        if facet.names[k] and not _UNIT_COLUMNS.fullmatch(plain_text(facet.names[k])):
+            draft.constants[facet.names[k]] = label
+        draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
+        facet = replace(facet.drop(k, 0), units=[*facet.units, label])
+    draft.facet = facet
+
+
+# Measures ---------------------------------------------------------------------------------
+
+
+def _is_measure(labels: Sequence[str], name: str) -> bool:
+    if _UNIT_COLUMNS.fullmatch(plain_text(name)) and len(labels) > 1:
+        return True
+    units = [unit_word(label) for label in labels if label and not is_total_word(label)]
+    return len(set(labels)) > 1 and len(units) > 1 and all(units) and len(set(units)) > 1
+
+
+def _choose_measure(draft: Draft, how: ReadOptions) -> None:
+    """Keep one of several numbers for the same cell: the count, where its shares stand beside."""
+    k = next(
+        (
+            k
+            for k, known in enumerate(draft.facet.labels)
+            if _is_measure(known, draft.facet.names[k])
+        ),
+        None,
+    )
+    pick = None
+    if k is not None:
+        labels = draft.facet.labels[k]
+        pick = _pick_measure(draft, k, labels, how)
+    else:
+        for axis in range(len(draft.facet.names)):
+            found = _percent_of(draft.facet, axis)
+            if found is not None:
+                k, pick = axis, found
                 break
-            if found := _SAYS.fullmatch(text):
-                said[found[1].strip().lower()] = found[2]
-    for key in ("weight", "records", "standard error"):
-        try:
-            good = key not in said or float(said[key]) >= 0.0
-        except ValueError:
-            good = False
-        if not good:
-            raise ValueError(
-                f"{source.name}: the comment '# {key}: {said[key]}' must give a number that is "
-                "not negative."
+    if k is None or pick is None:
+        return
+    labels = draft.facet.labels[k]
+    gone = [label for i, label in enumerate(labels) if i != pick and label]
+    draft.reading.skipped.append(f"{show(gone)} (beside {labels[pick] or 'the numbers'!r})")
+    facet = draft.facet
+    units = [*facet.units, labels[pick]]
+    if ALL in labels and labels.index(ALL) != pick:  # not split into units: counts
+        facet = _fill_from(facet, k, pick, labels.index(ALL))
+    elsewhere = [u for u in facet.units if not unit_word(u)]
+    draft.facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
+    if unit_word(labels[pick]) == "percent":
+        draft.facet.percent = True
+    _set_digits(draft.facet)
+
+
+def _fill_from(facet: Facet, axis: int, pick: int, other: int) -> Facet:
+    """Take cells that one level of an axis lacks from another one."""
+    arrays = {}
+    absent = np.take(facet.lines, pick, axis) == 0
+    for key in ("values", "low", "high", "lines"):
+        array = np.moveaxis(getattr(facet, key).copy(), axis, 0)
+        array[pick] = np.where(absent, array[other], array[pick])
+        arrays[key] = np.moveaxis(array, 0, axis)
+    return replace(facet, **arrays)
+
+
+def _set_digits(facet: Facet) -> None:
+    known = facet.values[~np.isnan(facet.values)]
+    if len(known) and np.all(known == np.floor(known)):
+        facet.digits = 0
+
+
+def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions) -> int:
+    if how.value is not None:
+        asked = [i for i, label in enumerate(labels) if plain_text(label) == plain_text(how.value)]
+        if asked:
+            return asked[0]
+    units = [_measure_word(label) for label in labels]
+    for kind in ("count", "percent"):
+        found = [i for i, unit in enumerate(units) if unit == kind]
+        if len(found) == 1:
+            return found[0]
+        if len(found) > 1:
+            break
+    raise ValueError(
+        Message(
+            "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
+            "{one} or {other}.",
+            where=draft.reading.where,
+            labels=show([label for label in labels if label]),
+            one=Argument("value", labels[0]),
+            other=Argument("value", labels[1]),
+        )
+    )
+
+
+def _measure_word(label: str) -> str:
+    plain = plain_text(label)
+    if plain in ("nr", "ths", "ths_per", "value", "per", "p"):
+        return "count"
+    if plain in ("pc", "pc_tot", "pct"):
+        return "percent"
+    return unit_word(label)
+
+
+def _percent_of(facet: Facet, axis: int) -> int | None:
+    """Return the level of an axis of two whose numbers the other has as percentages."""
+    if len(facet.labels[axis]) != 2 or facet.values.size < 8:
+        return None
+    lines = np.moveaxis(facet.values, axis, 0)
+    for pick in (0, 1):
+        counts, shares = lines[pick], lines[1 - pick]
+        there = ~(np.isnan(counts) | np.isnan(shares)) & (counts > 0)
+        if there.sum() < 4 or np.nanmax(shares) > 100.5 or np.nanmax(counts) <= 100.5:
+            continue
+        slack = 0.51 * facet.digit
+        for kept in [(), *((a,) for a in range(counts.ndim))]:
+            others = tuple(a for a in range(counts.ndim) if a not in kept)
+            if not others or there.sum() - np.prod([counts.shape[a] for a in kept], initial=1) < 3:
+                continue
+            sums = np.nansum(shares, axis=others, keepdims=True)
+            whole = np.round(sums / 100.0) * 100.0
+            near = np.abs(sums - whole) <= facet.digit * np.sqrt(shares.size) + 1e-9
+            expected = whole * counts / np.nansum(counts, axis=others, keepdims=True)
+            fits = np.abs(shares - expected) <= slack + 1e-9
+            if facet.digits and near.all() and (whole > 0).all() and fits[there].all():
+                return pick
+    return None
+
+
+def _apply_base(draft: Draft, how: ReadOptions) -> None:
+    """Multiply percentages by the number of records that stands beside them."""
+    facet = draft.facet
+    if len(facet.names) < 2 or how.kind in ("counts", "shares"):
+        return
+    for axis in range(len(facet.names)):
+        labels = facet.labels[axis]
+        lines = np.moveaxis(facet.values, axis, 0)
+        flat = lines.reshape(len(labels), -1)
+        if len(labels) < 3 or flat.shape[1] < 2 or np.isnan(flat).any():
+            continue
+        for b in (0, len(labels) - 1):
+            if not np.all(flat[b] == np.floor(flat[b])) or np.all(np.abs(flat[b] - 100) < 1.5):
+                continue
+            rest = [i for i in range(len(labels)) if i != b]
+            hundred = [i for i in rest if np.all(np.abs(flat[i] - 100) <= 0.51)]
+            part = [i for i in rest if i not in hundred]
+            sums = flat[part].sum(axis=0)
+            if len(part) < 2 or np.any(np.abs(sums - 100) > max(facet.digit * len(part), 0.11)):
+                continue
+            base = np.expand_dims(np.take(facet.values, b, axis), axis)
+            kept = facet.take(axis, part)
+            draft.reading.skipped.append(f"{labels[b]!r} (the number behind the percentages)")
+            draft.facet = replace(
+                kept,
+                values=kept.values * base / 100.0,
+                low=kept.low * base / 100.0,
+                high=kept.high * base / 100.0,
+                percent=False,
+                units=["n"],
+                grain=facet.digit * float(base.max()) / 100.0,
             )
-    return said
+            draft.reading.notes.append("percentages times the number behind them")
+            return
 
 
-def _as_said(table: LabelledTable, said: Mapping[str, str]) -> LabelledTable:
-    """Return the table with the settings in the comments of its file."""
+# Totals -----------------------------------------------------------------------------------
+
+
+def _split_totals(draft: Draft, how: ReadOptions) -> None:
+    """Take totals out of the levels; keep them as margins, and remark on those that are off."""
+    facet = draft.facet
+    places: list[int | None] = []
+    leaves: list[list[int]] = []
+    checks: list[tuple[int, Sums]] = []
+    for axis, labels in enumerate(facet.labels):
+        sums = _sums_of_axis(draft, axis, how)
+        roots = [i for i in sums.roots if i in sums.children]
+        place = roots[0] if len(sums.roots) == 1 and roots else None
+        places.append(place)
+        leaves.append(sums.leaves)
+        checks.append((axis, sums))
+        draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
+    known = np.where(facet.lines > 0, facet.values, np.nan)
+    for axis, at in enumerate(leaves):
+        draft.facet = draft.facet.take(axis, at)
+    summed = [axis for axis, place in enumerate(places) if place is not None]
+    for size in range(1, len(summed) + 1):
+        for gone in combinations(summed, size):
+            part = known
+            for axis in reversed(range(len(places))):
+                which: Any = places[axis] if axis in gone else leaves[axis]
+                part = np.take(part, which, axis)
+            kept = tuple(axis for axis in range(len(places)) if axis not in gone)
+            if kept and not np.isnan(part).all():
+                draft.margins.append((kept, part))
+            elif not kept and not np.isnan(part):
+                draft.total = float(part)
+    if not how.noisy:
+        _check_totals(draft)
+
+
+def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    size = len(labels)
+    plain = Sums(roots=tuple(range(size)))
+    if how.totals is not None:  # as told, and nothing else
+        told = {plain_text(label) for label in how.totals}
+        at = [i for i, label in enumerate(labels) if plain_text(label) in told or not label]
+        return _told_sums(draft, axis, at)
+    if size < 2:
+        return plain
+    strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
+    if how.noisy:
+        return _told_sums(draft, axis, strong)
+    sums = sums_of(facet, axis, is_total_word) if size > 2 else plain
+    equal = [i for i in sums.roots if is_total_word(labels[i])]
+    if len(equal) > 1 and _are_equal(facet, axis, equal):
+        _check_two(draft, axis, equal)
+    if sums.doubtful:
+        _check_doubtful(draft, axis, sums, strong)
+    left = [i for i in strong if i in sums.roots and i not in sums.children]
+    if not left or (size < 3 and labels[left[0]]):
+        return sums
+    rest = [i for i in sums.roots if i != left[0]]
+    if _is_mean(facet, axis, left[0]):
+        draft.reading.skipped.append(f"{labels[left[0]]!r} (the share of all together)")
+        return Sums(sums.children, tuple(rest))
+    if not labels[left[0]]:
+        _check_unlabelled(draft, axis, left[0], rest)
+    return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _are_equal(facet: Facet, axis: int, at: Sequence[int]) -> bool:
+    lines = np.take(facet.values, at, axis)
+    return bool(np.all(np.ptp(np.nan_to_num(lines, nan=-1.0), axis=axis) <= facet.digit))
+
+
+def _check_unlabelled(draft: Draft, axis: int, place: int, rest: Sequence[int]) -> None:
+    """Raise for numbers without a label that are not the sum of the others."""
+    facet = draft.facet
+    values = np.where(facet.lines > 0, facet.values, np.nan)
+    claim = np.take(values, place, axis)
+    gap = np.abs(np.take(values, rest, axis).sum(axis=axis) - claim)
+    if np.any(gap > facet.digit * np.sqrt(len(rest) + 1.0) + 1e-9):
+        line = int(np.take(facet.lines, place, axis).max())
+        raise ValueError(
+            f"{draft.reading.where}, line {line}: the label of {facet.names[axis]!r} is empty, and "
+            "the numbers are not the sum of the others."
+        )
+
+
+def _is_strong(label: str) -> bool:
+    return is_total_word(label) and plain_text(label) not in DOUBTFUL
+
+
+def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
+    labels = draft.facet.labels[axis]
+    rest = [i for i in range(len(labels)) if i not in at]
+    if not at or not rest:
+        return Sums(roots=tuple(range(len(labels))))
+    if len(at) > 1:
+        _check_two(draft, axis, at)
+    return Sums({at[0]: tuple(rest)}, (at[0],))
+
+
+def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
+    if len(at) < 2:
+        return
+    labels = draft.facet.labels[axis]
+    raise ValueError(
+        Message(
+            "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
+            "say {totals}.",
+            where=draft.reading.where,
+            name=draft.facet.names[axis],
+            one=labels[at[0]],
+            other=labels[at[1]],
+            skip=Argument("skip", [labels[at[1]]]),
+            totals=Argument("totals", [labels[at[0]]]),
+        )
+    )
+
+
+def _is_mean(facet: Facet, axis: int, place: int) -> bool:
+    """Return whether a level of percentages is that of all others together, which is no sum."""
+    if len(facet.names) < 2:
+        return False
+    others = [i for i in range(len(facet.labels[axis])) if i != place]
+    lines = np.moveaxis(facet.values, axis, 0).reshape(len(facet.labels[axis]), -1)
+    sums = np.nansum(lines[others], axis=0)
+    slack = 2 * facet.digit
+    inside = (lines[place] >= lines[others].min(axis=0) - slack) & (
+        lines[place] <= lines[others].max(axis=0) + slack
+    )
+    return bool(
+        inside.all() and np.all(np.abs(sums - lines[place]) > 4 * slack) and len(others) > 1
+    )
+
+
+def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) -> None:
+    """Raise where a level may be a total or not: its sum agrees, but few numbers say so."""
+    labels = draft.facet.labels[axis]
+    for level, run in sums.doubtful:
+        if level in strong or any(i in strong for i in run) or not labels[level]:
+            continue
+        parts = " + ".join(repr(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
+        raise ValueError(
+            Message(
+                "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
+                "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
+                where=draft.reading.where,
+                label=labels[level],
+                name=draft.facet.names[axis] or "the labels",
+                parts=parts,
+                one=Argument("totals", [labels[level]]),
+                none=Argument("totals", "none"),
+            )
+        )
+
+
+def _check_totals(draft: Draft) -> None:
+    """Remark on the total that is furthest from the sum of its cells."""
+    facet = draft.facet
+    wrong: list[tuple[float, str]] = []
+    for axes, claims in draft.margins:
+        lines = np.moveaxis(facet.values, axes, range(len(axes)))
+        for cell in np.ndindex(claims.shape):
+            said = ", ".join(
+                f"{facet.names[a]}={facet.labels[a][i]!r}" for a, i in zip(axes, cell, strict=True)
+            )
+            claim = float(claims[cell])
+            wrong += _compare(facet, f"the total of {said}", lines[cell].ravel(), claim)
+    if draft.total is not None:
+        wrong += _compare(facet, "the grand total", facet.values.ravel(), draft.total)
+    base = rounding_base(facet.values) if facet.whole else 1.0
+    if base > 1.0 and not wrong and _is_off(draft):
+        remark(
+            Message(
+                "{where}: all numbers are multiples of {base:g}, and totals are off by as much as "
+                "rounding makes them. Say {rounded} if they were rounded.",
+                where=draft.reading.where,
+                base=base,
+                rounded=Argument("rounded", int(base)),
+            )
+        )
+    if wrong:
+        _, words = max(wrong)
+        more = f" ({len(wrong)} such, this is the worst)" if len(wrong) > 1 else ""
+        remark(
+            f"{draft.reading.where}, table {tuple(facet.names)}: {words}{more}. The cells are "
+            "used as they are."
+        )
+
+
+def _is_off(draft: Draft) -> bool:
+    """Return whether a total is not exactly the sum of its cells."""
+    values = draft.facet.values
+    for axes, claims in draft.margins:
+        others = tuple(k for k in range(values.ndim) if k not in axes)
+        if np.any(np.abs(values.sum(axis=others) - claims) > 1e-9):  # false where not known
+            return True
+    return draft.total is not None and bool(abs(values.sum() - draft.total) > 1e-9)
+
+
+def _compare(facet: Facet, what: str, cells: Array, claim: float) -> list[tuple[float, str]]:
+    """Return the difference if cells cannot add up to the total, even if each is rounded."""
+    if np.isnan(claim):
+        return []
+    known = cells[~np.isnan(cells)]
+    found, whole = float(known.sum()), len(known) == len(cells)
+    slack = 0.5 * facet.digit * (len(known) + 1) + 1e-9 * abs(claim)
+    if facet.whole:
+        base = rounding_base(facet.values)
+        slack = (1e-9 if base == 1.0 else 1.5 * base * (len(known) + 1)) + 1e-9 * abs(claim)
+    if found - claim > slack or (whole and claim - found > slack):
+        sign = "add up to" if whole else "that are known add up to"
+        words = f"{what} is given as {claim:.10g}, but its cells {sign} {found:.10g}"
+        return [(abs(found - claim), words)]
+    return []
+
+
+# Kinds ------------------------------------------------------------------------------------
+
+
+def _find_kind(draft: Draft, how: ReadOptions) -> None:
+    """Say what the numbers are: counts, thousands, shares of all, of rows or of columns."""
+    facet, kind = draft.facet, draft.said.get("kind", how.kind).lower()
+    if "kind" in draft.said and not kind.startswith(("count", "share", "percent", "%")):
+        raise ValueError(
+            f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
+            "shares or percent."
+        )
+    words = [plain_text(facet.value), *map(str, facet.units)]
+    percent = facet.percent or any(_PERCENT.search(w) for w in words)
+    percent = percent or plain_text(facet.value) in SHARE_NAMES
+    counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
+    thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
+    known = facet.values[~np.isnan(facet.values)]
+    fractions = bool(np.any(known != np.floor(known)))
+    one = _total_share(draft, percent)
+    draft.kind = "counts"
+    if kind in ("rows", "columns"):
+        split = len(facet.names) - 1
+        draft.given = tuple(range(split)) if kind == "rows" else (split,)
+        draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
+    elif kind.startswith(("share", "percent", "%")):
+        draft.kind, draft.whole = "shares", one or 0.0
+    elif kind.startswith("count") or thousands:
+        pass
+    elif one and (percent or (fractions and not (counted and one != 1.0))):
+        draft.kind, draft.whole = "shares", one
+    else:
+        _find_conditional(draft, percent, fractions, counted, words)
+    if draft.kind == "counts" and thousands:
+        draft.facet = _scaled(facet, 1000.0)
+        draft.margins = [(axes, claims * 1000.0) for axes, claims in draft.margins]
+        draft.total = None if draft.total is None else draft.total * 1000.0
+        draft.reading.kind = "counts, given in thousands"
+        return
+    names = [facet.names[k] for k in draft.given]
+    said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
+    draft.reading.kind = (
+        "counts"
+        if draft.kind == "counts"
+        else said.get(draft.whole, "shares") + (f" for each {', '.join(names)}" if names else "")
+    )
+
+
+def _is_rate(word: str) -> bool:
+    return bool(_PER_THOUSAND.search(word))
+
+
+def _find_conditional(
+    draft: Draft, percent: bool, fractions: bool, counted: bool, words: Sequence[str]
+) -> None:
+    """Find variables for each of whose levels the numbers add up to 1, 100 or 1,000."""
+    facet = draft.facet
+    axes = range(len(facet.names))
+    ways = []
+    for size in range(1, len(facet.names)):
+        for given in combinations(axes, size):
+            whole = _adds_up(facet, given)
+            if whole:
+                ways.append((given, whole))
+        if ways:
+            break
+    if not ways:
+        if percent and not counted:
+            draft.kind, draft.whole = "shares", 0.0
+        elif any(_is_rate(w) for w in words) and not counted:
+            raise ValueError(
+                f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
+                "any variable: multiply them by the number of cases that each is of."
+            )
+        return
+    given, whole = ways[0]
+    names = ", ".join(facet.names[k] for k in given)
+    if len(ways) > 1 or not (percent or fractions or (counted and whole == 1.0)):
+        if counted and not percent:
+            return
+        other = ", ".join(facet.names[k] for k in ways[-1][0])
+        raise ValueError(
+            Message(
+                "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
+                "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
+                "within the rows (or the columns), or {counts}.",
+                where=draft.reading.where,
+                names=names,
+                whole=whole,
+                rest=f"within {other}" if len(ways) > 1 else "counts",
+                rows=Argument("kind", "rows"),
+                columns=Argument("kind", "columns"),
+                counts=Argument("kind", "counts"),
+            )
+        )
+    draft.kind, draft.whole, draft.given = "shares", whole, given
+
+
+def _total_share(draft: Draft, percent: bool) -> float:
+    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0."""
+    facet = draft.facet
+    if not np.isnan(facet.values).any():
+        return _adds_up(facet, ())
+    known = [draft.total] if draft.total is not None else []
+    known += [float(claims.sum()) for _, claims in draft.margins if not np.isnan(claims).any()]
+    below = float(np.nansum(facet.values))
+    for whole in (1.0, 100.0):
+        slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+        if known:
+            if facet.digits and all(abs(total - whole) <= slack for total in known):
+                return whole
+        elif below <= whole + slack and ((facet.digits and whole == 1.0) or percent):
+            return whole
+    return 0.0
+
+
+def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
+    """Return 1, 100 or 1,000 if the numbers of each group add up to it within rounding, else 0."""
+    others = tuple(k for k in range(len(facet.names)) if k not in given)
+    sums = np.atleast_1d(np.nansum(facet.values, axis=others))
+    full = ~np.atleast_1d(np.isnan(facet.values).any(axis=others))
+    used = np.atleast_1d((facet.values > 0).any(axis=others))
+    if given and ((used & full).sum() < 2 or not used.all()):
+        return 0.0
+    size = np.sqrt(facet.values.size / max(sums.size, 1) / 12.0)
+    for whole in (1.0, 100.0, 1000.0):
+        slack = 4.0 * facet.digit * size + (1e-6 if given else 0.01) * whole
+        near = np.abs(sums - whole) <= slack
+        below = sums <= whole + slack
+        if slack <= 0.1 * whole and (near | (~full & below))[used].all() and (near & full).any():
+            return whole
+    return 0.0
+
+
+def _scaled(facet: Facet, by: float) -> Facet:
+    changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
+    return replace(facet, grain=facet.digit * by, **changed)
+
+
+# All files --------------------------------------------------------------------------------
+
+
+def _without_margins(drafts: list[Draft]) -> list[Draft]:
+    """Take tables of fewer variables that a long form lists as margins of the larger ones."""
+    return drafts
+
+
+def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
+    """Raise where files are about different parts: one of 2019, another of 2021."""
+    seen: dict[str, tuple[str, str]] = {}
+    skip = {plain_text(text) for text in how.skip}
+    variables = {plain_text(n): d for d in drafts for n in d.facet.names}
+    for draft in drafts:
+        for name, label in draft.constants.items():
+            key = plain_text(name)
+            if key in skip or is_total_word(label):
+                continue
+            before = seen.setdefault(key, (label, draft.reading.where))
+            other = variables.get(key)
+            if before[0] == label and other is None:
+                continue
+            against = (
+                f"{before[1]} about {name} = {before[0]}"
+                if before[0] != label
+                else f"{other.reading.where if other else ''} about several"
+            )
+            raise ValueError(
+                Message(
+                    "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
+                    "used together, or leave one out.",
+                    where=draft.reading.where,
+                    name=name,
+                    label=label,
+                    against=against,
+                    skip=Argument("skip", [name]),
+                )
+            )
+
+
+def _check_names(drafts: Sequence[Draft]) -> None:
+    """Raise for variables that no file names."""
+    for draft in drafts:
+        for name, labels in zip(draft.facet.names, draft.facet.labels, strict=True):
+            if name:
+                continue
+            raise _unnamed(draft, labels, drafts)
+        twice = [n for n in draft.facet.names if draft.facet.names.count(n) > 1]
+        if twice:
+            raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
+
+
+def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
+    """Return the error for labels whose variable no file names, with the names that it may have."""
+    others = [n for d in drafts for n in d.facet.names if n]
+    key = "/".join(labels[:2])
+    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
+    may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
+    options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
+    value = next((label for label in labels if is_value_name(label)), None)
+    parts: list[str] = [
+        Message(
+            "{where}: the labels {labels} belong to a variable that the file does not name. Say "
+            "{same}{rest}.",
+            where=draft.reading.where,
+            labels=show(labels),
+            same=join_messages(options, " or "),
+            rest="" if may else ", with its name in place of Name",
+        )
+    ]
+    if value is not None:
+        parts.append(
+            Message(
+                "If {label!r} is the column of the numbers, say {value}.",
+                label=value,
+                value=Argument("value", value),
+            )
+        )
+    return ValueError(join_messages(parts))
+
+
+def _without_twins(drafts: Sequence[Draft]) -> list[Draft]:
+    """Leave out a table that is printed twice; raise for two different ones."""
+    seen: dict[frozenset[str], Draft] = {}
+    for draft in drafts:
+        before = seen.setdefault(frozenset(draft.facet.names), draft)
+        if before is draft:
+            continue
+        one, other = before.facet, draft.facet
+        if one.labels == other.labels and np.array_equal(one.values, other.values, equal_nan=True):
+            before.reading.skipped.append(f"{draft.reading.where} (the same table again)")
+            continue
+        option = Argument("sheet") if "sheet '" in draft.reading.where else Argument("skip")
+        raise ValueError(
+            Message(
+                "Table {names} is given twice, with different numbers: in {one} and in {other}. "
+                "If they are of different groups or years, use one of them ({option}); if they are "
+                "parts of one table, add the two up.",
+                names=tuple(one.names),
+                one=before.reading.where,
+                other=draft.reading.where,
+                option=option,
+            )
+        )
+    return list(seen.values())
+
+
+def _make_joint(drafts: Sequence[Draft]) -> None:
+    """Multiply percentages within the levels of a variable by its shares, from another table."""
+    for draft in drafts:
+        if not draft.given:
+            continue
+        facet = draft.facet
+        names = [facet.names[k] for k in draft.given]
+        labels = [facet.labels[k] for k in draft.given]
+        weight = _shares_from(drafts, names, labels)
+        if weight is None:
+            which = names[0] if len(names) == 1 else names
+            raise ValueError(
+                f"{draft.reading.where}: Each level of {which!r} adds up to {draft.whole:g} by "
+                f"itself: multiply by the shares of {which!r} first, or give a table of "
+                f"{', '.join(map(repr, names))} beside it."
+            )
+        shape = [len(known) if k in draft.given else 1 for k, known in enumerate(facet.labels)]
+        factor = weight.reshape(shape) / draft.whole
+        changed = {key: getattr(facet, key) * factor for key in ("values", "low", "high")}
+        draft.facet = replace(facet, grain=facet.digit / draft.whole, **changed)
+        draft.margins, draft.total, draft.whole, draft.given = [], None, 1.0, ()
+
+
+def _shares_from(
+    drafts: Sequence[Draft], names: Sequence[str], labels: Sequence[Sequence[str]]
+) -> Array | None:
+    for other in drafts:
+        facet = other.facet
+        if other.given or not set(names) <= set(facet.names) or np.isnan(facet.values).any():
+            continue
+        axes = [facet.names.index(name) for name in names]
+        if any(set(facet.labels[a]) != set(known) for a, known in zip(axes, labels, strict=True)):
+            continue
+        gone = tuple(k for k in range(len(facet.names)) if k not in axes)
+        table = facet.values.sum(axis=gone)
+        kept = [k for k in range(len(facet.names)) if k in axes]
+        table = table.transpose([kept.index(a) for a in axes])
+        for axis, (a, known) in enumerate(zip(axes, labels, strict=True)):
+            table = np.take(table, [facet.labels[a].index(text) for text in known], axis)
+        return np.asarray(table / table.sum())
+    return None
+
+
+def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
+    """Return a draft as a table with its margins, and what comments of its file say."""
+    facet = draft.facet
+    _check_negative_nil(draft)
+    names = tuple(facet.names)
+    unknown = np.isnan(facet.values)
+    shares = draft.kind == "shares"
+    table = LabelledTable(
+        names,
+        tuple(map(tuple, facet.labels)),
+        facet.values,
+        whole=facet.whole,
+        column="share" if shares else "count",
+        bounds=(facet.low, facet.high) if unknown.any() else None,
+        percent=shares and draft.whole >= 100.0,
+        digit=facet.digit,
+        noisy=how.noisy,
+        source=draft.reading.where,
+        total=draft.total,
+        sums=tuple(facet.sums),
+        margins=tuple(
+            LabelledTable(
+                tuple(names[a] for a in axes), tuple(tuple(facet.labels[a]) for a in axes), claims
+            )
+            for axes, claims in draft.margins
+        ),
+    )
+    if shares and draft.whole == 1000.0:
+        table = replace(table, values=table.values / 10.0, percent=True, digit=table.digit / 10.0)
+    if facet.errors is not None:
+        errors = facet.errors[~np.isnan(facet.errors)]
+        if len(errors):
+            table = replace(table, error=float(np.sqrt(np.mean(np.square(errors)))))
+    draft.reading.names = names
+    draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
+    draft.reading.levels = tuple(map(tuple, facet.labels))
+    draft.reading.total = float(np.nansum(facet.values))
     changes: dict[str, Any] = {}
-    if "kind" in said:
-        kind = said["kind"].lower()
-        if kind.startswith(("percent", "%")):
-            changes["percent"] = True
-        elif kind in _KINDS:
-            changes |= {"column": _KINDS[kind], "percent": False}
-        else:
-            raise ValueError(
-                f"{table.source}: the comment '# kind: {said['kind']}' must say counts, shares or "
-                "percent."
-            )
-    if "records" in said:
-        changes["records"] = float(said["records"])
-    if "standard error" in said:
-        changes["error"] = float(said["standard error"])
+    for key, field_ in (("records", "records"), ("standard error", "error")):
+        if key in draft.said:
+            changes[field_] = _number_said(draft, key)
+    if "weight" in draft.said:
+        _number_said(draft, "weight")
     return replace(table, **changes)
+
+
+def _check_negative_nil(draft: Draft) -> None:
+    return
+
+
+def _number_said(draft: Draft, key: str) -> float:
+    try:
+        number = float(draft.said[key])
+    except ValueError:
+        number = -1.0
+    if not number >= 0.0:
+        raise ValueError(
+            f"{draft.reading.where}: the comment '# {key}: {draft.said[key]}' must give a number "
+            "that is not negative."
+        )
+    return number
+
+
+_WHOLE = re.compile(r"-?(?:0|[1-9]\d*)")
+_REAL = re.compile(r"-?(?:0|[1-9]\d*)\.\d+")
 
 
 def typed(tables: Sequence[LabelledTable], domain: Domain | None) -> list[LabelledTable]:

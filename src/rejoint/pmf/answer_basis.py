@@ -1,7 +1,7 @@
 """What an answer of a model from tables rests on: published, implied, identified or open."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import isnan, prod, sqrt
@@ -292,9 +292,9 @@ class AnswerBasis:
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS or not np.isfinite(self._numbers_of_mean).all():
             return None
-        columns = prod(self.domain.shape[n] for n in self.bound.by)
+        seconds = self.seconds / prod(self.domain.shape[n] for n in self.bound.by)
         found = [
-            bound_answers(kept, cells, given, seconds=self.seconds / columns)
+            [self._snap(each) for each in bound_answers(kept, cells, given, seconds=seconds)]
             for given, cells in self._columns()
         ]
         if not self._axes:
@@ -307,6 +307,14 @@ class AnswerBasis:
             max(each.slack for each in every),
         )
 
+    def _snap(self, found: AnswerBounds) -> AnswerBounds:
+        """Move the ends of a probability that are 0 or 1 but for rounding onto these."""
+        if self.bound.query.verb != "P":
+            return found
+        low = 0.0 if found.low < IMPLIED_WIDTH else found.low
+        high = 1.0 if found.high > 1.0 - IMPLIED_WIDTH else found.high
+        return replace(found, low=low, high=high)
+
     # In words
 
     def _describe_published(self) -> str:
@@ -314,9 +322,9 @@ class AnswerBasis:
         if at is None or kept is None:
             return "one table holds all of it"
         names = _list(kept.subsets[at.table])
-        rounded = ", rounded" if self._is_rounded else ""
+        how = ", rounded" if self._is_rounded else ", of a sample" if kept.noisy else ""
         said = self._other_value()
-        return f"in the table of {names}{rounded}" + (f", which gives {said}" if said else "")
+        return f"in the table of {names}{how}" + (f", which gives {said}" if said else "")
 
     def _other_value(self) -> str:
         """What the tables give where the model does not meet them; else nothing."""
@@ -373,7 +381,7 @@ class AnswerBasis:
         apart = [pair for pair in combinations(used, 2) if not any(set(pair) <= s for s in subsets)]
         if apart and len(used) > 2:
             pairs = [f"{own[a]} and {own[b]}" for a, b in apart[:2]]
-            more = f" (and {len(apart) - 2:,} more pairs)" if len(apart) > 2 else ""
+            more = f" (and {plural(len(apart) - 2, 'more pair')})" if len(apart) > 2 else ""
             return f"no table holds {', or '.join(pairs)}{',' * (len(pairs) > 1)} together{more}"
         chosen = [own[n] for n in used]
         if len(chosen) == 1:
@@ -401,6 +409,8 @@ class AnswerBasis:
             format_number(end) if end == round(end) else shown
             for end, shown in zip((found.low, found.high), ends, strict=True)
         )
+        if not found.sharp and self.bound.query.verb == "P" and found.high - found.low >= 1:
+            return "; no bound on it was found in time"
         if not found.sharp:
             gives = "no joint with these tables gives a number outside"
         return f"; {gives} {low} to {high}{self._describe_miss()}"

@@ -90,6 +90,19 @@ class GivenTables:
                 found.add(tuple(sorted({domain.index(name) for name in names})))
         return cls(domain, tuple(sorted(found))) if found else None
 
+    def named_subsets(self, domain: Domain) -> list[tuple[str, ...]]:
+        """Return the variables of each table that are in a domain, without repetitions.
+
+        Examples
+        --------
+        >>> tables = GivenTables(Domain.of({"a": 2, "b": 2, "c": 2}), ((0, 1), (1, 2), (2,)))
+        >>> tables.named_subsets(Domain.of({"c": 2, "b": 2}))
+        [('b',), ('b', 'c'), ('c',)]
+        """
+        names = self.domain.names
+        found = (tuple(names[n] for n in s if names[n] in domain) for s in self.subsets)
+        return [each for each in dict.fromkeys(found) if each]
+
     def holds(self, names: Any) -> bool:
         """Whether one table has all of these variables, and those of the evidence.
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, combinations
-from math import inf, nan, prod
+from math import inf, isfinite, nan, prod
 from time import monotonic
 
 import numpy as np
@@ -302,8 +302,7 @@ class _Range:
         if published is not None:
             return published
         low, high, sharp, slack, text = self._solved(ratio, deadline)
-        ends = ratio.ends()
-        low, high = (float(np.clip(end, *ends)) * ratio.factor for end in (low, high))
+        low, high = (ratio.factor * _snap(end, ratio.ends()) for end in (low, high))
         if np.isnan(low):
             return AnswerBounds(nan, nan, True, slack, text)
         return AnswerBounds(min(low, high), max(low, high), sharp, slack, text)
@@ -494,11 +493,14 @@ class _Range:
         others = _restricted([t for t in self.limits if not t.is_exact], kept)
         free = [m for m in moments if not any(set(m.variables) <= set(t.subset) for t in exact)]
         edges = [*(table.subset for table in others), *(m.variables for m in free)]
-        subsets = {tuple(n for n in table.subset if n in kept) for table in exact}
+        # One table for each set of variables: those that share it agree.
+        holders = {tuple(n for n in table.subset if n in kept): table for table in exact}
         left = []
-        for subset in drop_variables(subsets, edges, self.asked):
-            holder = next(table for table in exact if set(subset) <= set(table.subset))
-            left.append(holder.margin(subset))
+        for subset in drop_variables(holders, edges, self.asked):
+            table = holders.get(subset)
+            if table is None:
+                table = next(t for s, t in holders.items() if set(subset) <= set(s))
+            left.append(table.margin(subset))
         return [*left, *others], free
 
 
@@ -521,6 +523,14 @@ def _inside(
                 subsets.add(subset)
                 found.append(table.margin(subset))
     return found
+
+
+def _snap(end: float, ends: tuple[float, float]) -> float:
+    """Return an end within the ends over any joint; equal to one of them where it is as near."""
+    for limit in ends:
+        if isfinite(limit) and abs(end - limit) <= _ZERO * max(1.0, abs(limit)):
+            return limit
+    return float(np.clip(end, *ends))
 
 
 def _restricted(limits: Sequence[TableLimits], kept: frozenset[int]) -> list[TableLimits]:

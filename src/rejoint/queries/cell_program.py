@@ -31,6 +31,7 @@ _TOLERANCE = 1e-9
 HIGHS_CELLS = 300
 #: Beyond this many cells HiGHS takes minutes.
 MOST_HIGHS_CELLS = 20_000
+_HIGHS_SECONDS = 5.0  # for one end
 _GAP = 1e-8  # of bounds by the interior-point method, as a share of the largest value
 _MOST_GAP = 5e-7  # what is accepted where rounding ends the steps
 _SLACK_GAP = 1e-4  # of the least slack, in standard errors
@@ -415,12 +416,13 @@ def _least_ratio(
             break
         ratio = float(cost @ unknowns) / below
         parts = cost - ratio * norm
+        size = max(1.0, float(np.abs(parts).max()))
         found = program.minimize(parts, _GAP * below, deadline)
-        if found.gap > _MOST_GAP * below * max(1.0, float(np.abs(parts).max())):
+        if found.gap > _MOST_GAP * below * size:
             break
         unknowns = found.unknowns
         after = float(norm @ unknowns)
-        if after > _LEAST_CONDITION and abs(found.bound) < _RATIO_GAP * after:
+        if after > _LEAST_CONDITION and abs(found.bound) < _RATIO_GAP * after * size:
             return ratio + min(found.bound, 0.0) / after
     raise NoConvergenceError
 
@@ -467,7 +469,8 @@ def _alive(
 def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadline: float) -> Any:
     """Minimize ``cost @ x`` over ``equal @ x = right, below @ x <= 0, x >= 0``.
 
-    HiGHS runs in a thread of its own, so that Ctrl-C is heard at once.
+    HiGHS runs in a thread of its own, so that Ctrl-C is heard at once. It cannot be stopped before
+    its time is over, and Python waits for it at the end.
 
     Examples
     --------
@@ -480,12 +483,11 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
     left = deadline - monotonic()
     if left <= 0:
         raise OutOfTimeError
-    options: dict[str, Any] = {
+    options = {
         "primal_feasibility_tolerance": _TOLERANCE,
         "dual_feasibility_tolerance": _TOLERANCE,
+        "time_limit": min(left, _HIGHS_SECONDS),
     }
-    if left < inf:
-        options["time_limit"] = left
     outcome: list[Any] = []
 
     def work() -> None:
@@ -498,7 +500,7 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
             found = error
         outcome.append(found)
 
-    thread = Thread(target=work, daemon=True)
+    thread = Thread(target=work)
     thread.start()
     while thread.is_alive():
         thread.join(0.1)

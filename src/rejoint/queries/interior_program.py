@@ -19,9 +19,9 @@ from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import (
     CellBlock,
-    SingleColumns,
     InteriorPoint,
     NoConvergenceError,
+    SingleColumns,
     transform,
 )
 from rejoint.queries.junction_tree import JunctionTree, Variables

@@ -194,9 +194,13 @@ def drop_variables(
 def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
     """Return the sets that are not inside others."""
     kept: list[frozenset[int]] = []
+    having: dict[int, list[frozenset[int]]] = {}  # the sets with each variable, larger ones first
     for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
-        if not any(edge < other for other in kept):
+        around = min((having.setdefault(n, []) for n in edge), key=len)
+        if not any(edge < other for other in around):
             kept.append(edge)
+            for n in edge:
+                having[n].append(edge)
     return kept
 
 

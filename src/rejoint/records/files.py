@@ -22,6 +22,8 @@ class Source:
         ``-`` is standard input, which is kept in memory so that it can be read twice.
     groups : range, optional
         Row groups of a Parquet file to read; all by default.
+    content : bytes, optional
+        What the file holds, where it is part of another one.
 
     Examples
     --------
@@ -29,11 +31,16 @@ class Source:
     '.csv'
     """
 
-    def __init__(self, path: str | PathLike[str], groups: range | None = None) -> None:
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        groups: range | None = None,
+        content: bytes | None = None,
+    ) -> None:
         self.path = path
         self.groups = groups
         self.name = "standard input" if str(path) == "-" else str(path)
-        self._kept: bytes | None = None
+        self._kept = content
 
     @property
     def suffix(self) -> str:
@@ -61,8 +68,8 @@ class Source:
 
     @contextmanager
     def _raw(self) -> Iterator[BinaryIO]:
-        if str(self.path) == "-":
-            yield self._standard_input()
+        if str(self.path) == "-" or self._kept is not None:
+            yield self._in_memory()
             return
         try:
             file = open(self.path, "rb")  # noqa: SIM115 (closed below; errors of the body pass)
@@ -75,7 +82,7 @@ class Source:
         with file:
             yield file
 
-    def _standard_input(self) -> BinaryIO:
+    def _in_memory(self) -> BinaryIO:
         if self._kept is None:
             self._kept = sys.stdin.buffer.read()
         return io.BytesIO(self._kept)

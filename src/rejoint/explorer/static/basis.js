@@ -3,7 +3,7 @@
 // evidence on one level; a page that is served asks rejoint for the ranges of other evidence.
 
 import { infer, marginal } from "./inference.js";
-import { percent } from "./format.js";
+import { percent, plural } from "./format.js";
 
 const ONE_VALUE = 1e-6; // width of a range below which every joint gives the same
 const WAIT = 250; // ms without new evidence before ranges are asked for
@@ -152,7 +152,7 @@ function describeHole(model, used) {
   );
   if (apart.length && sorted.length > 2) {
     const pairs = apart.slice(0, 2).map((pair) => list(model, pair));
-    const more = apart.length > 2 ? ` (and ${apart.length - 2} more pairs)` : "";
+    const more = apart.length > 2 ? ` (and ${plural(apart.length - 2, "more pair")})` : "";
     return `no table holds ${pairs.join(", or ")}${pairs.length > 1 ? "," : ""} together${more}`;
   }
   if (sorted.length === 1) return `no table holds all of ${list(model, sorted)}`;

@@ -1,0 +1,562 @@
+"""Blocks as arrays with one axis for each variable.
+
+The paths of the rows (or columns) of a block become variables in one of four ways. Labels that are
+repeated under several others are crossed with them: two variables. Labels that differ from group to
+group are one variable with nested levels, unless the groups add up to the same numbers: then each
+group is a variable of its own, in a table of its own. A label that spans everything is a name.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rejoint.marginals.axis_name import BETWEEN
+from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
+from rejoint.marginals.grid import ALL, Block, Path
+from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
+from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.messages import Argument, Message
+
+Array = NDArray[np.float64]
+Marks = Mapping[str, tuple[float, float]]
+
+
+_ARRAYS = ("values", "low", "high", "lines")
+
+
+@dataclass
+class Facet:
+    """An array with one axis for each variable, totals still among the levels.
+
+    ``lines`` has the line of each cell, 0 where the file does not mention it.
+    """
+
+    names: list[str]
+    labels: list[list[str]]
+    values: Array
+    low: Array
+    high: Array
+    lines: NDArray[np.intp]
+    digits: int
+    percent: bool
+    value: str = ""
+    units: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    errors: Array | None = None
+    grain: float | None = None  # unit of rounding, where numbers were multiplied
+    sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
+
+    @property
+    def whole(self) -> bool:
+        """Whether all numbers are integers."""
+        known = self.values[~np.isnan(self.values)]
+        return self.digit == 1.0 and len(known) > 0 and bool(np.all(known == np.floor(known)))
+
+    @property
+    def digit(self) -> float:
+        """The unit to which the numbers are rounded."""
+        return float(10.0**-self.digits) if self.grain is None else self.grain
+
+    def take(self, axis: int, places: Sequence[int]) -> "Facet":
+        """Return the facet with some of the levels of an axis."""
+        labels = list(self.labels)
+        labels[axis] = [labels[axis][i] for i in places]
+        made = replace(self, labels=labels)
+        for key in _ARRAYS:
+            setattr(made, key, np.take(getattr(self, key), places, axis))
+        return made
+
+    def drop(self, axis: int, place: int) -> "Facet":
+        """Return the facet at one level of an axis, without the axis."""
+        part = self.take(axis, [place])
+        for key in _ARRAYS:
+            setattr(part, key, np.squeeze(getattr(part, key), axis))
+        part.names = [name for k, name in enumerate(part.names) if k != axis]
+        del part.labels[axis]
+        return part
+
+    def split(self, axis: int, parts: Sequence[Sequence[str]]) -> None:
+        """Split levels into parts that another table has: only the sum of their cells is known."""
+        sizes = [len(part) for part in parts]
+        old = np.repeat(np.arange(len(parts)), sizes)
+        shape = (*self.values.shape[:axis], len(old), *self.values.shape[axis + 1 :])
+        place = np.moveaxis(np.arange(np.prod(shape)).reshape(shape), axis, 0)
+        before = np.moveaxis(self.values, axis, 0)
+        where = np.take(np.arange(self.values.size).reshape(self.values.shape), old, axis).ravel()
+        self.sums = [(np.flatnonzero(np.isin(where, at)), value) for at, value in self.sums]
+        for level in np.flatnonzero(np.array(sizes) > 1):
+            rows = np.flatnonzero(old == level)
+            for cell in np.ndindex(before.shape[1:]):
+                value = before[(level, *cell)]
+                if not np.isnan(value):
+                    self.sums.append((place[(rows, *cell)], float(value)))
+        several = np.array(sizes)[old] > 1
+        mask = several.reshape([-1 if a == axis else 1 for a in range(self.values.ndim)])
+        high = np.take(np.where(np.isnan(self.values), self.high, self.values), old, axis)
+        self.values = np.where(mask, np.nan, np.take(self.values, old, axis))
+        self.low = np.where(mask, 0.0, np.take(self.low, old, axis))
+        self.high = np.where(mask, high, np.take(self.high, old, axis))
+        self.lines = np.take(self.lines, old, axis)
+        self.labels[axis] = [label for part in parts for label in part]
+
+
+# BlockNumbers ----------------------------------------------------------------------------------
+
+
+@dataclass
+class BlockNumbers:
+    """The numbers of a block: value, bounds, and what stood beside them."""
+
+    cells: list[list[Cell]]
+    values: Array
+    digits: int
+    percent: bool
+    flags: dict[str, int]
+    marks: dict[str, int]
+
+
+def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumbers:
+    """Read the cells of a block with the decimal mark that they show, or that makes totals add up.
+
+    Raise for a cell that is no number, and where two decimal marks are possible.
+    """
+    texts = [cell for row in block.cells for cell in row if isinstance(cell, str)]
+    texts = [t for t in texts if t.strip() and t.strip().lower() not in marks]
+    if decimal is not None:
+        return _read_with(block, marks, decimal)
+    shown, doubtful = find_decimal(texts)
+    if any(_AMBIGUOUS.search(t) for t in texts):
+        ways = {mark: _try_decimal(block, marks, mark) for mark in (".", ",")}
+        sums = {mark: _count_sums(read.values) if read else -1 for mark, read in ways.items()}
+        best = max(sums, key=lambda mark: sums[mark])
+        if sums["."] != sums[","] and (shown is None or sums[shown] < sums[best]):
+            shown = best
+    if shown is None and block.sheet.delimiter == "," and doubtful.count(","):
+        shown = "."  # where commas separate cells, they do not separate decimals
+    said = [block.value, *block.titles, *(label for path in block.columns for label in path)]
+    if shown is None and any(is_count_word(text) for text in said):
+        shown = "," if "." in doubtful else "."  # counts have no decimals
+    if shown is None:
+        whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")
+        mark = "." if "." in doubtful else ","
+        raise ValueError(
+            Message(
+                "{where}: {text!r} may be {whole} (thousands are separated) or {part} (a decimal "
+                "{name}), and no other number of the table decides. Say {one} for {whole}, {other} "
+                "for {part}.",
+                where=block.sheet.where,
+                text=doubtful,
+                whole=whole,
+                part=part,
+                name="point" if mark == "." else "comma",
+                one=Argument("decimal", "," if mark == "." else "."),
+                other=Argument("decimal", mark),
+            )
+        )
+    return _read_with(block, marks, shown)
+
+
+_AMBIGUOUS = re.compile(r"(?<!\d)[1-9]\d{0,2}[.,]\d{3}(?!\d)")
+
+
+def _try_decimal(block: Block, marks: Marks, decimal: str) -> BlockNumbers | None:
+    try:
+        return _read_with(block, marks, decimal)
+    except ValueError:
+        return None
+
+
+def _count_sums(values: Array) -> int:
+    if values.size > 250_000:
+        return 0
+    none = [np.zeros(size, dtype=bool) for size in values.shape]
+    return sum(
+        len(find_sums(part, 1e-3, word, exact=True).children)
+        for part, word in zip((values, values.T), none, strict=True)
+    )
+
+
+def _read_with(block: Block, marks: Marks, decimal: str) -> BlockNumbers:
+    flags: dict[str, int] = {}
+    seen: dict[str, int] = {}
+    rows: list[list[Cell]] = []
+    digits = 0
+    for r, row in enumerate(block.cells):
+        read = []
+        for c, text in enumerate(row):
+            if isinstance(text, float):
+                cell = Cell(text, text, text, digits=_decimals(text))
+            else:
+                try:
+                    cell = read_cell(text, marks, decimal)
+                except ValueError:
+                    raise _bad_cell(block, r, c, text) from None
+            if cell.flag:
+                held = flags if cell.known else seen
+                flag = f"{cell.flag} for nil" if cell.flag in NIL else cell.flag
+                held[flag] = held.get(flag, 0) + 1
+            if cell.known:
+                digits = max(digits, cell.digits)
+            read.append(cell)
+        rows.append(read)
+    values = np.array([[cell.value for cell in row] for row in rows], dtype=float)
+    known = [cell for row in rows for cell in row if cell.known]
+    percent = any(cell.percent for cell in known)
+    return BlockNumbers(rows, values.reshape(len(rows), -1), digits, percent, flags, seen)
+
+
+def _decimals(value: float) -> int:
+    text = repr(round(value, 9))
+    return len(text.partition(".")[2]) if "e" not in text and not value.is_integer() else 0
+
+
+def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
+    names = [*block.row_names, *(block.column_names or [])]
+    labels = [*block.rows[r], *block.columns[c]]
+    said = [f"{n or 'label'}={x!r}" for n, x in zip(names, labels, strict=False) if x]
+    return ValueError(
+        Message(
+            "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
+            "that is not known. If it is such a mark say {suppressed}; if it means nothing was "
+            "counted, write 0.",
+            where=block.sheet.where,
+            line=block.lines[r],
+            at=", ".join(said),
+            text=text.strip(),
+            suppressed=Argument("suppressed", [text.strip()]),
+        )
+    )
+
+
+# Axes -------------------------------------------------------------------------------------
+
+
+@dataclass
+class Axis:
+    """Rows or columns as variables: which of them, and the label of each for each variable."""
+
+    names: list[str]
+    places: list[int]
+    labels: list[Path]
+    units: list[str] = field(default_factory=list)  # labels that span everything
+
+
+def split_axis(
+    paths: Sequence[Path], names: Sequence[str], lines: Array, digit: float
+) -> list[Axis]:
+    """Return the variables that paths of labels make; several axes where these are separate tables.
+
+    Parameters
+    ----------
+    paths : sequence of tuples of str
+        Labels from the outermost to the innermost.
+    names : sequence of str
+        Name of each place of the paths, empty where there is none.
+    lines : array (paths, others)
+        The numbers.
+    digit : float
+        The unit to which they are rounded.
+
+    Examples
+    --------
+    >>> paths = [("Men", "young"), ("Men", "old"), ("Women", "young"), ("Women", "old")]
+    >>> [axis.names for axis in split_axis(paths, ["", ""], np.ones((4, 1)), 1.0)]
+    [['', '']]
+    >>> paths = [("Sex", "m"), ("Sex", "f"), ("Age", "young"), ("Age", "old")]
+    >>> numbers = np.array([[10.0], [20], [14], [16]])
+    >>> [(axis.names, axis.places) for axis in split_axis(paths, ["", ""], numbers, 1.0)]
+    [(['Sex'], [0, 1]), (['Age'], [2, 3])]
+    """
+    names, units = list(names), []
+    paths = [tuple(path) for path in paths]
+    while len(names) > 1:  # a label that spans everything
+        spans = next((k for k in range(len(names)) if _spans(paths, k, names)), None)
+        if spans is None:
+            break
+        label = next(path[spans] for path in paths if path[spans])
+        if spans + 1 < len(names) and not names[spans + 1] and _is_name(label):
+            names[spans + 1] = label
+        else:
+            units.append(label)
+        del names[spans]
+        paths = [path[:spans] + path[spans + 1 :] for path in paths]
+    every = list(range(len(paths)))
+    if len(names) <= 1 or all(names):
+        return [Axis(names, every, paths, units)]
+    groups: dict[str, list[int]] = {}
+    for i, path in enumerate(paths):
+        if path[0]:
+            groups.setdefault(path[0], []).append(i)
+    inner = {g: {paths[i][1:] for i in at if any(paths[i][1:])} for g, at in groups.items()}
+    parents = [g for g in groups if inner[g]]
+    if len(parents) > 1 and _overlap([inner[g] for g in parents]) >= 0.5:
+        return [_crossed(paths, names, units, lines, digit)]
+    if _is_separate(paths, parents, groups, lines, digit):
+        return _separate(paths, names, parents, groups, units, lines, digit)
+    return [_nested(paths, names, units)]
+
+
+def _spans(paths: Sequence[Path], k: int, names: Sequence[str]) -> bool:
+    if names[k]:
+        return False
+    said = {path[k] for path in paths}
+    return len(said - {ALL}) == 1 and (k == 0 or ALL not in said)
+
+
+def _is_name(label: str) -> bool:
+    return not unit_word(label) and not is_total_word(label) and not re.search(r"\d{4}|^\d", label)
+
+
+def _overlap(sets: Sequence[set[Path]]) -> float:
+    union = set().union(*sets)
+    return sum(sum(label in one for one in sets) > 1 for label in union) / len(union)
+
+
+def _group_sum(paths: Sequence[Path], at: Sequence[int], lines: Array, digit: float) -> Array:
+    """Return the sum of a group: its own row where there is one, else the sum of its levels."""
+    own = [i for i in at if not any(paths[i][1:])]
+    if own:
+        return np.asarray(lines[own[0]])
+    words = np.array([is_total_word(paths[i][-1]) for i in at])
+    sums = find_sums(lines[list(at)], digit, words)
+    return np.asarray(lines[[at[k] for k in sums.leaves]].sum(axis=0))
+
+
+def _is_separate(
+    paths: Sequence[Path],
+    parents: Sequence[str],
+    groups: Mapping[str, list[int]],
+    lines: Array,
+    digit: float,
+) -> bool:
+    """Return whether groups add up to the same numbers: each is a variable of its own."""
+    if len(parents) < 2:
+        return False
+    totals = [_group_sum(paths, groups[g], lines, digit) for g in parents]
+    sizes = [len(groups[g]) for g in parents]
+    places = 0.0
+    for total, size in zip(totals[1:], sizes[1:], strict=True):
+        slack = digit * np.sqrt(size + sizes[0]) + 1e-9 * np.abs(totals[0])
+        there = ~(np.isnan(total) | np.isnan(totals[0]))
+        if not there.any() or (np.abs(total - totals[0])[there] > slack[there]).any():
+            return False
+        places += np.log10(np.maximum(np.abs(total[there]) / digit, 1.0)).sum()
+    return bool(places >= 1.0)
+
+
+def _separate(
+    paths: Sequence[Path],
+    names: Sequence[str],
+    parents: Sequence[str],
+    groups: Mapping[str, list[int]],
+    units: list[str],
+    lines: Array,
+    digit: float,
+) -> list[Axis]:
+    alone = [i for g, at in groups.items() if g not in parents for i in at]
+    found: list[Axis] = []
+    for g in parents:
+        at = [i for i in groups[g] if any(paths[i][1:])]
+        total = alone[:1] if alone and is_total_word(paths[alone[0]][0]) else []
+        rest = [*(paths[i][1:] for i in at), *((ALL,) * (len(names) - 1) for _ in total)]
+        for axis in split_axis(rest, ["", *names[2:]], lines[[*at, *total]], digit):
+            own = [g if not name and k == 0 else name for k, name in enumerate(axis.names)]
+            places = [[*at, *total][p] for p in axis.places]
+            found.append(Axis(own, places, axis.labels, [*units, *axis.units]))
+    return found
+
+
+def _crossed(
+    paths: Sequence[Path], names: Sequence[str], units: list[str], lines: Array, digit: float
+) -> Axis:
+    """Cross the outer labels with the inner ones; a column at the end may be the total of all."""
+    fixed = [tuple(path) for path in paths]
+    for i, path in enumerate(fixed):
+        alone = [k for k, other in enumerate(fixed) if other[1:] == path[1:]] == [i]
+        if alone and any(path[1:]) and i in (0, len(fixed) - 1) and len(fixed) > 2:
+            rest = [k for k in range(len(fixed)) if k != i]
+            leaves = [k for k in rest if all(fixed[k]) and not is_total_word(fixed[k][-1])]
+            slack = digit * np.sqrt(len(leaves) + 1.0) + 1e-9
+            if np.all(np.abs(lines[leaves].sum(axis=0) - lines[i]) <= slack):
+                fixed[i] = (ALL,) * len(path)
+    return Axis(list(names), list(range(len(fixed))), fixed, units)
+
+
+def _nested(paths: Sequence[Path], names: Sequence[str], units: list[str]) -> Axis:
+    """Make one variable of labels at different depths; a label that occurs twice gets its path."""
+    last = [next((text for text in reversed(path) if text), ALL) for path in paths]
+    labels: list[Path] = [
+        (text if last.count(text) == 1 else ": ".join(t for t in path if t),)
+        for text, path in zip(last, paths, strict=True)
+    ]
+    name = next((name for name in reversed(names) if name), "")
+    return Axis([name], list(range(len(paths))), labels, units)
+
+
+# Facets -----------------------------------------------------------------------------------
+
+
+def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
+    """Return one array for each table of a block."""
+    digit = float(10.0**-numbers.digits)
+    values = numbers.values
+    if block.listed:
+        return _listed_facets(block, numbers)
+    paths = _rows_by_sums(block.rows, values, digit)
+    deep = len(paths[0]) - len(block.rows[0])
+    names = [""] * deep + list(block.row_names)
+    rows = split_axis(paths, names, values, digit)
+    for axis in rows if block.tree_name and not any(names) else ():
+        _name_tree(axis, block.tree_name)
+    column_paths = _paired_units(block.columns)
+    deep = len(column_paths[0]) - len(block.columns[0])
+    column_names = [*block.column_names, *[""] * deep]
+    columns = split_axis(column_paths, column_names, values.T, digit)
+    found = []
+    for row, column in product(rows, columns):
+        entries = [
+            ((*a, *b), numbers.cells[r][c], block.lines[r])
+            for r, a in zip(row.places, row.labels, strict=True)
+            for c, b in zip(column.places, column.labels, strict=True)
+        ]
+        facet = _dense(block, [*row.names, *column.names], entries, numbers)
+        facet.units = [*row.units, *column.units, *block.titles]
+        found.append(facet)
+    return found
+
+
+def _name_tree(axis: Axis, name: str) -> None:
+    """Give the name of a stub to its only variable, or its parts, "Sex and age", to several."""
+    parts = [part for part in BETWEEN.split(name) if part] if len(axis.names) > 1 else [name]
+    if len(parts) == len(axis.names) and not any(axis.names):
+        axis.names = parts
+
+
+_LABEL_AND_UNIT = re.compile(r"(.+?)[\s,;:]*[(\[]?\s*(n|%|Number|Percent|Anzahl|Prozent)\s*[)\]]?")
+
+
+def _paired_units(columns: list[Path]) -> list[Path]:
+    """Split labels such as "Men", "%", "Women", "%" into a label and a unit."""
+    last = [path[-1] for path in columns]
+    units = [unit_word(label) for label in last]
+    twice = [label for label, unit in zip(last, units, strict=True) if unit]
+    if len(columns[0]) == 1 and len(twice) > 1 and len(set(twice)) < len(twice) and not units[0]:
+        made: list[Path] = []
+        label = ""
+        for text, unit in zip(last, units, strict=True):
+            label = label if unit else text
+            made.append((label, text if unit else "n"))
+        return made
+    split = [_LABEL_AND_UNIT.fullmatch(label) for label in last]
+    if len(columns) > 3 and all(split):
+        pairs = [(f[1].strip(" -:"), f[2]) for f in split if f]
+        if len({u for _, u in pairs}) > 1 and len(set(pairs)) == len(pairs):
+            return [(*p[:-1], *pair) for p, pair in zip(columns, pairs, strict=True)]
+    return list(columns)
+
+
+def _rows_by_sums(rows: list[Path], values: Array, digit: float) -> list[Path]:
+    """Give rows that are not unique the row that they add up to as their outer label."""
+    if len(set(rows)) == len(rows) or len(rows[0]) != 1:
+        return rows
+    words = np.array([is_total_word(path[0]) for path in rows])
+    sums = find_sums(values, digit, words)
+    parent = {c: p for p, run in sums.children.items() for c in run}
+    found: list[Path] = []
+    for i, path in enumerate(rows):
+        outer, at = [path[0]], i
+        while at in parent:
+            at = parent[at]
+            outer.insert(0, rows[at][0])
+        found.append(tuple(outer))
+    deep = max(map(len, found))
+    full = [(*path, *[ALL] * (deep - len(path))) for path in found]
+    return full if len(set(full)) == len(full) else rows
+
+
+def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
+    """Group the rows of a long form by the variables that they speak of."""
+    groups: dict[tuple[str, tuple[int, ...]], list[int]] = {}
+    for i, path in enumerate(block.rows):
+        said = tuple(k for k, label in enumerate(path) if label)
+        if not said:
+            raise ValueError(
+                f"{block.sheet.where}, line {block.lines[i]}: no variable has a label. A grand "
+                "total has the label 'Total' in each."
+            )
+        groups.setdefault((block.keys[i] if block.keys else "", said), []).append(i)
+    found = []
+    for (_, said), at in groups.items():
+        entries = [
+            (tuple(block.rows[i][k] for k in said), numbers.cells[i][0], block.lines[i]) for i in at
+        ]
+        facet = _dense(block, [block.row_names[k] for k in said], entries, numbers)
+        facet.units = [*block.titles]
+        facet.value = block.value
+        if block.errors is not None:
+            facet.errors = np.array([_standard_error(block, i) for i in at])
+        found.append(facet)
+    return found
+
+
+def _standard_error(block: Block, i: int) -> float:
+    assert block.errors is not None
+    text = block.errors[i][0]
+    try:
+        value = text if isinstance(text, float) else read_cell(text).value
+    except ValueError:
+        value = -1.0
+    if value < 0 or np.isinf(value):
+        raise ValueError(
+            f"{block.sheet.where}, line {block.lines[i]}: {str(text).strip()!r} is no standard "
+            "error; it must be a number that is not negative, or empty."
+        )
+    return value
+
+
+def _dense(
+    block: Block,
+    names: list[str],
+    entries: Sequence[tuple[Path, Cell, int]],
+    numbers: BlockNumbers,
+) -> Facet:
+    """Scatter cells into arrays; combinations that a long form leaves out are zero."""
+    written: list[dict[str, str]] = [{} for _ in names]  # case, blanks and accents do not count
+    for labels, _, _ in entries:
+        for known, label in zip(written, labels, strict=True):
+            known.setdefault(same_text(label), label)
+    entries = [
+        (tuple(known[same_text(x)] for known, x in zip(written, labels, strict=True)), cell, line)
+        for labels, cell, line in entries
+    ]
+    axes = [{label: i for i, label in enumerate(known.values())} for known in written]
+    shape = tuple(len(axis) for axis in axes)
+    values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    lines: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)
+    for labels, cell, line in entries:
+        at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
+        if lines[at]:
+            said = ", ".join(f"{n or 'label'}={x!r}" for n, x in zip(names, labels, strict=True))
+            raise ValueError(
+                f"{block.sheet.where}, line {line}: the cell {said} was given on line {lines[at]} "
+                "already."
+            )
+        lines[at] = max(line, 1)
+        values[at], low[at], high[at] = cell.value, cell.low, cell.high
+    if not block.listed:
+        values[lines == 0], high[lines == 0] = np.nan, np.inf
+    labels_of = [list(axis) for axis in axes]
+    return Facet(names, labels_of, values, low, high, lines, numbers.digits, numbers.percent)
+
+
+def sums_of(facet: Facet, axis: int, word: Callable[[str], bool]) -> Sums:
+    """Return which levels of an axis are sums of others."""
+    values = np.where(facet.lines > 0, facet.values, np.nan)
+    lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
+    words = np.array([not label or word(label) for label in facet.labels[axis]])
+    digit = rounding_base(facet.values) if facet.whole else facet.digit
+    return find_sums(lines, digit, words)

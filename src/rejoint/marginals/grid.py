@@ -1,0 +1,888 @@
+"""The grid parser: a sheet of cells into blocks, each with headers, stubs, notes and numbers.
+
+A block is a rectangle of numbers. The rows above it that have texts over its columns are its
+header; the columns to its left are its stub. Every column and every row of numbers gets a path of
+labels: one label for each row of the header and each column of the stub. Labels that are printed
+once for several columns or rows (merged, or left out) are filled in. Rows that have a label but no
+numbers are headings of the rows below them, indented labels are parts of the label above them.
+`ALL` in a path means that a row or column is not broken down there: it is a total.
+"""
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+
+from rejoint.marginals.axis_name import BETWEEN, split_corner
+from rejoint.marginals.cell import Kind, kind_of_cell
+from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
+from rejoint.marginals.sheet import Sheet, Text
+from rejoint.marginals.totals import plain_text
+from rejoint.marginals.unit_word import unit_word
+from rejoint.messages import Argument, Message
+from rejoint.text import show
+
+#: The place of a label in a path where a row or column is a total.
+ALL = ""
+Path = tuple[str, ...]
+
+_HEADER_ROWS = 6  # at most
+_NOTE = re.compile(
+    r"(?:sources?|notes?|quelle|hinweis|fuente|notas?|bron|nota|remarque|champ|lecture|copyright|"
+    r"©|\(c\)|\*|_{3,}|stand|footnotes?|legend|symbols?|release date|last updated|geograph).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_FLAGS = re.compile(
+    r"(?:obs_?)?(?:flags?|status|symbols?|conf|footnotes?|notes?)(?: codes?| and footnotes)?",
+    re.IGNORECASE,
+)
+
+#: Headers of the column of numbers in a long form.
+VALUE_NAMES = TABLE_VALUE_NAMES | {"obs_value", "observation", "wert", "valeur", "valor", "valore"}
+VALUE_NAMES |= {"waarde", "anzahl", "effectif", "estimate", "total"}
+#: Those that cannot be a level of anything.
+_SURE_NAMES = VALUE_NAMES - {"total", "n", "p", "number", "estimate", "share", "weight", "size"}
+#: Columns of long forms that describe a number, not what was counted.
+_ATTRIBUTES = re.compile(
+    r"dataflow|structure(_id|_name)?|action|last update|obs_(flag|status|conf).*|conf_status|"
+    r"decimals?|dguid|uom_id|scalar_id|vector|coordinate|terminated|symbol|status|urn|"
+    r"record_(offset|count)|flags?|flag codes|time_format|unit_mult|powercode code|"
+    r"reference period( code)?|unit code|obs_pre_break|comment_.*|geo_?id",
+)
+
+
+def is_value_name(text: str) -> bool:
+    """Return whether the header of a column says that it has the numbers.
+
+    Examples
+    --------
+    >>> is_value_name("OBS_VALUE"), is_value_name("Bevolking (aantal)"), is_value_name("Age")
+    (True, True, False)
+    """
+    inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", text)
+    unit = bool(inside) and unit_word(inside[1] if inside else "") in ("count", "percent")
+    return plain_text(text) in VALUE_NAMES or unit
+
+
+ERROR_NAMES = {"se", "stderr", "std_error", "standard_error", "standard error", "error"}
+TABLE_NAMES = {"table", "table_name", "table_id"}
+
+
+@dataclass
+class Block:
+    """A rectangle of numbers with the labels of its rows and columns.
+
+    ``rows`` and ``columns`` are paths of labels; ``row_names`` and ``column_names`` name the places
+    of the paths where the sheet does. ``value`` is the header of the only column of numbers.
+    """
+
+    sheet: Sheet
+    rows: list[Path]
+    columns: list[Path]
+    row_names: list[str]
+    column_names: list[str]
+    cells: list[list[Text]]
+    lines: list[int]
+    value: str = ""
+    titles: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    skipped: list[str] = field(default_factory=list)
+    errors: list[list[Text]] | None = None  # standard errors, where a column has them
+    keys: list[str] | None = None  # the table of each row, where a column names it
+    tree_name: str = ""  # name of a stub whose labels are nested
+    listed: bool = False  # long form: combinations that are left out are zero
+
+
+@lru_cache(maxsize=100_000)
+def _kind(cell: Text, marks: frozenset[str]) -> Kind:
+    return kind_of_cell(cell, marks)
+
+
+def label_of(cell: Text) -> str:
+    """Return a cell as a label.
+
+    Examples
+    --------
+    >>> label_of(2019.0), label_of(" Men  and women ")
+    ('2019', 'Men and women')
+    """
+    if isinstance(cell, float):
+        return str(int(cell)) if cell.is_integer() else repr(cell)
+    return re.sub(r"\s+", " ", cell).strip()
+
+
+def _is_empty(cell: Text) -> bool:
+    return isinstance(cell, str) and not cell.strip()
+
+
+def find_blocks(
+    sheet: Sheet,
+    *,
+    marks: frozenset[str],
+    value: str | None = None,
+    skip: Collection[str] = (),
+) -> list[Block]:
+    """Return the blocks of numbers of a sheet; an empty list where it has no numbers.
+
+    Parameters
+    ----------
+    sheet : Sheet
+        The cells.
+    marks : frozenset of str
+        Marks of cells that are not known.
+    value : str, optional
+        Header of the column that has the numbers, in the long form.
+    skip : collection of str
+        Headers of columns and labels of rows to leave out; a whole number leaves out the first
+        lines.
+
+    Examples
+    --------
+    >>> rows = [["Sex by age"], [], ["", "young", "old"], ["Men", "3", "<5"], ["Source: X"]]
+    >>> block = find_blocks(Sheet("t.csv", "t", "", rows, [1, 2, 3, 4, 5]), marks=frozenset())[0]
+    >>> block.columns, block.rows, block.titles, block.notes
+    ([('young',), ('old',)], [('Men',)], ['Sex by age'], ['Source: X'])
+    """
+    grid = _Grid(sheet, marks, value, skip)
+    return grid.blocks() if grid.number_rows else []
+
+
+class _Grid:
+    """The cells of a sheet and what they look like."""
+
+    def __init__(
+        self, sheet: Sheet, marks: frozenset[str], value: str | None, skip: Collection[str]
+    ) -> None:
+        self.sheet, self.marks, self.value = sheet, marks, value
+        self.skip = {plain_text(text) for text in skip}
+        self.skipped: list[str] = []
+        first = max((int(text) for text in skip if text.isdecimal()), default=0)
+        keep = [i for i, line in enumerate(sheet.lines) if line > first]
+        self.lines = [sheet.lines[i] for i in keep]
+        wide = max((len(row) for row in sheet.rows), default=0)
+        self.sizes = [len(sheet.rows[i]) for i in keep]
+        self.rows: list[list[Text]] = [
+            [*sheet.rows[i], *[""] * (wide - len(sheet.rows[i]))] for i in keep
+        ]
+        shift = len(sheet.rows) - len(keep)
+        self.merged = [(a - shift, b, c - shift, d) for a, b, c, d in sheet.merged if a >= shift]
+        self._fill_merged()
+        self.kinds: list[list[Kind]] = [[_kind(c, marks) for c in row] for row in self.rows]
+        self.number_rows = self._find_number_rows()
+
+    def _fill_merged(self) -> None:
+        """Repeat merged labels in the rows and columns that they span."""
+        for top, left, bottom, right in self.merged:
+            if not 0 <= top < len(self.rows) or (right > left and _is_empty(self.rows[top][left])):
+                continue
+            if left == 0 and right > left:  # a title over the whole width
+                continue
+            for r in range(top, min(bottom + 1, len(self.rows))):
+                for c in range(left, min(right + 1, len(self.rows[r]))):
+                    if r == top or left == 0:  # labels of rows downward, of columns to the right
+                        self.rows[r][c] = self.rows[top][left]
+
+    def _find_number_rows(self) -> list[int]:
+        """Return rows that have a number after their first cell."""
+        found = [r for r, kinds in enumerate(self.kinds) if "number" in kinds[1:]]
+        if found:
+            return found
+        for r, row in enumerate(self.rows):  # a header that names the numbers
+            if any(is_value_name(str(cell)) for cell in row):
+                return list(range(r + 1, len(self.rows)))
+        return []
+
+    def _columns(self) -> tuple[list[int], list[int]]:
+        """Return the columns of the stub and those of numbers."""
+        wide = len(self.rows[0])
+        seen = [c for c in range(wide) if any(not _is_empty(row[c]) for row in self.rows)]
+        heads = {c: self._head(c) for c in seen}
+        seen = [c for c in seen if not self._is_skipped(heads[c])]
+        long = self._long_columns(seen, heads)
+        if long is not None:
+            return long
+        numeric: set[int] = set()
+        fill: dict[int, float] = {}
+        for c in seen:
+            cells = [(self.kinds[r][c], self.rows[r][c]) for r in self.number_rows]
+            there = [(kind, cell) for kind, cell in cells if kind != "empty"]
+            good = sum(kind in ("number", "mark") for kind, _ in there)
+            numbers = sum(kind == "number" for kind, _ in there)
+            odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
+            fill[c] = len(there) / max(len(cells), 1)
+            open_ended = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
+            year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
+            year = year and _is_year(label_of(there[0][1]))
+            if (
+                numbers
+                and good >= 0.5 * len(there)
+                and not (open_ended and c < seen[-1])
+                and not year
+            ):
+                numeric.add(c)
+        named = is_value_name(heads[seen[-1]]) if seen else False
+        if not numeric and named:
+            numeric.add(seen[-1])
+        if numeric:  # a last column that has numbers and something else is no column of notes
+            for c in seen:
+                kinds = [self.kinds[r][c] for r in self.number_rows]
+                if c > max(numeric) and "number" in kinds:
+                    numeric.add(c)
+        if not numeric:
+            return seen, []
+        for c in list(seen):  # flags and notes beside the numbers
+            if c in numeric or c < min(numeric) or c == seen[0]:
+                continue
+            texts = [label_of(self.rows[r][c]) for r in self.number_rows]
+            short = all(len(text) <= 3 for text in texts)
+            if fill[c] >= 0.5 and self._is_marked(c) and not _FLAGS.fullmatch(heads[c]):
+                continue  # numbers that are not given
+            if _FLAGS.fullmatch(heads[c]) or (short and fill[c] < 0.5) or c > max(numeric):
+                seen.remove(c)
+                if heads[c] or any(texts):
+                    self.skipped.append(f"column {heads[c] or c + 1!r} (flags or notes)")
+        labels = [c for c in seen if c not in numeric and c < max(numeric)]
+        labels = [c for c in labels if c < min(numeric) or not self._is_marked(c)]
+        last = max(labels, default=seen[0])
+        stub = [c for c in seen if c <= last]
+        # A column of marks only, between numbers, has numbers that are not given.
+        body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
+        return stub, body
+
+    def _long_columns(
+        self, seen: list[int], heads: dict[int, str]
+    ) -> tuple[list[int], list[int]] | None:
+        """Return the columns of a long form whose header names the one with the numbers."""
+        asked = plain_text(self.value) if self.value else None
+        texts = [plain_text(heads[c]) for c in seen]
+        named = [c for c, text in zip(seen, texts, strict=True) if text == asked]
+        if not named:
+            sure = [
+                t in _SURE_NAMES or (is_value_name(heads[c]) and t not in VALUE_NAMES)
+                for c, t in zip(seen, texts, strict=True)
+            ]
+            named = [c for c, good in zip(seen, sure, strict=True) if good]
+        if len(named) != 1 or len(seen) < 2 or not all(texts) or len(set(texts)) < len(texts):
+            return None
+        value = named[0]
+        rows = self.number_rows
+        if sum(self.kinds[r][value] in ("number", "mark", "empty") for r in rows) < 0.7 * len(rows):
+            return None
+        gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
+        rest = [c for c in seen if c not in (*gone, value)]
+        others = [c for c in rest if self._is_fraction(c)]
+        odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
+        if not rest or (odd and not asked):
+            return None  # a cross-tabulation with a column of totals, perhaps
+        if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
+            return None
+        self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
+        return [c for c in rest if c not in others], [*others, value]
+
+    def _is_fraction(self, c: int) -> bool:
+        """Return whether a column has numbers that cannot be labels."""
+        texts = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
+        kinds = [_kind(text, self.marks) for text in texts]
+        whole = all(label_of(text).isdecimal() for text in texts)
+        return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
+
+    def _is_marked(self, c: int) -> bool:
+        return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
+
+    def _is_skipped(self, head: str) -> bool:
+        if not head or plain_text(head) not in self.skip:
+            return False
+        self.skipped.append(f"column {head!r} (as asked)")
+        return True
+
+    def _head(self, c: int) -> str:
+        """The text of a column that is nearest above the first number, or the first text."""
+        first = self.number_rows[0] if self.number_rows else len(self.rows)
+        above = [label_of(self.rows[r][c]) for r in range(first) if not _is_empty(self.rows[r][c])]
+        if above:
+            return above[-1]
+        return label_of(self.rows[first][c]) if first < len(self.rows) else ""
+
+    # Rows ---------------------------------------------------------------------------------
+
+    def blocks(self) -> list[Block]:
+        """Cut the sheet into blocks, one below the other."""
+        stub, body = self._columns()
+        if not body:
+            raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        found: list[Block] = []
+        at = 0
+        while at < len(self.rows):
+            block, after = self._next_block(at, stub, body)
+            if block is None:
+                if found:
+                    found[-1].notes += self._texts(at, len(self.rows))
+                break
+            found.append(block)
+            at = after
+        if not found:
+            raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        for block in found:
+            block.skipped = [*self.skipped, *block.skipped]
+        return found
+
+    def _texts(self, first: int, last: int) -> list[str]:
+        lines = (
+            " ".join(label_of(c) for c in self.rows[r] if label_of(c)) for r in range(first, last)
+        )
+        return [line for line in lines if line]
+
+    def _looks(self, r: int, columns: Sequence[int]) -> list[Kind]:
+        return [self.kinds[r][c] for c in columns]
+
+    def _has_label(self, r: int, stub: Sequence[int]) -> bool:
+        return any(self.kinds[r][c] != "empty" for c in stub)
+
+    def _is_data(self, r: int, stub: Sequence[int], body: Sequence[int]) -> bool:
+        kinds = [k for k in self._looks(r, body) if k != "empty"]
+        values = sum(k != "text" for k in kinds)
+        return bool(kinds) and values >= 0.5 * len(kinds)
+
+    def _next_block(self, start: int, stub: list[int], body: list[int]) -> tuple[Block | None, int]:
+        first = next(
+            (
+                r
+                for r in range(start, len(self.rows))
+                if "number" in self._looks(r, body)
+                and self._is_data(r, stub, body)
+                and not (len(body) > 1 and self._is_pair(r))
+            ),
+            None,
+        )
+        forced = first is None
+        if first is None:
+            named = [r for r in range(start, len(self.rows)) if self._has_label(r, stub)]
+            if start or len(named) < 2 or not self._named_values(named[0], body):
+                return None, start
+            first = named[1]
+        header, first, lead = self._header(start, first, stub, body)
+        titles = self._texts(start, header[0] if header else first)
+        rows, sections, after = self._data(first, stub, body, header, forced)
+        if not rows:
+            return None, start
+        block = Block(self.sheet, [], [], [], [], [], [], titles=titles)
+        body = [c for c in body if any(not _is_empty(self.rows[r][c]) for r in (*header, *rows))]
+        _Layout(self, block, stub, body, header, rows, [*lead, *sections]).fill()
+        return block, after
+
+    def _named_values(self, r: int, body: Sequence[int]) -> bool:
+        return any(is_value_name(label_of(self.rows[r][c])) for c in body)
+
+    def _header(
+        self, start: int, first: int, stub: list[int], body: list[int]
+    ) -> tuple[list[int], int, list[int]]:
+        """Return the rows of the header, the first row of numbers, and headings between them."""
+        header: list[int] = []
+        lead: list[int] = []
+        r = first - 1
+        while r >= start and len(header) < _HEADER_ROWS:
+            there = [k for k in self._looks(r, body) if k != "empty"]
+            if not there:
+                if header:
+                    break
+                if self._has_label(r, stub):
+                    lead.insert(0, r)
+            else:
+                corner = self._has_label(r, stub)
+                if (
+                    header
+                    and corner
+                    and self._has_corner(header, stub)
+                    and len(there) < 2 < len(body)
+                ):
+                    break  # a line such as "Date: 2021" above the header
+                if header and corner and self._has_corner(header, stub) and self._is_pair(r):
+                    break
+                header.insert(0, r)
+            r -= 1
+        while len(header) > 1 and self._is_marks_only(header, stub, body):
+            first = header.pop()  # numbers that are not given, below the header
+        while first < len(self.rows) and (
+            not header or self._needs_more(header, first, stub, body)
+        ):
+            if not self._has_value(first, body) and not self._has_label(first, stub):
+                first += 1
+                continue
+            header.append(first)
+            lead = []
+            first += 1
+            while first < len(self.rows) and not self._has_value(first, body):
+                if self._has_label(first, stub):
+                    lead.append(first)
+                first += 1
+        return header, first, lead
+
+    def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
+        last = header[-1]
+        full = any(
+            all(
+                self.kinds[r][c] in ("text", "number", "range")
+                or is_value_name(label_of(self.rows[r][c]))
+                for c in body
+            )
+            for r in header[:-1]
+        )
+        marks = all(k in ("mark", "empty") for k in self._looks(last, body))
+        return full and marks and self._has_label(last, stub)
+
+    def _has_value(self, r: int, body: Sequence[int]) -> bool:
+        return any(k != "empty" for k in self._looks(r, body))
+
+    def _has_corner(self, header: Sequence[int], stub: Sequence[int]) -> bool:
+        return any(self._has_label(r, stub) for r in header)
+
+    def _is_pair(self, r: int) -> bool:
+        """Return whether a row is a name and what it says: "Units: persons"."""
+        there = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        return len(there) == 2 and there[0].endswith((":", "\uff1a"))
+
+    def _needs_more(self, header: list[int], first: int, stub: list[int], body: list[int]) -> bool:
+        """Return whether the row after the header belongs to it: years, or labels of groups."""
+        if first + 1 >= len(self.rows) or len(header) >= _HEADER_ROWS:
+            return False
+        if not self._has_label(first, stub):
+            return True
+        texts = [label_of(self.rows[first][c]) for c in body]
+        if len(body) > 1 and all(_is_year(t) for t in texts if t) and any(texts):
+            below = [
+                label_of(self.rows[r][c]) for r in range(first + 1, len(self.rows)) for c in body
+            ]
+            numbers = [t for t in below if t and kind_of_cell(t, self.marks) == "number"]
+            return bool(numbers) and not all(map(_is_year, numbers))
+        paths = _column_paths(self, header, body)
+        twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
+        if twice and "text" in self._looks(first, body):
+            return True
+        codes = all(t.isdecimal() for t in texts if t) and max(map(len, texts)) <= 2
+        return bool(twice) and len(set(texts)) > 1 and (codes or len(set(texts)) < len(texts))
+
+    def _data(
+        self, first: int, stub: list[int], body: list[int], header: list[int], forced: bool
+    ) -> tuple[list[int], list[int], int]:
+        """Return the rows of numbers, the headings between them, and where the block ends."""
+        heads = [[label_of(self.rows[r][c]) for c in (*stub, *body)] for r in header]
+        rows: list[int] = []
+        sections: list[int] = []
+        r = first
+        while r < len(self.rows):
+            there = [k for k in self._looks(r, body) if k != "empty"]
+            if [label_of(self.rows[r][c]) for c in (*stub, *body)] in heads:
+                pass  # a header that is repeated on every page
+            elif not there:
+                full = len(stub) > 1 and all(self.kinds[r][c] != "empty" for c in stub)
+                if full:
+                    rows.append(r)  # numbers that are not given
+                elif self._has_label(r, stub):
+                    sections.append(r)
+            elif self._is_data(r, stub, body) or forced:
+                rows.append(r)
+            elif len(there) == 1 and not self._has_label(r, stub) and len(body) > 1:
+                sections.append(r)  # a heading in the middle
+            else:
+                break
+            r += 1
+        while sections and rows and sections[-1] > rows[-1]:  # notes below, or the next title
+            r = sections.pop()
+        if rows and header and r == rows[-1] + 1 and r < len(self.rows):
+            self._check_ragged(r, header[-1])
+        return rows, sections, r
+
+    def _check_ragged(self, r: int, head: int) -> None:
+        """Raise for a line right below the numbers that looks like one of them, cut short."""
+        texts = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        label = len(texts) == 1 and re.fullmatch(r"[^\W_][\w+-]{0,19}", texts[0])
+        if self.sheet.delimiter and label and self.sizes[r] < self.sizes[head]:
+            raise self.cut_short(r, head)
+
+    def cut_short(self, r: int, head: int) -> ValueError:
+        return ValueError(
+            Message(
+                "{where}, line {at}: {cells} cells, but the header (line {line}) has {wide}. Quote "
+                "cells that hold the delimiter, or say {delimiter}.",
+                where=self.sheet.where,
+                at=self.lines[r],
+                cells=self.sizes[r],
+                line=self.lines[head],
+                wide=self.sizes[head],
+                delimiter=Argument("delimiter"),
+            )
+        )
+
+
+def _is_year(text: str) -> bool:
+    return bool(re.fullmatch(r"(?:1[89]|20)\d\d", text))
+
+
+def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
+    return ValueError(
+        Message(
+            "{where}: which column holds the numbers? Its header is {header}. Name one of them "
+            "'count', 'share' or 'percent' (long form), say {value}, or write a cross-tabulation "
+            "with the names of both variables in its corner: 'smoke \\ age'.",
+            where=sheet.where,
+            header=show(header),
+            value=Argument("value"),
+        )
+    )
+
+
+def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) -> list[Path]:
+    """Return the labels over each column, those that span several columns repeated."""
+    labels = [[label_of(grid.rows[r][c]) for c in columns] for r in header]
+    starts = [False] * len(columns)  # where a label of a row above begins
+    for depth, row in enumerate(labels):
+        begins = [bool(text) for text in row]
+        if depth < len(labels) - 1:
+            for k in range(1, len(row)):
+                if not row[k] and not starts[k] and not _is_apart(grid, header[depth], columns, k):
+                    row[k] = row[k - 1]
+        starts = [a or b for a, b in zip(starts, begins, strict=True)]
+    labels = _without_codes(labels)
+    if any("!!" in text for text in labels[-1]):  # Estimate!!Total:!!Male:
+        split = [text.split("!!") for text in labels[-1]]
+        deep = max(map(len, split))
+        return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
+    paths = []
+    for path in zip(*labels, strict=True):
+        said = [text for text in path if text]
+        if not path[0] and said:  # labelled below only: not part of any group
+            path = (*said, *[ALL] * (len(path) - len(said)))
+        paths.append(tuple(path))
+    return paths
+
+
+def _without_codes(labels: list[list[str]]) -> list[list[str]]:
+    """Leave out rows of a header that only repeat another one as codes."""
+    distinct = [row for row in labels if len(set(row)) == len(row) > 1]
+    if len(distinct) < 2 or len(distinct) < len(labels):
+        return labels
+    return [max(labels, key=lambda row: sum(map(len, row)))]
+
+
+def _is_apart(grid: _Grid, r: int, columns: Sequence[int], k: int) -> bool:
+    """Return whether a workbook says that the label to the left does not span this column."""
+    spans = [m for m in grid.merged if m[0] <= r <= m[2] and m[3] > m[1]]
+    return bool(spans) and not any(m[1] <= columns[k] <= m[3] for m in spans)
+
+
+class _Layout:
+    """Paths of labels for the rows and columns of one block."""
+
+    def __init__(
+        self,
+        grid: _Grid,
+        block: Block,
+        stub: list[int],
+        body: list[int],
+        header: list[int],
+        rows: list[int],
+        sections: list[int],
+    ) -> None:
+        self.grid, self.block, self.stub, self.body = grid, block, stub, body
+        self.header, self.rows, self.sections = header, rows, sections
+        self.pandas = False
+        self.names = [self._name(c) for c in stub]
+
+    def _name(self, c: int) -> str:
+        texts = [label_of(self.grid.rows[r][c]) for r in self.header]
+        texts = [text for text in texts if text]
+        return texts[-1] if texts else ""
+
+    def fill(self) -> None:
+        """Fill the block."""
+        self._drop_skipped_rows()
+        self._check_sizes()
+        while len(self.body) > 1 and not self._is_told_apart() and self._is_whole(self.body[0]):
+            self.stub.append(self.body.pop(0))  # labels that are numbers
+            self.names = [self._name(c) for c in self.stub]
+        if self._as_long():
+            return
+        self._as_cross_tabulation()
+
+    def _drop_skipped_rows(self) -> None:
+        gone = [
+            r
+            for r in self.rows
+            if any(plain_text(self.grid.rows[r][c]) in self.grid.skip for c in self.stub)
+        ]
+        self.block.skipped += [f"row {label_of(self.grid.rows[r][self.stub[0]])!r}" for r in gone]
+        self.rows = [r for r in self.rows if r not in set(gone)]
+
+    def _check_sizes(self) -> None:
+        """Raise for rows of a text file that are cut short."""
+        if not self.grid.sheet.delimiter or not self.header:
+            return
+        head = self.header[-1]
+        wide = self.grid.sizes[head]
+        for r in self.rows:
+            short = self.grid.sizes[r] <= self.body[-1] and wide > self.body[-1]
+            extra = [c for c in self.grid.rows[r][wide:] if not _is_empty(c)]
+            if short or extra:
+                raise self.grid.cut_short(r, head)
+
+    # Long form ------------------------------------------------------------------------------
+
+    def _as_long(self) -> bool:
+        heads = [self._name(c) for c in self.body]
+        plain = [plain_text(text) for text in heads]
+        value = self._value_column(heads, plain)
+        if value is None:
+            return False
+        if len(self.stub) == 1 and (self.sections or self._has_indents()):
+            return False  # a tree of labels
+        rest = [c for c in self.body if c != value]
+        errors = [c for c in rest if plain_text(self._name(c)) in ERROR_NAMES]
+        keys = [c for c in self.stub if plain_text(self._name(c)) in TABLE_NAMES]
+        rest = [c for c in rest if c not in errors]
+        stub = [c for c in self.stub if c not in keys]
+        others = [c for c in rest if self._is_other_number(c, stub, value)]
+        for c in stub[1:]:
+            if self._is_number_column(c) and not self._is_code(c, stub):
+                self._is_other_number(c, [s for s in stub if s != c], value)
+        self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
+        stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
+        block = self.block
+        block.listed = True
+        block.value = self._name(value)
+        self._fill_rows(stub)
+        block.row_names = [split_corner(name)[0] for name in block.row_names]
+        block.columns = [()]
+        block.cells = [[self.grid.rows[r][value]] for r in self.rows]
+        if errors:
+            block.errors = [[self.grid.rows[r][errors[0]]] for r in self.rows]
+        if keys:
+            block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
+        return True
+
+    def _is_number_column(self, c: int) -> bool:
+        kinds = [self.grid.kinds[r][c] for r in self.rows]
+        return kinds.count("number") == len(kinds)
+
+    def _is_code(self, c: int, stub: Sequence[int]) -> bool:
+        """Return whether a column is named like another one, or as codes."""
+        own = plain_text(self._name(c))
+        others = [plain_text(self._name(s)) for s in stub if s != c]
+        coded = re.search(r"(?:^|[_ ])(?:code|id|nr|no)$", own)
+        return bool(coded) or any(own in name or name in own for name in others)
+
+    def _is_other_number(self, c: int, stub: Sequence[int], value: int) -> bool:
+        """Return whether a column has further numbers, not labels; raise if it may be either."""
+        name = plain_text(self._name(c))
+        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
+        if is_value_name(name) or unit_word(name):
+            return True
+        if not all(t.isdecimal() for t in texts if t):
+            if self.grid.value is not None:
+                return True
+            raise self._two_uses(c, value)
+        distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
+        large = max(map(int, filter(None, texts)), default=0) >= 200
+        if distinct and large and not all(_is_year(text) for text in texts):
+            raise self._two_uses(c, value)
+        return False
+
+    def _two_uses(self, c: int, value: int) -> ValueError:
+        return ValueError(
+            Message(
+                "{where}: {other!r} may be labels of a variable or numbers beside {name!r}. Say "
+                "{skip} to leave it out, or {value} to use it.",
+                where=self.grid.sheet.where,
+                other=self._name(c),
+                name=self._name(value),
+                skip=Argument("skip", [self._name(c)]),
+                value=Argument("value", self._name(c)),
+            )
+        )
+
+    def _value_column(self, heads: list[str], plain: list[str]) -> int | None:
+        """Return the column of the numbers in long form; None for a cross-tabulation."""
+        asked = self.grid.value
+        if asked is not None:
+            found = [c for c, t in zip(self.body, plain, strict=True) if t == plain_text(asked)]
+            if found and (len(self.header) == 1 or len(self.body) == 1):
+                return found[0]
+        if len(self.body) == 1:
+            return self.body[0]
+        if len(self.header) > 1 and len({t for t in plain if t}) < len(plain):
+            return None
+        names = zip(self.body, heads, plain, strict=True)
+        named = [c for c, text, t in names if is_value_name(text) and t != "total"]
+        if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
+            others = [c for c in self.body if c not in named]
+            labels = [c for c in others if not self._is_unit(c)]
+            if all(self._is_whole(c) for c in labels):
+                return named[0]
+            whole = all(
+                label_of(self.grid.rows[r][c]).isdecimal() for r in self.rows for c in labels
+            )
+            if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
+                return named[0]
+        if not named and not self._is_unique(self.stub) and len(self.header) == 1:
+            return self._unnamed_value(heads)
+        return None
+
+    def _is_unit(self, c: int) -> bool:
+        name = self._name(c)
+        return is_value_name(name) or bool(unit_word(name)) or plain_text(name) in ERROR_NAMES
+
+    def _is_whole(self, c: int) -> bool:
+        """Return whether numbers of a column may be labels: few whole ones, each several times."""
+        texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
+        texts = [text for text in texts if text]
+        few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
+        numbers = [t for t in texts if _kind(t, self.grid.marks) == "number"]
+        return few and all(t.isdecimal() for t in numbers)
+
+    def _is_told_apart(self) -> bool:
+        """Return whether the labels of rows are unique, those that are left out filled in."""
+        if self.sections or self._has_indents():
+            return True
+        labels = self._stub_labels(self.stub)
+        return len(set(map(tuple, labels))) == len(labels)
+
+    def _unnamed_value(self, heads: list[str]) -> int | None:
+        """Return the only column of numbers that cannot be labels: these are few and repeated."""
+        if self.sections or self._is_filled_down(self.stub) or self._has_indents():
+            return None
+        found = [c for c in self.body if not self._is_whole(c)]
+        if len(found) == 1 and self._is_unique([*self.stub, *(set(self.body) - set(found))]):
+            return found[0]
+        return None
+
+    def _has_indents(self) -> bool:
+        return any(self._indent(r, self.stub[0]) for r in self.rows)
+
+    def _is_unique(self, columns: Sequence[int]) -> bool:
+        labels = [tuple(label_of(self.grid.rows[r][c]) for c in columns) for r in self.rows]
+        return len(set(labels)) == len(labels)
+
+    # Cross-tabulations ----------------------------------------------------------------------
+
+    def _as_cross_tabulation(self) -> None:
+        block = self.block
+        header = list(self.header)
+        paths = _column_paths(self.grid, header, self.body)
+        self._fill_rows(self.stub)
+        block.columns = paths
+        block.column_names = [""] * max(len(path) for path in paths)
+        block.cells = [[self.grid.rows[r][c] for c in self.body] for r in self.rows]
+        if block.row_names:
+            block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
+        if self.pandas:  # the names of columns stand in the corner
+            corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
+            block.column_names = corner
+        for k, path in enumerate(paths):
+            if not any(path):
+                raise ValueError(
+                    f"{self.grid.sheet.where}: column {self.body[k] + 1} has no label"
+                    + self._of_columns()
+                    + "."
+                )
+
+    def _of_columns(self) -> str:
+        found = re.fullmatch(r".+?\s*\\\s*(.+)", self.names[-1])
+        return f" of {found[1]!r}" if found else ""
+
+    def _fill_rows(self, stub: Sequence[int]) -> None:
+        """Fill paths of rows: labels of the stub, headings and indentation."""
+        block, grid = self.block, self.grid
+        block.lines = [grid.lines[r] for r in self.rows]
+        block.row_names = [self._name(c) for c in stub]
+        self._pandas_names(stub)
+        labels = self._stub_labels(stub)
+        sections = {r: self._section_label(r) for r in self.sections}
+        sections = {r: text for r, text in sections.items() if text}
+        if sections or self._has_indents():
+            paths = self._tree(labels, sections)
+        else:
+            paths = [tuple(row) for row in labels]
+        deep = max((len(path) for path in paths), default=0)
+        if deep > len(block.row_names):
+            own = block.row_names
+            if len(stub) == 1 and not self._is_headed(paths, sections):
+                block.tree_name, own = own[0], [""]
+            block.row_names = [""] * (deep - len(own)) + own
+        block.rows = [(*path, *[ALL] * (deep - len(path))) for path in paths]
+
+    def _is_headed(self, paths: Sequence[Path], sections: dict[int, str]) -> bool:
+        """Return whether all outer labels are headings, so that the corner names the labels."""
+        heads = set(sections.values())
+        parts = [part for part in BETWEEN.split(self.names[0]) if part]
+        return len(parts) < 2 and all(text in heads for path in paths for text in path[:-1])
+
+    def _stub_labels(self, stub: Sequence[int]) -> list[list[str]]:
+        """Return the labels of each row, those that are left out filled in from above."""
+        labels = [[label_of(self.grid.rows[r][c]) for c in stub] for r in self.rows]
+        for k in range(len(stub)):
+            if k < len(stub) - 1 and self._is_filled([row[k] for row in labels]):
+                for i in range(1, len(labels)):
+                    labels[i][k] = labels[i][k] or labels[i - 1][k]
+        return labels
+
+    def _pandas_names(self, stub: Sequence[int]) -> None:
+        """Take a row of names below the header, which has no numbers, as names of the stub."""
+        first = self.rows[0] if self.rows else 0
+        above = [r for r in self.sections if r < first]
+        others = [r for r in self.sections if r > first]
+        if len(above) == 1 and not others and len(self.header) >= 1:
+            names = [label_of(self.grid.rows[above[0]][c]) for c in stub]
+            if all(names) and (any(self.names) or len(stub) > 1):
+                self.pandas = len(stub) == 1
+                self.sections = [r for r in self.sections if r != above[0]]
+                self.block.row_names = names
+
+    def _is_filled_down(self, stub: Sequence[int]) -> bool:
+        return self._is_filled([label_of(self.grid.rows[r][stub[0]]) for r in self.rows])
+
+    def _is_filled(self, column: list[str]) -> bool:
+        """Return whether empty labels repeat the one above: each is printed once, at its first."""
+        twice = any(a == b and a for a, b in pairwise(column))
+        return "" in column and bool(column[0]) and not twice
+
+    def _section_label(self, r: int) -> str:
+        texts = [label_of(c) for c in self.grid.rows[r] if not _is_empty(c)]
+        text = texts[0] if texts else ""
+        return "" if len(text) > 80 or _NOTE.fullmatch(text) else text
+
+    def _indent(self, r: int, c: int) -> int:
+        cell = self.grid.rows[r][c]
+        if not isinstance(cell, str):
+            return 0
+        dots = re.match(r"[\s\u00a0]*(?:[.\u2022\u2013-]\s+)*", cell)
+        return len(dots[0].expandtabs(4)) if dots else 0
+
+    def _tree(self, labels: list[list[str]], sections: dict[int, str]) -> list[Path]:
+        """Return paths by headings and indentation: the label of a row is part of those above."""
+        one = len(labels[0]) == 1
+        stack: list[tuple[int, str, bool]] = []  # indentation, label, whether it is a heading
+        paths: list[Path] = []
+        own = dict(zip(self.rows, labels, strict=True))
+        before = -1
+        c = self.stub[0]
+        for r in sorted([*self.rows, *sections]):
+            indent = self._indent(r, c) if one or r in sections else 0
+            if r in sections:
+                nested = before in sections
+                while stack and (
+                    stack[-1][0] > indent
+                    or (stack[-1][0] == indent and not (nested and stack[-1][2]))
+                ):
+                    stack.pop()
+                stack.append((indent, sections[r], True))
+            else:
+                while stack and (
+                    stack[-1][0] > indent or (stack[-1][0] == indent and not stack[-1][2])
+                ):
+                    stack.pop()
+                outer = [text for _, text, _ in stack]
+                paths.append((*outer, *own[r]))
+                if one:
+                    stack.append((indent, own[r][0], False))
+            before = r
+        return paths

@@ -1,0 +1,413 @@
+"""Files as sheets of cells: delimited text, Excel, ODS, JSON-stat, PC-Axis, folders and archives.
+
+A sheet is a grid of texts (and numbers, where the file has numbers), as it is seen on a screen:
+nothing is said yet about what is a header, a label or a note. JSON-stat and PC-Axis become the
+long form: a column for each variable and one with the numbers.
+"""
+
+import csv
+import io
+import json
+import math
+import re
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice, product
+from os import PathLike
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from rejoint.domain.labels import natural_order
+from rejoint.marginals.cell import kind_of_cell
+from rejoint.records.delimited import DELIMITERS, Dialect, find_dialect, read_rows
+from rejoint.records.files import Source
+from rejoint.text import show
+
+Paths = str | PathLike[str] | Sequence[str | PathLike[str]]
+Text = str | float
+
+WORKBOOKS = (".xlsx", ".xlsm", ".xlsb", ".xls", ".ods")
+SUFFIXES = (".csv", ".tsv", ".tab", ".txt", ".px", ".json", *WORKBOOKS)
+
+#: Cells of one file above which it is not read: a table has fewer.
+MOST_CELLS = 2_000_000
+_MOST_COLUMNS = 16_384  # as in a workbook
+#: Lines in which a number must have occurred.
+_FIRST_LINES = 2_000
+_GUESS_LINES = 400
+_SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
+
+
+@dataclass
+class Sheet:
+    """A grid of cells, with the file and the line of each row.
+
+    ``merged`` has the ranges of merged cells: first row, first column, last row, last column.
+    ``said`` has what comments of the file say: ``# weight: 2``.
+    """
+
+    source: str
+    stem: str
+    name: str
+    rows: list[list[Text]]
+    lines: list[int]
+    merged: list[tuple[int, int, int, int]] = field(default_factory=list)
+    said: dict[str, str] = field(default_factory=dict)
+    delimiter: str = ""
+
+    @property
+    def where(self) -> str:
+        """The file and, where it has several, the sheet."""
+        return f"{self.source}, sheet {self.name!r}" if self.name else self.source
+
+
+def list_files(paths: Paths) -> list[Source]:
+    """Return the files to read: those of a folder or an archive in natural order, or the given.
+
+    Examples
+    --------
+    >>> [source.name for source in list_files(["b.csv", "a.csv"])]
+    ['b.csv', 'a.csv']
+    """
+    found: list[Source] = []
+    for path in [paths] if isinstance(paths, str | PathLike) else paths:
+        if str(path) != "-" and Path(path).is_dir():
+            inside = [p.name for p in Path(path).iterdir() if p.is_file()]
+            names = [name for name in inside if _is_table(name) or name.lower().endswith(".zip")]
+            if not names:
+                raise ValueError(
+                    f"The folder '{path}' has no table files: names must end in "
+                    f"{', '.join(SUFFIXES)}, with or without .gz, or .zip."
+                )
+            for name in natural_order(names):
+                found += _members(Path(path, str(name)))
+        else:
+            found += _members(path)
+    if not found:
+        raise ValueError("No table files are named.")
+    return found
+
+
+def _is_table(name: str) -> bool:
+    base = PurePosixPath(name).name.lower()
+    if base[:1] in (".", "~") or base.endswith("_metadata.csv"):
+        return False
+    return base.removesuffix(".gz").endswith(SUFFIXES)
+
+
+def _members(path: str | PathLike[str]) -> list[Source]:
+    """Return a file, or the files of a .zip archive."""
+    if not str(path).lower().endswith(".zip"):
+        return [Source(path)]
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [i.filename for i in archive.infolist() if not i.is_dir()]
+            names = [name for name in names if _is_table(name)]
+            if not names:
+                raise ValueError(
+                    f"The archive '{path}' has no table files: names must end in "
+                    f"{', '.join(SUFFIXES)}."
+                )
+            return [
+                Source(f"{path}/{name}", content=archive.read(str(name)))
+                for name in natural_order(names)
+            ]
+    except zipfile.BadZipFile as error:
+        raise ValueError(f"{path}: the archive is cut short or corrupt ({error}).") from error
+
+
+def read_sheets(
+    source: Source,
+    *,
+    delimiter: str | None = None,
+    encoding: str | None = None,
+    sheet: str | None = None,
+) -> list[Sheet]:
+    r"""Read the sheets of a file; text files have one.
+
+    Examples
+    --------
+    >>> read_sheets(Source("t.csv", content=b"a;n\nx;1,5\n"))[0].rows
+    [['a', 'n'], ['x', '1,5']]
+    """
+    with source.open() as file:
+        start = file.read(8)
+    packed = start.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0"))
+    if packed or source.suffix in WORKBOOKS:
+        return _read_workbook(source, sheet)
+    if source.suffix == ".px" or start.startswith(b"CHARSET") or start.startswith(b"AXIS-VER"):
+        return [_read_px(source, encoding)]
+    if source.suffix == ".json" or start.lstrip(b"\xef\xbb\xbf \r\n").startswith(b"{"):
+        return _read_json_stat(source)
+    return [_read_text(source, delimiter, encoding)]
+
+
+def _stem(source: Source) -> str:
+    return Path(source.name).name.split(".")[0]
+
+
+# Delimited text ---------------------------------------------------------------------------
+
+
+def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> Sheet:
+    dialect = find_dialect(source, delimiter or ",", encoding, comment="#")
+    lines, said = _first_lines(source, dialect)
+    first = lines[0].strip().strip('"') if lines else ""
+    told = re.fullmatch(r"sep=(.)", first, re.IGNORECASE)
+    if delimiter is None and told:
+        dialect = Dialect(dialect.encoding, told[1], "#")
+    elif delimiter is None:
+        tabs = source.suffix in (".tsv", ".tab") and any("\t" in line for line in lines)
+        dialect = Dialect(dialect.encoding, "\t" if tabs else _choose_delimiter(lines), "#")
+    rows: list[list[Text]] = []
+    numbers: list[int] = []
+    size, seen, before = 0, False, 0
+    for line, row in read_rows(source, dialect):
+        if told and not rows and not numbers and line == 1:
+            before = line
+            continue
+        if line - before - sum(cell.count("\n") for cell in row) > 1:  # blank lines between
+            rows.append([])
+            numbers.append(line - 1)
+        before = line
+        rows.append(list(row))
+        numbers.append(line)
+        size += len(row)
+        if size > MOST_CELLS or len(row) > _MOST_COLUMNS:
+            raise _not_a_table(source.name, None)
+        seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
+        if line > _FIRST_LINES and not seen:
+            raise _not_a_table(source.name, line)
+    _unpack_first(rows)
+    return Sheet(
+        source.name, _stem(source), "", rows, numbers, said=said, delimiter=dialect.delimiter
+    )
+
+
+def _unpack_first(rows: list[list[Text]]) -> None:
+    r"""Split a first column that holds several, as Eurostat has it: ``sex,age,geo\TIME_PERIOD``."""
+    head = str(rows[0][0]) if rows and rows[0] else ""
+    if re.fullmatch(r"\w+(?:,\w+)+\\\w+", head) and len(rows[0]) > 1:
+        wide = head.count(",") + 1
+        for row in rows:
+            parts = str(row[0]).split(",") if row else []
+            if len(parts) == wide:
+                row[:1] = parts
+
+
+def _not_a_table(name: str, line: int | None) -> ValueError:
+    if line is None:
+        return ValueError(
+            f"{name} has more than {MOST_CELLS:,} cells, or {_MOST_COLUMNS:,} in a row: it is no "
+            "table. Take the part that is one."
+        )
+    return ValueError(
+        f"{name} has no table: none of its first {line:,} lines has a label and a number beside it."
+    )
+
+
+def _first_lines(source: Source, dialect: Dialect) -> tuple[list[str], dict[str, str]]:
+    """Return the first lines that are no comments, and what comments above them say."""
+    said: dict[str, str] = {}
+    lines: list[str] = []
+    with source.open() as file:
+        start = file.read(2**18).decode(dialect.encoding, errors="replace")
+    for line in islice(io.StringIO(start), _GUESS_LINES):
+        text = line.strip().lstrip("\ufeff")
+        if not text.startswith("#"):
+            lines.append(line.lstrip("\ufeff"))
+        elif not any(line.strip() for line in lines) and (found := _SAYS.fullmatch(text)):
+            said[found[1].strip().lower()] = found[2]
+    return lines, said
+
+
+def _choose_delimiter(lines: Sequence[str]) -> str:
+    """Return the delimiter of lines with numbers; a comma only if no other one is in most of them.
+
+    Commas also separate thousands and decimals, and stand in titles.
+    """
+    there = [line for line in lines if re.search(r"\d", line) and re.search(r"[,;\t|]", line)]
+    there = there or list(lines)
+    best, score = ",", (0.0, 0)
+    for delimiter in DELIMITERS:
+        try:
+            sizes = [len(row) for row in csv.reader(there, delimiter=delimiter)]
+        except csv.Error:
+            continue
+        wide = [size for size in sizes if size > 1]
+        common = max(set(wide), key=wide.count, default=0)
+        share = wide.count(common) / max(len(there), 1)
+        if delimiter != "," and len(wide) >= 0.6 * len(there):
+            share += 1.0
+        if (share, common) > score:
+            best, score = delimiter, (share, common)
+    return best
+
+
+# Workbooks --------------------------------------------------------------------------------
+
+
+def _read_workbook(source: Source, sheet: str | None) -> list[Sheet]:
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook  # an extra
+    except ImportError as error:
+        raise ImportError(
+            f"{source.name}: Excel and ODS files are read by python-calamine. Install "
+            "rejoint[excel], or save the sheet as CSV."
+        ) from error
+    with source.open() as file:
+        content = io.BytesIO(file.read())
+    try:
+        book = CalamineWorkbook.from_filelike(content)
+    except (CalamineError, ValueError, OSError) as error:
+        raise ValueError(f"{source.name} cannot be read as a workbook: {error}.") from error
+    names = list(book.sheet_names)
+    if sheet is not None:
+        if sheet not in names and sheet.isdecimal() and 0 < int(sheet) <= len(names):
+            sheet = names[int(sheet) - 1]
+        if sheet not in names:
+            raise ValueError(f"{source.name} has no sheet {sheet!r}: it has {show(names)}.")
+        names = [sheet]
+    several = len(book.sheet_names) > 1
+    return [_one_sheet(source, book.get_sheet_by_name(name), name, several) for name in names]
+
+
+def _one_sheet(source: Source, page: Any, name: str, several: bool) -> Sheet:
+    if page.height * page.width > MOST_CELLS:
+        raise _not_a_table(source.name, None)
+    rows = [[_text_of(cell) for cell in row] for row in page.to_python(skip_empty_area=False)]
+    merged = [(*first, *last) for first, last in page.merged_cell_ranges or ()]
+    lines = list(range(1, len(rows) + 1))
+    return Sheet(source.name, _stem(source), name if several else "", rows, lines, merged)
+
+
+def _text_of(cell: Any) -> Text:
+    if isinstance(cell, bool):
+        return str(cell)
+    if isinstance(cell, int | float):
+        return float(cell) if math.isfinite(cell) else ""
+    return cell if isinstance(cell, str) else str(cell)
+
+
+# JSON-stat --------------------------------------------------------------------------------
+
+
+def _read_json_stat(source: Source) -> list[Sheet]:
+    with source.open() as file:
+        try:
+            plain = json.load(file)
+        except ValueError as error:
+            raise ValueError(f"{source.name} is not JSON ({error}).") from error
+    found = list(_data_sets(plain))
+    if not found:
+        raise ValueError(
+            f"{source.name} is JSON, but not JSON-stat: no part of it has 'value' with 'id' and "
+            "'size', or 'dimension'."
+        )
+    return [_json_stat_sheet(source, part, i if len(found) > 1 else 0) for i, part in found]
+
+
+def _data_sets(plain: Any) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield the data sets of JSON-stat 1 (a bundle) and 2 (a data set or a collection)."""
+    if not isinstance(plain, dict):
+        return
+    inside = plain.get("link", {}).get("item", []) if plain.get("class") == "collection" else ()
+    parts = [plain, *plain.values(), *inside]
+    number = 0
+    for part in parts:
+        if isinstance(part, dict) and "value" in part and "dimension" in part:
+            number += 1
+            yield number, part
+
+
+def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sheet:
+    try:
+        dimensions = part["dimension"]
+        ids = list(part.get("id") or dimensions["id"])
+        sizes = [int(size) for size in part.get("size") or dimensions["size"]]
+        names, labels = [], []
+        for key, size in zip(ids, sizes, strict=True):
+            category = dimensions[key].get("category", {})
+            texts = category.get("label", {})
+            index = category.get("index") or list(texts)
+            order = (
+                sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
+            )
+            labels.append([str(texts.get(code, code)) for code in order])
+            names.append(str(dimensions[key].get("label") or key))
+            if len(order) != size:
+                raise KeyError(f"size of {key}")
+        values, status = part["value"], part.get("status") or {}
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise ValueError(f"{source.name} is not as JSON-stat has it: {error!r}.") from error
+    if math.prod(sizes) > MOST_CELLS:
+        raise _not_a_table(source.name, None)
+    at = values.get if isinstance(values, dict) else None
+    rows: list[list[Text]] = [[*names, "OBS_VALUE"]]
+    for i, said in enumerate(product(*labels)):
+        value = at(str(i)) if at else (values[i] if i < len(values) else None)
+        mark = status if isinstance(status, str) else ""
+        if not mark:
+            mark = status.get(str(i), "") if isinstance(status, dict) else status[i]
+        rows.append([*said, _text_of(value) if value is not None else str(mark or "..")])
+    name = str(part.get("label", "")) if number else ""
+    return Sheet(source.name, _stem(source), name, rows, list(range(1, len(rows) + 1)))
+
+
+# PC-Axis ----------------------------------------------------------------------------------
+
+_KEYWORD = re.compile(r'\s*([A-Z][A-Z0-9-]*)(?:\[(\w+)\])?(?:\(\s*((?:"[^"]*"\s*,?\s*)+)\))?\s*=')
+_QUOTED = re.compile(r'"([^"]*)"')
+
+
+def _read_px(source: Source, encoding: str | None) -> Sheet:
+    with source.open() as file:
+        content = file.read()
+    if encoding is None:
+        told = re.search(rb'CODEPAGE="([\w-]+)"', content[:4000])
+        encoding = told[1].decode() if told else "utf-8"
+        try:
+            content.decode(encoding)
+        except (LookupError, UnicodeDecodeError):
+            encoding = "cp1252"
+    text = content.decode(encoding, errors="replace")
+    said: dict[tuple[str, str], str] = {}
+    at = 0
+    while at < len(text) and (found := _KEYWORD.match(text, at)):
+        end = _end_of_statement(text, found.end())
+        of = _QUOTED.findall(found[3] or "")
+        if not found[2]:  # further languages
+            said[found[1], of[0] if of else ""] = text[found.end() : end].strip()
+        at = end + 1
+    names = [
+        name for key in ("STUB", "HEADING") for name in _QUOTED.findall(said.get((key, ""), ""))
+    ]
+    if not names or ("DATA", "") not in said:
+        raise ValueError(f"{source.name} is not as PC-Axis has it: STUB, HEADING or DATA is gone.")
+    labels = []
+    for name in names:
+        texts = _QUOTED.findall(said.get(("VALUES", name), ""))
+        if not texts:
+            raise ValueError(f"{source.name}: there is no VALUES({name!r}).")
+        labels.append(texts)
+    cells = re.findall(r'"[^"]*"|[^\s,;]+', said["DATA", ""])
+    if len(cells) != math.prod(map(len, labels)):
+        raise ValueError(
+            f"{source.name}: DATA has {len(cells)} cells, but the variables make "
+            f"{math.prod(map(len, labels))}."
+        )
+    rows: list[list[Text]] = [[*names, "OBS_VALUE"]]
+    for path, cell in zip(product(*labels), cells, strict=True):
+        rows.append([*path, cell.strip('"')])
+    title = " ".join(_QUOTED.findall(said.get(("UNITS", ""), "")))
+    rows = [[title], *rows] if title else rows
+    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)))
+
+
+def _end_of_statement(text: str, at: int) -> int:
+    quoted = False
+    while at < len(text) and (quoted or text[at] != ";"):
+        quoted ^= text[at] == '"'
+        at += 1
+    return at

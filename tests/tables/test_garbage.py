@@ -1,0 +1,59 @@
+"""What is no table is refused within seconds, with what was looked for."""
+
+import time
+
+import pytest
+from workbook import xlsx
+
+from rejoint.marginals import Marginals
+
+RECIPE = "Pancakes\n\n250 g flour\n2 eggs\n500 ml milk\nMix all, wait 20 minutes, and fry.\n"
+INVOICE = [
+    ["Invoice 2024-117"],
+    [],
+    ["Pos", "Article", "Quantity", "Price", "Amount"],
+    ["1", "Desk lamp, brass", "2", "49.90", "99.80"],
+    ["2", "Shelf 80 x 30", "1", "129.00", "129.00"],
+    ["3", "Screws", "100", "0.05", "5.00"],
+    ["", "", "", "Total", "233.80"],
+]
+PROSE = "It was the best of times, it was the worst of times, said number 7 of the 12.\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("recipe.txt", RECIPE.encode(), "has no table|holds the numbers"),
+        ("invoice.csv", "\n".join(",".join(f'"{c}"' for c in r) for r in INVOICE).encode(), "."),
+        ("ragged.csv", b"a,b,count\nx,u,1\nx,v\ny,u,3,4,5\n", "cells, but the header"),
+        ("ragged2.csv", b"a,b,count\nx,u,1\ny,u,3,4,5\n", "cells, but the header"),
+        ("empty.csv", b"", "is empty: a table needs a header and rows"),
+        ("blank.csv", b"\n\n ,,\n", "is empty"),
+        ("empty.xlsx", xlsx({"Sheet1": []}), "is empty: a table needs a header and rows"),
+        ("words.xlsx", xlsx({"A": [["To", "whom"], ["it", "may concern"]]}), "has no table"),
+        ("broken.xlsx", b"PK\x03\x04 this is no workbook", "cannot be read as a workbook"),
+        ("data.json", b'{"rows": [1, 2, 3]}', "is JSON, but not JSON-stat"),
+        ("data.px", b'CHARSET="ANSI";\nTITLE="x";\n', "not as PC-Axis has it"),
+        ("picture.csv", bytes(range(256)) * 20, "zero bytes|not text"),
+        ("code.csv", b"def f(x):\n    return x + 1\n\nprint(f(2))\n", "."),
+        ("log.txt", b"2024-01-01 10:00:01 INFO start\n2024-01-01 10:00:02 WARN slow\n" * 50, "."),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_garbage_is_refused(tmp_path, name, content, words):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=words):
+        Marginals.read(path)
+
+
+@pytest.mark.parametrize(
+    "line", [PROSE, PROSE.replace(",", ";").strip(), "x" * 1000 + "\n", "word,5\n"]
+)
+def test_a_hundred_megabytes_of_text_are_refused_at_once(tmp_path, line):
+    path = tmp_path / "large.csv"
+    path.write_bytes(line.encode() * (100_000_000 // len(line)))
+    start = time.process_time()
+    with pytest.raises(ValueError, match=r"large\.csv"):
+        Marginals.read(path)
+    assert time.process_time() - start < 5.0
