@@ -144,8 +144,8 @@ class TablePolicy:
     near_classes: int = 2000
     near_draws: int = 20_000
 
-    #: Cells of the tables of a completion that such a mixture is fitted to, those of pairs apart, and
-    #: steps of EM.
+    #: Cells of the tables of a completion that such a mixture is fitted to, those of pairs apart,
+    #: and steps of EM.
     near_cells: int = 27_000
     near_pair_cells: int = 60_000
     near_steps: int = 40
