@@ -49,8 +49,8 @@ class TablePolicy:
     #: take .3 s a sweep and 200 to 400 MB, so that the completion is approximated instead.
     most_numbers: int = 2_000_000
 
-    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB in
-    #: memory; a file has level numbers in place of the unit columns, and is 13 MB for 262,144 classes
+    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB
+    #: in memory. A file has level numbers in place of the unit columns: 13 MB for 262,144 classes
     #: over ten variables of 4 levels. A question to that model takes 15 ms.
     most_model_numbers: int = 2**24
 
