@@ -120,8 +120,8 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
     own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
     by_order = climb(model, effects.orders - 1)
-    each = climb(replace(by_order, evidence=float("nan")), None)
-    return by_order, each
+    each = climb(by_order, None)
+    return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
 
 
 def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
@@ -235,6 +235,19 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
         effects.function(k, coefficients[effects.rows(k)]) for k in range(len(effects.sets))
     )
     return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
+
+
+def freedom_cost(model: LogLinear) -> float:
+    """What a variance for each set costs in evidence, by Laplace's method.
+
+    The logarithm of a variance is known to ``2 / gamma``, where ``gamma`` coefficients are
+    determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
+    """
+    sample, effects = model.sample, model.sample.effects
+    spread = sample.covariance(effects.covariance(tables_of_completion(model.state)))
+    _, known = posterior(sample, spread, sample.values, model.variances)
+    gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+    return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
 
 
 def log_evidence(model: LogLinear) -> float:

@@ -76,6 +76,9 @@ class TablePolicy:
     #: Of 4, 2, 1 and .3 more are better on log-linear joints, fewer on real ones, each by 1 %.
     shared: float = 1.0
 
+    #: Variance of the logarithm of the variance of a set of variables, around that of its order.
+    set_variance: float = 0.5
+
     #: Power of the step of MacKay's rule.
     over_relaxed: float = 1.5
 
@@ -113,6 +116,12 @@ class TablePolicy:
     #: Parameters of a low rank for each independent published number, at the most. Beyond one the
     #: evidence still holds: what the tables leave open has its prior.
     most_parameters: float = 1.5
+
+    #: Models that are averaged where the tables leave the chosen rank open, those whose evidence is
+    #: within this of the best, and the total variation below which they are alike.
+    open_members: int = 6
+    like_evidence: float = 5.0
+    like_models: float = 0.005
 
     #: Ranks 2, 4, 8 up to this one are always tried.
     least_ranks: int = 8
