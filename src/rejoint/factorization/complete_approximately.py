@@ -9,6 +9,7 @@ given tables are met all the same.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 from typing import Protocol
@@ -49,6 +50,9 @@ LARGEST_TABLE = 1500
 
 #: Share of independence in the classes that EM begins with, which it cannot lift off zero itself.
 BLUR = 1e-3
+
+#: Classes times cells times steps of the correction of a fit that was interrupted: a second or so.
+HASTE = 30_000_000
 
 #: Weight of the present model in a tilt, in records for each class.
 TILT_PRIOR = 2.0
@@ -97,7 +101,7 @@ def complete_approximately(
     said = _describe_size(levels, subsets)
 
     def offer(text: str) -> None:
-        session.offer(lambda: _conclude_so_far(session, conclude, text))
+        session.offer(lambda: _conclude_so_far(session, goals, conclude, text))
 
     session.unfinished.clear()
     session.unfinished[0] = _as_run(start, goals)
@@ -109,7 +113,9 @@ def complete_approximately(
         model = draw_mixture(tables, start, goals, pulls, POLICY.near_draws, session.rng)
         judged = judged_tables(levels, subsets, session.rng)
         followed = sorted(choose_tables(levels, subsets, session.rng, without=judged))
-        model = follow_tables(blur(model, start), tables, followed, session)
+        model = blur(model, start)
+        session.unfinished[0] = _as_run(model, goals)
+        model = follow_tables(model, tables, followed, session)
         exact = [goal if _can_be_met(goal) else _replace(goal, tables) for goal in goals]
         done = finish(model, exact, session)
         said += _describe_distance(done.model, tables, judged)
@@ -129,11 +135,16 @@ def complete_approximately(
     return conclude(done, said)
 
 
-def _conclude_so_far(session: Session, conclude: Conclude, text: str) -> FitResult:
-    found = session.unfinished[0]
-    return conclude(
-        Run(found.model, found.objective, found.residual, found.error, Stop.INTERRUPTED), text
-    )
+def _conclude_so_far(
+    session: Session, goals: Sequence[Goal], conclude: Conclude, text: str
+) -> FitResult:
+    """The result of a fit that was interrupted: some steps of correction take little time."""
+    model = session.unfinished[0].model
+    found = _as_run(model, goals)
+    if model.rank > 1 and all(map(_can_be_met, goals)):
+        steps = HASTE // max(model.rank * int(GoalCells.of(model, goals).starts[-1]), 1)
+        found = _as_corrected(correct(model, goals, max_steps=min(steps, 20)))
+    return conclude(replace(found, stop=Stop.INTERRUPTED), text)
 
 
 def _as_run(model: Model, goals: Sequence[Goal]) -> Run:
