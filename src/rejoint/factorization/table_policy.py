@@ -136,9 +136,11 @@ class TablePolicy:
     #: Cells of the tables of unions of two sets of effects, from which it is read.
     most_union_cells: int = 20_000_000
 
-    #: Standard deviation of a log-linear effect where it is not estimated. On sampled log-linear
-    #: joints .25, .5 and 1 gave mean errors of 1.48, 1.42 and 1.42 times the best.
-    tau: float = 0.5
+    #: Standard deviation of a log-linear effect where it is not estimated. Unpublished tables of
+    #: 49 random sampled sets are 1.014 times as far as by plain IPF at .5, 1.001 at 2; those of
+    #: triples of 4,062 mushrooms .0749, .0693, .0675 at .5, 1, 2 (IPF .0665), of 24,421 adults
+    #: .0429, .0432, .0434 (.0435).
+    tau: float = 2.0
 
     #: Cells of all cliques of a junction tree up to which a completion is found on it, to be
     #: approximated by a mixture: a sweep takes about .1 s at this size.
