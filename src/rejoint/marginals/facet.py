@@ -553,10 +553,22 @@ def _dense(
     return Facet(names, labels_of, values, low, high, lines, numbers.digits, numbers.percent)
 
 
-def sums_of(facet: Facet, axis: int, word: Callable[[str], bool]) -> Sums:
-    """Return which levels of an axis are sums of others."""
+#: A label that two variables share is a total, more often than not.
+_SHARED = 0.8
+
+
+def sums_of(
+    facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
+) -> Sums:
+    """Return which levels of an axis are sums of others; ``beside`` has all labels."""
     values = np.where(facet.lines > 0, facet.values, np.nan)
     lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
-    words = np.array([not label or word(label) for label in facet.labels[axis]])
+    others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
+    words = np.array(
+        [
+            1.0 if not label or word(label) else _SHARED * (label in others)
+            for label in facet.labels[axis]
+        ]
+    )
     digit = rounding_base(facet.values) if facet.whole else facet.digit
     return find_sums(lines, digit, words)

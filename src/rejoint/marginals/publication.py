@@ -579,7 +579,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
-    sums = sums_of(facet, axis, is_total_word) if size > 2 else plain
+    sums = _independent_sums(facet, axis) if size > 2 else plain
     equal = [i for i in sums.roots if is_total_word(labels[i])]
     if len(equal) > 1 and _are_equal(facet, axis, equal):
         _check_two(draft, axis, equal)
@@ -595,6 +595,24 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     if not labels[left[0]]:
         _check_unlabelled(draft, axis, left[0], rest)
     return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _independent_sums(facet: Facet, axis: int) -> Sums:
+    """Return sums that lines without totals show: a line of totals proves nothing of its own."""
+    every = sums_of(facet, axis, is_total_word)
+    part = facet
+    for other in range(len(facet.names)):
+        if other != axis:
+            part = part.take(other, sums_of(facet, other, is_total_word).leaves)
+    alone = sums_of(part, axis, is_total_word, facet)
+    if alone.children == every.children or part.values.shape == facet.values.shape:
+        return every
+    lines = np.moveaxis(part.values, axis, -1).reshape(-1, len(facet.labels[axis]))
+    lost = tuple((i, run) for i, run in every.children.items() if i not in alone.children)
+    untested = [np.isnan(lines[:, [i, *run]]).any(axis=1).all() for i, run in lost]
+    if all(untested):
+        return every
+    return replace(alone, doubtful=(*alone.doubtful, *lost))
 
 
 def _are_equal(facet: Facet, axis: int, at: Sequence[int]) -> bool:
@@ -853,6 +871,8 @@ def _total_share(draft: Draft, percent: bool) -> float:
     below = float(np.nansum(facet.values))
     for whole in (1.0, 100.0):
         slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+        if slack > 0.1 * whole:
+            continue
         if known:
             if facet.digits and all(abs(total - whole) <= slack for total in known):
                 return whole
