@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Marks = Mapping[str, tuple[float, float]]
 
 
-_ARRAYS = ("values", "low", "high", "lines")
+_ARRAYS = ("values", "low", "high", "lines", "decimals", "signed")
 
 
 @dataclass
@@ -41,6 +41,8 @@ class Facet:
     low: Array
     high: Array
     lines: NDArray[np.intp]
+    decimals: NDArray[np.intp]  # of each number
+    signed: NDArray[np.intp]  # 1 where a number has a percent sign
     digits: int
     percent: bool
     value: str = ""
@@ -100,7 +102,8 @@ class Facet:
         self.values = np.where(mask, np.nan, np.take(self.values, old, axis))
         self.low = np.where(mask, 0.0, np.take(self.low, old, axis))
         self.high = np.where(mask, high, np.take(self.high, old, axis))
-        self.lines = np.take(self.lines, old, axis)
+        for key in ("lines", "decimals", "signed"):
+            setattr(self, key, np.take(getattr(self, key), old, axis))
         self.labels[axis] = [label for part in parts for label in part]
 
 
@@ -536,7 +539,7 @@ def _dense(
     axes = [{label: i for i, label in enumerate(known.values())} for known in written]
     shape = tuple(len(axis) for axis in axes)
     values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    lines: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)
+    lines, decimals, signed = (np.zeros(shape, dtype=np.intp) for _ in range(3))
     for labels, cell, line in entries:
         at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
         if lines[at]:
@@ -547,10 +550,22 @@ def _dense(
             )
         lines[at] = max(line, 1)
         values[at], low[at], high[at] = cell.value, cell.low, cell.high
+        decimals[at], signed[at] = cell.digits, cell.percent
     if not block.listed:
         values[lines == 0], high[lines == 0] = np.nan, np.inf
     labels_of = [list(axis) for axis in axes]
-    return Facet(names, labels_of, values, low, high, lines, numbers.digits, numbers.percent)
+    return Facet(
+        names,
+        labels_of,
+        values,
+        low,
+        high,
+        lines,
+        decimals,
+        signed,
+        numbers.digits,
+        numbers.percent,
+    )
 
 
 #: A label that two variables share is a total, more often than not.
