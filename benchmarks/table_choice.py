@@ -261,22 +261,26 @@ def one_case(case: Case, seed: int) -> tuple[dict[str, float], str]:
     began = time.process_time()
     choice = choose_for_noisy(case.tables, Session(np.random.default_rng(seed)))
     seconds = time.process_time() - began
-    assert choice is not None
+    fixed = case.error(complete(case.tables, near_goals(case.tables, 0.5)))
+    estimated = (
+        fixed if choice is None else case.error(tables_of_completion(choice.log_linear.state))
+    )
     errors = {
-        "interactions, estimated": case.error(tables_of_completion(choice.log_linear.state)),
-        "soft goals, tau .5": case.error(complete(case.tables, near_goals(case.tables, 0.5))),
+        "interactions, estimated": estimated,
+        "soft goals, tau .5": fixed,
         "hard goals": case.error(complete(case.tables, exact_goals(case.tables))),
         "smooth": smooth_error(case, seed),
     }
     chosen = errors["interactions, estimated"]
-    if choice.rank is not None:
+    if choice is not None and choice.rank is not None:
         chosen = case.error(tables_of_model(choice.model))
     ranks = dict(rank_errors(case, seed))
     best = min(chosen, *errors.values(), *ranks.values())
     regret = {name: error / best for name, error in errors.items()}
     regret["best rank"] = min(ranks.values()) / best
-    what = "interactions" if choice.rank is None else f"rank {choice.rank}"
-    tried = max(choice.evidence.values(), default=float("nan"))
+    rank = None if choice is None else choice.rank
+    what = "too large" if choice is None else "interactions" if rank is None else f"rank {rank}"
+    tried = max(choice.evidence.values(), default=np.nan) if choice is not None else np.nan
     text = (
         f"{case.name:66} {what:12} ({tried:8.1f}) {chosen:.4f}, {chosen / best:.2f}  "
         f"interactions {errors['interactions, estimated']:.4f}, best rank "

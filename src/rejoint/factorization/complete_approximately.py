@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.factorization.clique_tables import CliqueTables
-from rejoint.factorization.corrector import Correction, TableCells, correct, exclude_zeros
+from rejoint.factorization.corrector import Correction, GoalCells, correct, exclude_zeros
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -135,7 +135,7 @@ def _conclude_so_far(session: Session, conclude: Conclude, text: str) -> FitResu
 
 
 def _as_run(model: Model, goals: Sequence[Goal]) -> Run:
-    cells = TableCells.of(model, goals)
+    cells = GoalCells.of(model, goals)
     tables = cells.of_model(model)
     return _as_corrected(
         Correction(model, float(cells.distances(cells.aim(goals, tables), tables).max()), 0)
@@ -167,7 +167,7 @@ def _describe_distance(model: Model, reference: HasTables, subsets: Sequence[Sub
 
 def measure_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> float:
     """Mean total variation distance between tables of a model and of a joint."""
-    cells = TableCells(model.layout, tuple(subsets))
+    cells = GoalCells(model.layout, tuple(subsets))
     tables = np.concatenate([reference.table(subset).ravel() for subset in subsets])
     return float(cells.distances(cells.of_model(model), tables).mean())
 

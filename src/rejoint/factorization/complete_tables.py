@@ -20,7 +20,7 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
-from rejoint.factorization.table_choice import Choice, choose_for_noisy, find_identified
+from rejoint.factorization.table_choice import TableChoice, choose_for_noisy, find_identified
 from rejoint.factorization.table_goals import (
     Goal,
     Near,
@@ -95,11 +95,11 @@ def choose(known: Understood, session: Session) -> FitResult | None:
     None where the tables are too large for that.
     """
     with session.convert(partial(conclude_choice, known)):
-        choice = choose_for_noisy(known.tables, session)
+        choice = choose_for_noisy(known.tables, session, few_classes=known.tables.noisy)
     return None if choice is None else conclude_choice(known, choice)
 
 
-def conclude_choice(known: Understood, choice: Choice) -> FitResult:
+def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
     """Return the model that was chosen for tables of a sample."""
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
@@ -112,7 +112,7 @@ def conclude_choice(known: Understood, choice: Choice) -> FitResult:
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), Stop.OPTIMAL)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")
     result = replace(result, stop=f"{_describe_fit(known, done, result.pmf)}.")
-    if choice.rank is None:
+    if choice.rank is None or choice.members > 1:
         return result
     certificate = certificate_of(result.pmf, known.tables)
     pmf = result.pmf.with_tables(known.tables, certificate)

@@ -155,7 +155,7 @@ class Effects:
         moments = plan.tabulate(tabulate)[plan.index]
         first = np.diag(moments).copy()
         moments -= np.multiply.outer(first, first)
-        return np.asarray(plan.turn @ (plan.turn @ moments).T)
+        return plan.turn(np.ascontiguousarray(plan.turn(moments).T))
 
     def tangent(self, model: Model) -> FloatArray:
         """Derivatives of the effects of a mixture, (E, (1 + sum (I_n - 1)) F).
@@ -193,9 +193,9 @@ def _outer(parts: Sequence[FloatArray]) -> FloatArray:
 class UnionPlan:
     """Which tables of unions are needed, how they follow from each other, and where cells stand.
 
-    Second moments are read in indicators of all levels but the last; ``turn`` makes contrasts of
-    them. ``index`` (E, E) says where the cell ``x_T = a, x_T' = b`` stands; the first one is zero,
-    for cells that exclude each other.
+    Second moments are read in indicators of all levels but the last; :meth:`turn` makes contrasts
+    of them. ``index`` (E, E) says where the cell ``x_T = a, x_T' = b`` stands; the first cell is
+    zero, for those that exclude each other.
     """
 
     def __init__(self, effects: Effects) -> None:
@@ -261,30 +261,40 @@ class UnionPlan:
             made.append(made[parent].sum(axis=gone) if gone else made[parent])
         return np.concatenate([np.zeros(1), *(table.ravel() for table in made)])
 
-    @cached_property
-    def turn(self) -> Any:
-        """From indicators to contrasts, a sparse matrix (E, E)."""
-        from scipy.sparse import coo_matrix  # slow to import
+    def turn(self, matrix: FloatArray) -> FloatArray:
+        """Rows of indicators as rows of contrasts, (E, ..) both.
 
-        effects = self.effects
-        rows, columns, numbers = [], [], []
-        for k, subset in enumerate(effects.sets):
+        A contrast is a sum of indicators and a constant. Set by set the rows of all of its parts
+        are brought together and turned along one variable after another.
+        """
+        padded = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])
+        found = np.empty_like(matrix)
+        for k, (rows, sides) in enumerate(self.turns):
+            block = padded[rows]
+            for side in sides:
+                # (I, rest) to (rest, I - 1): the next variable comes first.
+                block = np.moveaxis(np.tensordot(side, block, (1, 0)), 0, -2)
+            found[self.effects.rows(k)] = block.reshape(-1, matrix.shape[1])
+        return found
+
+    @cached_property
+    def turns(self) -> list[tuple[NDArray[np.intp], list[FloatArray]]]:
+        """For each set, the rows of its parts (I_1, I_2, ..) and what turns each variable."""
+        effects, found = self.effects, []
+        for subset in effects.sets:
+            rows = np.full([effects.levels[n] for n in subset], effects.size, dtype=np.intp)
             for order in range(1, len(subset) + 1):
-                for part in combinations(subset, order):
-                    sides = []
-                    for n in subset:
-                        last = effects.contrasts[n][-1]
-                        sides.append(
-                            (effects.contrasts[n][:-1] - last).T if n in part else last[:, None]
-                        )
-                    block = reduce(np.kron, sides)
-                    where = effects.rows(effects.positions[part])
-                    i, j = np.indices(block.shape)
-                    rows.append(effects.starts[k] + i.ravel())
-                    columns.append(where.start + j.ravel())
-                    numbers.append(block.ravel())
-        entries = np.concatenate(numbers), (np.concatenate(rows), np.concatenate(columns))
-        return coo_matrix(entries, shape=(effects.size, effects.size)).tocsr()
+                for part in combinations(range(len(subset)), order):
+                    k = effects.positions[tuple(subset[axis] for axis in part)]
+                    shape = [effects.levels[subset[axis]] - 1 for axis in part]
+                    place = tuple(slice(-1) if axis in part else -1 for axis in range(len(subset)))
+                    rows[place] = np.arange(*effects.starts[k : k + 2]).reshape(shape)
+            sides = []
+            for n in subset:
+                last = effects.contrasts[n][-1]
+                sides.append(np.vstack([effects.contrasts[n][:-1] - last, last]).T)
+            found.append((rows, sides))
+        return found
 
 
 def tables_of_model(model: Model) -> Tabulate:

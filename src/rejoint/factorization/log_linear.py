@@ -120,30 +120,29 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
     own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
     by_order = climb(model, effects.orders - 1)
-    each = climb(replace(by_order, evidence=float("nan")), None)
-    return by_order, each
+    each = climb(by_order, None)
+    return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
 
 
 def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
     """Alternate estimates of variances and steps of Newton's method until neither moves much."""
-    sample = model.sample
-    for _ in range(POLICY.most_rounds):
+    sample, effects = model.sample, model.sample.effects
+    quick = effects.size <= POLICY.quick_effects
+    for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
         tabulate = tables_of_completion(model.state)
-        spread = sample.covariance(sample.effects.covariance(tabulate))
-        away = sample.values - sample.effects.values(tabulate)
+        spread = sample.covariance(effects.covariance(tabulate))
+        away = sample.values - effects.values(tabulate)
         target = away + spread @ model.coefficients
-        variances, changed = model.variances, 0.0
-        for _ in range(POLICY.inner_rounds if len(spread) <= POLICY.quick_effects else 1):
-            mean, known = posterior(model, spread, target, variances)
+        variances = model.variances
+        for _ in range(POLICY.inner_rounds if quick else 1):
+            mean, known = posterior(sample, spread, target, variances)
             before, variances = variances, estimate_variances(model, mean, known, variances, groups)
-            changed = float(np.abs(np.log(variances / before)).max())
-            if changed < POLICY.still:
+            if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
+        drift = float(np.abs(np.log(variances / model.variances)).max())
         moved = move(replace(model, variances=variances), spread, target, away)
-        step = moved.coefficients - model.coefficients
-        weighted = sample.root * step
-        gain = float(weighted @ spread @ weighted)
-        drift = float(np.abs(np.log(moved.variances / model.variances)).max())
+        step = sample.root * (moved.coefficients - model.coefficients)
+        gain = float(step @ spread @ step)
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
@@ -151,18 +150,27 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
 
 
 def posterior(
-    model: LogLinear, spread: FloatArray, target: FloatArray, variances: FloatArray
+    sample: Sample, spread: FloatArray, target: FloatArray, variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
-    from scipy.linalg import cho_solve, lapack  # slow to import
+    from scipy.linalg import lapack  # slow to import
 
-    prior = variances[model.sample.effects.set_of]
+    prior = variances[sample.effects.set_of]
+    factor = information_factor(sample, spread, prior)
+    inverse, _ = lapack.dpotri(factor, lower=1)
+    return solve_mode(sample, factor, target, prior), 1.0 - np.diag(inverse)
+
+
+def solve_mode(
+    sample: Sample, factor: FloatArray, target: FloatArray, prior: FloatArray
+) -> FloatArray:
+    """The most probable coefficients of a normal approximation."""
+    from scipy.linalg import cho_solve
+
     # In units of the prior, so that the matrix is well conditioned however small a variance is.
     root = np.sqrt(prior)
-    factor = information_factor(model.sample, spread, prior)
-    mean = root * cho_solve((factor, True), root * target * model.sample.records)
-    inverse, _ = lapack.dpotri(factor, lower=1)
-    return mean, 1.0 - np.diag(inverse)
+    pulled = root * target * sample.records
+    return np.asarray(root * cho_solve((factor, True), pulled, check_finite=False))
 
 
 def information_factor(sample: Sample, spread: FloatArray, prior: FloatArray) -> FloatArray:
@@ -204,8 +212,8 @@ def move(model: LogLinear, spread: FloatArray, target: FloatArray, away: FloatAr
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
     prior = model.variances[sample.effects.set_of]
-    mean, _ = posterior(model, spread, target, model.variances)
-    step = mean - model.coefficients
+    factor = information_factor(sample, spread, prior)
+    step = solve_mode(sample, factor, target, prior) - model.coefficients
     pulled = sample.records * away - model.coefficients / prior
     slope = float(pulled @ step)
     size = 1.0
@@ -227,6 +235,19 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
         effects.function(k, coefficients[effects.rows(k)]) for k in range(len(effects.sets))
     )
     return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
+
+
+def freedom_cost(model: LogLinear) -> float:
+    """What a variance for each set costs in evidence, by Laplace's method.
+
+    The logarithm of a variance is known to ``2 / gamma``, where ``gamma`` coefficients are
+    determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
+    """
+    sample, effects = model.sample, model.sample.effects
+    spread = sample.covariance(effects.covariance(tables_of_completion(model.state)))
+    _, known = posterior(sample, spread, sample.values, model.variances)
+    gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+    return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
 
 
 def log_evidence(model: LogLinear) -> float:

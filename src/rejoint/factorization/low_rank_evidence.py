@@ -5,6 +5,7 @@ effects of the tables are met, how far the classes are from the mean of their pr
 narrower they are known than before; times the ways to number the classes.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import lgamma
 
@@ -131,12 +132,13 @@ class RankEvidence:
 
     ``evidence`` is on the scale of :class:`~rejoint.factorization.log_linear.LogLinear`'s.
     ``excess`` is how far the misfit of the tables is above what chance makes it, in standard
-    deviations.
+    deviations. ``open`` counts directions about which the tables say less than the prior.
     """
 
     model: Model
     evidence: float
     excess: float
+    open: int
 
 
 def weigh_rank(sample: Sample, model: Model) -> RankEvidence:
@@ -166,9 +168,50 @@ def weigh_rank(sample: Sample, model: Model) -> RankEvidence:
     pull = slopes.T @ misfit - shift
     total = float(misfit @ misfit + shift @ shift - pull @ cho_solve(factor, pull))
     occam = float(np.log(np.diag(factor[0])).sum())
-    evidence = -0.5 * total - occam + lgamma(rank + 1.0)
     used = float(np.trace(cho_solve(factor, known)))
+    # Classes that the tables determine can be numbered in many ways; those that they do not are
+    # alike, and renumbering them changes nothing.
+    distinct = min(rank, used / (len(unit) / rank))
+    evidence = -0.5 * total - occam + lgamma(distinct + 1.0)
     pulled = slopes.T @ misfit
     left = float(misfit @ misfit - pulled @ cho_solve(factor, pulled))
     free = max(effects.size - used, 1.0)
-    return RankEvidence(model, evidence, (left - free) / np.sqrt(2.0 * free))
+    # One direction is none: weights add up to one.
+    loose = int((np.linalg.eigvalsh(known) < 1.0).sum()) - 1
+    return RankEvidence(model, evidence, (left - free) / np.sqrt(2.0 * free), loose)
+
+
+def average_models(found: Sequence[RankEvidence]) -> Model:
+    """Return the mean of models, each by its evidence; the best alone where all are alike.
+
+    Tables that leave a rank open are met by many models. Their mean is nearer to the truth than
+    most of them.
+
+    Examples
+    --------
+    >>> one, other = (Model.of([1.0], [[[x], [1 - x]]]) for x in (0.2, 0.4))
+    >>> pair = [RankEvidence(model, -3.0, 0.0, 1) for model in (one, other)]
+    >>> average_models(pair).weights
+    array([0.5, 0.5])
+    """
+    best = max(found, key=lambda one: one.evidence)
+    near = [one for one in found if one.evidence > best.evidence - POLICY.like_evidence]
+    if max(_distance(best.model, one.model) for one in near) < POLICY.like_models:
+        return best.model
+    share = np.exp([one.evidence - best.evidence for one in near])
+    share /= share.sum()
+    weights = np.concatenate([s * one.model.weights for s, one in zip(share, near, strict=True)])
+    parts = zip(*(one.model.parts for one in near), strict=True)
+    return Model.of(weights, [np.hstack(part) for part in parts])
+
+
+def _distance(one: Model, other: Model) -> float:
+    """Largest total variation between tables of four variables, of some of them."""
+    number = len(one.parts)
+    subsets = [
+        tuple(sorted((start + k) % number for k in range(min(4, number))))
+        for start in range(number)
+    ]
+    tables = (tables_of_model(model) for model in (one, other))
+    first, second = ([tabulate(subset) for subset in subsets] for tabulate in tables)
+    return max(0.5 * float(np.abs(a - b).sum()) for a, b in zip(first, second, strict=True))

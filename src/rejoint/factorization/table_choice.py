@@ -21,6 +21,7 @@ from rejoint.factorization.log_linear import LogLinear, Sample, fit_log_linear
 from rejoint.factorization.low_rank_evidence import (
     RankEvidence,
     SmoothedTables,
+    average_models,
     fit_rank,
     weigh_rank,
 )
@@ -126,7 +127,7 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class TableChoice:
     """The model that tables of a sample speak for.
 
     Parameters
@@ -142,6 +143,8 @@ class Choice:
     evidence : dict
         For each rank that was tried how much more probable it makes the tables than the log-linear
         model does, as a logarithm.
+    members : int
+        Models of that rank that ``model`` is the mean of, where the tables leave the rank open.
     """
 
     model: Model
@@ -149,12 +152,17 @@ class Choice:
     text: str
     log_linear: LogLinear
     evidence: dict[int, float]
+    members: int = 1
 
 
-def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
+def choose_for_noisy(
+    marginals: Marginals, session: Session, *, few_classes: bool = True
+) -> TableChoice | None:
     """Choose between a low rank and a log-linear model for tables of a sample.
 
-    None where there are too many effects for their covariance, or too many states.
+    None where there are too many effects for their covariance, or too many states. Without
+    ``few_classes`` it is the log-linear model: how probable tables that contradict each other are
+    says nothing about a rank.
 
     Examples
     --------
@@ -170,11 +178,11 @@ def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
     effects = Effects(marginals.domain.shape, _used(marginals))
     if effects.size > POLICY.most_effects or not effects.is_countable:
         return None
-    choice = _choose(marginals, effects, session)
+    choice = _choose(marginals, effects, session, few_classes)
     if choice is not None and marginals.unknown is not None:
         # Unknown cells were filled by a first guess; the model has a better one.
         filled = marginals.filled(as_pmf(choice.model, marginals))
-        choice = _choose(filled, effects, session) or choice
+        choice = _choose(filled, effects, session, few_classes) or choice
     return choice
 
 
@@ -184,7 +192,9 @@ def _used(marginals: Marginals) -> list[Subset]:
     ]
 
 
-def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice | None:
+def _choose(
+    marginals: Marginals, effects: Effects, session: Session, few_classes: bool
+) -> TableChoice | None:
     sample, pooled = pool_effects(marginals, effects)
     levels = effects.levels
     goals = [Near(s, np.ones(prod(levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
@@ -195,16 +205,19 @@ def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice 
     session.report("estimating how strong interactions are")
     by_order, each = fit_log_linear(sample, start_completion(problem, own))
     session.offer(lambda: _completion_choice(each, {}))
+    if not few_classes:
+        return _completion_choice(each, {})
     tables = SmoothedTables.of(pooled.tables, float(np.median(sample.records)))
-    search = RankSearch(sample, tables, by_order.evidence, session)
+    rival = max(by_order.evidence, each.evidence)
+    search = RankSearch(sample, tables, rival, session)
     best = search.run()
-    found = {rank: one.evidence - by_order.evidence for rank, one in sorted(search.tried.items())}
+    found = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}
     if best is None:
         return _completion_choice(each, found)
-    return _low_rank_choice(search.finish(best), each, found)
+    return _low_rank_choice(best.model.rank, search.finish(best), each, found)
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
+def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
@@ -212,16 +225,23 @@ def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
             ", make the tables more probable than a small number of classes does (by a factor of "
             f"e^{-found[rank]:.3g} compared with {rank})"
         )
-    return Choice(each.state.model, None, f"{text}.", each, found)
+    return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
-def _low_rank_choice(best: RankEvidence, each: LogLinear, found: dict[int, float]) -> Choice:
-    rank = best.model.rank
+def _low_rank_choice(
+    rank: int, model: Model, each: LogLinear, found: dict[int, float]
+) -> TableChoice:
     text = (
         f"{plural(rank, 'class', 'classes')} make the tables more probable than interactions of "
         f"few variables do, by a factor of e^{found[rank]:.3g}."
     )
-    return Choice(best.model, rank, text, each, found)
+    members = model.rank // rank
+    if members > 1:
+        text += (
+            " The tables leave open which classes these are: the model is the mean of "
+            f"{members} such models."
+        )
+    return TableChoice(model, rank, text, each, found, members)
 
 
 class RankSearch:
@@ -278,34 +298,36 @@ class RankSearch:
             self.tried[rank] = weigh_rank(self.sample, model)
         return self.tried[rank].evidence
 
-    def finish(self, found: RankEvidence) -> RankEvidence:
-        """The rank that was chosen, with more starts and more steps."""
-        model = fit_rank(
-            self.tables,
-            found.model.rank,
-            self.records,
-            self.session,
-            starts=4,
-            steps=POLICY.final_steps,
-        )
-        again = weigh_rank(self.sample, model)
-        return again if again.evidence > found.evidence else found
+    def finish(self, found: RankEvidence) -> Model:
+        """The rank that was chosen, with more steps; the mean of several where it is open."""
+        members = [found]
+        for _ in range(POLICY.open_members if found.open else 1):
+            model = fit_rank(
+                self.tables,
+                found.model.rank,
+                self.records,
+                self.session,
+                starts=1 if found.open else 4,
+                steps=POLICY.final_steps,
+            )
+            members.append(weigh_rank(self.sample, model))
+        if found.open:
+            return average_models(members)
+        return max(members, key=lambda one: one.evidence).model
 
     def _is_worth(self, rank: int) -> bool:
         """Whether this rank may come near the rival, as far as smaller ones tell.
 
-        The lag behind the rival shrinks by a factor with each class, or by less.
+        The lag behind the rival falls at once where the rank is right; before, it shrinks faster
+        with each doubling than that of a joint of no low rank.
         """
         ranks = sorted(self.tried)
-        if len(ranks) < 2:
+        if rank <= POLICY.least_ranks or len(ranks) < 2:
             return True
         if self.tried[ranks[-1]].evidence < self.tried[ranks[-2]].evidence:
             return False
         before, last = (self.rival - self.tried[r].evidence for r in ranks[-2:])
-        if last <= 0:
-            return True
-        power = (rank - ranks[-1]) / (ranks[-1] - ranks[-2])
-        return bool(last * (last / before) ** power < self._slack(rank, ranks[-1]))
+        return bool(last <= POLICY.lag_ratio * max(before, 0.0))
 
     def _slack(self, rank: int, other: int) -> float:
         """Evidence that too many classes may cost: about one unit for each parameter."""

@@ -150,8 +150,8 @@ class Near:
         from scipy.special import wrightomega  # loaded when needed: it is slow to import
 
         stiffness = self.records * self.tau**2
-        with np.errstate(divide="ignore"):
-            free = np.log(now) - pull
+        free = np.full(len(now), -np.inf)  # what has no mass gets none
+        np.subtract(np.log(now, where=now > 0, out=free), pull, where=now > 0, out=free)
         found: FloatArray = (
             np.real(wrightomega(free + stiffness * self.shares + np.log(stiffness))) / stiffness
         )

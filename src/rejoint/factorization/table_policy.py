@@ -49,8 +49,8 @@ class TablePolicy:
     #: take .3 s a sweep and 200 to 400 MB, so that the completion is approximated instead.
     most_numbers: int = 2_000_000
 
-    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB in
-    #: memory; a file has level numbers in place of the unit columns, and is 13 MB for 262,144 classes
+    #: Numbers in the model of a completion, classes times (one + levels of all variables): 128 MB
+    #: in memory. A file has level numbers in place of the unit columns: 13 MB for 262,144 classes
     #: over ten variables of 4 levels. A question to that model takes 15 ms.
     most_model_numbers: int = 2**24
 
@@ -75,6 +75,9 @@ class TablePolicy:
     #: Of 4, 2, 1 and .3 more are better on log-linear joints, fewer on real ones, each by 1 %.
     shared: float = 1.0
 
+    #: Variance of the logarithm of the variance of a set of variables, around that of its order.
+    set_variance: float = 0.5
+
     #: Power of the step of MacKay's rule.
     over_relaxed: float = 1.5
 
@@ -82,8 +85,10 @@ class TablePolicy:
     most_rounds: int = 12
     inner_rounds: int = 8
 
-    #: Effects up to which a round has several estimates: each inverts a matrix of that size.
+    #: Effects up to which there are so many; beyond, each inverse takes a tenth of a second and
+    #: more, so that there are fewer rounds with one estimate each.
     quick_effects: int = 700
+    fewer_rounds: int = 5
 
     #: Change of logarithms of variances, or of twice the log-posterior, that ends the rounds.
     still: float = 0.05
@@ -107,8 +112,22 @@ class TablePolicy:
     #: Steps of scoring for the rank that is chosen.
     final_steps: int = 100
 
-    #: Share of the published numbers that the parameters of a low rank may be.
-    most_parameters: float = 0.9
+    #: Parameters of a low rank for each independent published number, at the most. Beyond one the
+    #: evidence still holds: what the tables leave open has its prior.
+    most_parameters: float = 1.5
+
+    #: Models that are averaged where the tables leave the chosen rank open, those whose evidence is
+    #: within this of the best, and the total variation below which they are alike.
+    open_members: int = 6
+    like_evidence: float = 5.0
+    like_models: float = 0.005
+
+    #: Ranks 2, 4, 8 up to this one are always tried.
+    least_ranks: int = 8
+
+    #: A doubled rank is tried while the last doubling left no more of the lag behind interactions
+    #: than this: .25 to .42 are usual for joints of no low rank.
+    lag_ratio: float = 0.3
 
     #: Effects up to which their covariance is formed: 2,100 take 0.3 s for each matrix.
     most_effects: int = 2100
