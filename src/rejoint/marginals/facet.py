@@ -140,7 +140,12 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
             shown = best
     if shown is None and block.sheet.delimiter == "," and doubtful.count(","):
         shown = "."  # where commas separate cells, they do not separate decimals
-    said = [block.value, *block.titles, *(label for path in block.columns for label in path)]
+    said = [
+        block.value,
+        *block.titles,
+        *block.units,
+        *(label for path in block.columns for label in path),
+    ]
     if shown is None and any(is_count_word(text) for text in said):
         shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
@@ -427,7 +432,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             for c, b in zip(column.places, column.labels, strict=True)
         ]
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
-        facet.units = [*row.units, *column.units, *block.titles]
+        facet.units = [*row.units, *column.units, *block.titles, *block.units]
         found.append(facet)
     return found
 
@@ -498,7 +503,7 @@ def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             (tuple(block.rows[i][k] for k in said), numbers.cells[i][0], block.lines[i]) for i in at
         ]
         facet = _dense(block, [block.row_names[k] for k in said], entries, numbers)
-        facet.units = [*block.titles]
+        facet.units = [*block.titles, *block.units]
         facet.value = block.value
         if block.errors is not None:
             facet.errors = np.array([_standard_error(block, i) for i in at])

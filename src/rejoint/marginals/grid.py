@@ -86,6 +86,7 @@ class Block:
     lines: list[int]
     value: str = ""
     titles: list[str] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)  # labels that all numbers have
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them

@@ -305,7 +305,7 @@ def _drop_columns(block: Block) -> dict[str, str]:
             label = columns.pop(k)[0]
             if label and not _UNIT_COLUMNS.fullmatch(plain):
                 constants[name] = label
-            block.titles.append(label)
+            block.units.append(label)
             block.skipped.append(f"column {name!r} (always {label!r})")
     for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
         twin = next((j for j in columns if j != k and _is_code_of(columns, names, k, j)), None)
@@ -1164,7 +1164,8 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     draft.reading.names = names
     draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
     draft.reading.levels = tuple(map(tuple, facet.labels))
-    draft.reading.total = float(np.nansum(facet.values))
+    known = draft.total if unknown.any() and draft.total is not None else None
+    draft.reading.total = float(np.nansum(facet.values)) if known is None else known
     changes: dict[str, Any] = {}
     for key, field_ in (("records", "records"), ("standard error", "error")):
         if key in draft.said:

@@ -200,17 +200,12 @@ def _equations(
                 found.append((len(run), float(scores[k]) - chance + word, i, run))
         if 0 < i < size - 1 and size <= _MANY:  # in the middle, of all others
             rest = [k for k in range(size) if k != i]
-            score = _scores(
-                part[i],
-                filled[rest].sum(axis=0)[None],
-                known[rest].all(axis=0)[None],
-                np.array([size - 1]),
-                digit,
-                exact or not float(words[active[i]]),
-                np.array([True]),
-                coarse,
-            )[0]
             word = _WORD * float(words[active[i]])
+            sums = filled[rest].sum(axis=0, keepdims=True)
+            whole = np.asarray(known[rest].all(axis=0, keepdims=True))
+            every = np.ones(1, dtype=bool)
+            sizes = np.array([size - 1])
+            score = _scores(part[i], sums, whole, sizes, digit, exact or not word, every, coarse)[0]
             if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
                 score = min(score, SURE - 0.1) if not word else score
                 found.append((size - 1, float(score) + word, i, tuple(rest)))
