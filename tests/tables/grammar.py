@@ -145,6 +145,7 @@ class _Maker:
         labels = [list(words["variables"][n]) for n in names]
         shape = [len(known) for known in labels]
         size = self.pick([60, 900, 20_000, 400_000])
+        self.size = size
         counts = np.ceil(rng.lognormal(0, 0.8, size=shape) * size) + 1
         if self.chance(0.15):
             counts[tuple(rng.integers(0, n) for n in shape)] = 0.0
@@ -405,7 +406,7 @@ class _Maker:
         scaled = 1.0
         if kind == "thousands":
             told = any("1 000" in row[0] for row in above)
-            if not told and self.chance(0.5):
+            if not told and (self.size < 20_000 or self.chance(0.5)):
                 above.append(["in 1 000"])
                 told = True
             scaled = 1000.0 if told else 1.0

@@ -166,6 +166,15 @@ def find_names(
     open_ = [k for k, name in enumerate(found) if not name]
     if not open_:
         return found
+    for k, name in enumerate(found):  # a corner such as "Status by age"
+        split = re.fullmatch(rf"(.+?)\s+{_BY.pattern}", name, re.IGNORECASE) if name else None
+        if split and len(open_) == 1:
+            pair = [split[1].strip(), split[2].strip()]
+            other = concept_of_labels(labels[open_[0]])
+            if other and concept_of_name(pair[0]) == other:
+                pair.reverse()
+            found[k], found[open_[0]] = pair
+            return found
     for said in (names_in_stem(stem), names_in_title(titles)):
         left = list(said)
         for name in found:  # those that are known already

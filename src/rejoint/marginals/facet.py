@@ -25,7 +25,7 @@ Array = NDArray[np.float64]
 Marks = Mapping[str, tuple[float, float]]
 
 
-_ARRAYS = ("values", "low", "high", "lines")
+_ARRAYS = ("values", "low", "high", "lines", "decimals", "signed")
 
 
 @dataclass
@@ -41,6 +41,8 @@ class Facet:
     low: Array
     high: Array
     lines: NDArray[np.intp]
+    decimals: NDArray[np.intp]  # of each number
+    signed: NDArray[np.intp]  # 1 where a number has a percent sign
     digits: int
     percent: bool
     value: str = ""
@@ -100,7 +102,8 @@ class Facet:
         self.values = np.where(mask, np.nan, np.take(self.values, old, axis))
         self.low = np.where(mask, 0.0, np.take(self.low, old, axis))
         self.high = np.where(mask, high, np.take(self.high, old, axis))
-        self.lines = np.take(self.lines, old, axis)
+        for key in ("lines", "decimals", "signed"):
+            setattr(self, key, np.take(getattr(self, key), old, axis))
         self.labels[axis] = [label for part in parts for label in part]
 
 
@@ -137,7 +140,12 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
             shown = best
     if shown is None and block.sheet.delimiter == "," and doubtful.count(","):
         shown = "."  # where commas separate cells, they do not separate decimals
-    said = [block.value, *block.titles, *(label for path in block.columns for label in path)]
+    said = [
+        block.value,
+        *block.titles,
+        *block.units,
+        *(label for path in block.columns for label in path),
+    ]
     if shown is None and any(is_count_word(text) for text in said):
         shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
@@ -424,7 +432,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             for c, b in zip(column.places, column.labels, strict=True)
         ]
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
-        facet.units = [*row.units, *column.units, *block.titles]
+        facet.units = [*row.units, *column.units, *block.titles, *block.units]
         found.append(facet)
     return found
 
@@ -495,7 +503,7 @@ def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             (tuple(block.rows[i][k] for k in said), numbers.cells[i][0], block.lines[i]) for i in at
         ]
         facet = _dense(block, [block.row_names[k] for k in said], entries, numbers)
-        facet.units = [*block.titles]
+        facet.units = [*block.titles, *block.units]
         facet.value = block.value
         if block.errors is not None:
             facet.errors = np.array([_standard_error(block, i) for i in at])
@@ -536,7 +544,7 @@ def _dense(
     axes = [{label: i for i, label in enumerate(known.values())} for known in written]
     shape = tuple(len(axis) for axis in axes)
     values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    lines: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)
+    lines, decimals, signed = (np.zeros(shape, dtype=np.intp) for _ in range(3))
     for labels, cell, line in entries:
         at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
         if lines[at]:
@@ -547,16 +555,40 @@ def _dense(
             )
         lines[at] = max(line, 1)
         values[at], low[at], high[at] = cell.value, cell.low, cell.high
+        decimals[at], signed[at] = cell.digits, cell.percent
     if not block.listed:
         values[lines == 0], high[lines == 0] = np.nan, np.inf
     labels_of = [list(axis) for axis in axes]
-    return Facet(names, labels_of, values, low, high, lines, numbers.digits, numbers.percent)
+    return Facet(
+        names,
+        labels_of,
+        values,
+        low,
+        high,
+        lines,
+        decimals,
+        signed,
+        numbers.digits,
+        numbers.percent,
+    )
 
 
-def sums_of(facet: Facet, axis: int, word: Callable[[str], bool]) -> Sums:
-    """Return which levels of an axis are sums of others."""
+#: A label that two variables share is a total, more often than not.
+_SHARED = 0.8
+
+
+def sums_of(
+    facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
+) -> Sums:
+    """Return which levels of an axis are sums of others; ``beside`` has all labels."""
     values = np.where(facet.lines > 0, facet.values, np.nan)
     lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
-    words = np.array([not label or word(label) for label in facet.labels[axis]])
+    others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
+    words = np.array(
+        [
+            1.0 if not label or word(label) else _SHARED * (label in others)
+            for label in facet.labels[axis]
+        ]
+    )
     digit = rounding_base(facet.values) if facet.whole else facet.digit
     return find_sums(lines, digit, words)

@@ -86,6 +86,7 @@ class Block:
     lines: list[int]
     value: str = ""
     titles: list[str] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)  # labels that all numbers have
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
@@ -243,7 +244,7 @@ class _Grid:
                 if heads[c] or any(texts):
                     self.skipped.append(f"column {heads[c] or c + 1!r} (flags or notes)")
         labels = [c for c in seen if c not in numeric and c < max(numeric)]
-        labels = [c for c in labels if c < min(numeric) or not self._is_marked(c)]
+        labels = [c for c in labels if c == seen[0] or not self._is_marked(c, c < min(numeric))]
         last = max(labels, default=seen[0])
         stub = [c for c in seen if c <= last]
         # A column of marks only, between numbers, has numbers that are not given.
@@ -287,7 +288,11 @@ class _Grid:
         whole = all(label_of(text).isdecimal() for text in texts)
         return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
 
-    def _is_marked(self, c: int) -> bool:
+    def _is_marked(self, c: int, strict: bool = False) -> bool:
+        """Return whether a column has marks only; strictly those that cannot be labels."""
+        cells = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
+        if strict and (not cells or any(re.search(r"\w", label_of(cell)) for cell in cells)):
+            return False
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
 
     def _is_skipped(self, head: str) -> bool:

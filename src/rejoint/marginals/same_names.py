@@ -105,6 +105,9 @@ def use_one_name(
     said: list[str] = []
     uses: dict[str, list[_Use]] = {}
     written = {plain_text(name): name for name in domain}
+    names = [name for facet, _ in tables for name in facet.names if name]
+    for name in sorted(names, key=lambda name: not name[:1].isupper()):
+        written.setdefault(plain_text(name), name)  # rather as in a header than as in a title
     for facet, where in tables:
         for k, name in enumerate(facet.names):
             if not name:

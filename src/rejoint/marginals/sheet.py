@@ -36,6 +36,7 @@ _MOST_COLUMNS = 16_384  # as in a workbook
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
+_RULE = re.compile(r"(?::?[-=_]{2,}:?)?")
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
@@ -171,6 +172,8 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
             rows.append([])
             numbers.append(line - 1)
         before = line
+        if all(_RULE.fullmatch(cell.strip()) for cell in row):
+            continue  # a line between header and rows
         rows.append(list(row))
         numbers.append(line)
         size += len(row)

@@ -101,7 +101,7 @@ class Sums:
 
 
 def find_sums(
-    values: Array, digit: float, words: NDArray[np.bool_], *, exact: bool = False
+    values: Array, digit: float, words: Array | NDArray[np.bool_], *, exact: bool = False
 ) -> Sums:
     """Find which rows of an array are sums of rows next to them, once these are taken together.
 
@@ -111,8 +111,8 @@ def find_sums(
         The numbers, NaN where they are not known.
     digit : float
         The unit to which numbers are rounded.
-    words : array of bool (levels,)
-        Levels whose label is a usual word of totals.
+    words : array (levels,)
+        How much each label is that of a total: 1 for a usual word, less for a hint, 0 for others.
     exact : bool
         Whether totals add up exactly if they do at all.
 
@@ -162,7 +162,11 @@ def _is_part(one: Equation, other: Equation) -> bool:
 
 
 def _equations(
-    values: Array, active: list[int], digit: float, words: NDArray[np.bool_], exact: bool
+    values: Array,
+    active: list[int],
+    digit: float,
+    words: Array | NDArray[np.bool_],
+    exact: bool,
 ) -> list[Equation]:
     """Return sums of runs right before or after a row: size, score, row and run."""
     part = values[active]
@@ -192,8 +196,19 @@ def _equations(
             scores = _scores(part[i], sums, whole, last - first, digit, exact, full, coarse)
             for k in np.flatnonzero(np.isfinite(scores)):
                 run = tuple(range(int(first[k]), int(last[k])))
-                word = _WORD if words[active[i]] else 0.0
+                word = _WORD * float(words[active[i]])
                 found.append((len(run), float(scores[k]) - chance + word, i, run))
+        if 0 < i < size - 1 and size <= _MANY:  # in the middle, of all others
+            rest = [k for k in range(size) if k != i]
+            word = _WORD * float(words[active[i]])
+            sums = filled[rest].sum(axis=0, keepdims=True)
+            whole = np.asarray(known[rest].all(axis=0, keepdims=True))
+            every = np.ones(1, dtype=bool)
+            sizes = np.array([size - 1])
+            score = _scores(part[i], sums, whole, sizes, digit, exact or not word, every, coarse)[0]
+            if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
+                score = min(score, SURE - 0.1) if not word else score
+                found.append((size - 1, float(score) + word, i, tuple(rest)))
     return found
 
 
