@@ -413,7 +413,7 @@ add(
     lines(rows, ";"),
     refused=[
         "belong to a variable that the file does not name",
-        "same={'En emploi/Au chômage': 'Name'}",
+        "same={'En emploi/Au chômage': 'Situation'}",
     ],
 )
 rows[0] = ["Population par âge et situation (en % de la ligne)"]
