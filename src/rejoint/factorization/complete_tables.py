@@ -254,6 +254,8 @@ def _describe_fit(known: Understood, done: Run, pmf: LowRankPMF) -> str:
     within = ", within the bounds of their numbers" * any(
         isinstance(goal, Within) for goal in known.goals
     )
+    if done.objective > POLICY.missed:
+        return f"The tables are missed by up to {done.objective:.2g} of the mass of one"
     return (
         f"The tables are met{within}: at most {max(done.objective, 1e-16):.1g} of the mass of one "
         "is in wrong cells"
