@@ -61,7 +61,7 @@ def test_errors_print_options_that_settle_them(run, published):
     words = ["check-tables", "p.csv", "q.csv"]
     options = []
     for said, option in [
-        ("If 'Wert' is the column of the numbers, say --value Wert.", ["--value", "Wert"]),
+        ("Leave one kind out: --skip 'sd'.", ["--skip", "sd"]),
         ("--decimal ,", ["--decimal", ","]),
         (
             "--same 'Male=Men' --same 'Female=Women'",
@@ -84,7 +84,7 @@ def test_errors_print_options_that_settle_them(run, published):
     known = rj.Marginals.read(
         [published / "p.csv", published / "q.csv"],
         decimal=",",
-        value="Wert",
+        skip="sd",
         same={"Male": "Men", "Female": "Women"},
         suppressed={"x": (1000, 4000)},
     )

@@ -1,4 +1,4 @@
-"""Write the town's tables as they might be downloaded; run it to make the package's folder again."""
+"""Write the town's tables as they might be downloaded, into the folder of the package."""
 
 import json
 from pathlib import Path

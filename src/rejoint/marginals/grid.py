@@ -8,6 +8,7 @@ numbers are headings of the rows below them, indented labels are parts of the la
 `ALL` in a path means that a row or column is not broken down there: it is a total.
 """
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +20,8 @@ from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import Sheet, Text
 from rejoint.marginals.totals import plain_text
-from rejoint.marginals.unit_word import unit_word
-from rejoint.messages import Argument, Message
+from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
 
 #: The place of a label in a path where a row or column is a total.
@@ -110,7 +111,16 @@ def label_of(cell: Text) -> str:
     """
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)
-    return re.sub(r"\s+", " ", cell).strip()
+    text = re.sub(r"\s+", " ", cell).strip()
+    return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
+
+
+#: Footnotes at the end of a label, and the number of cases: "Men1)", "Total ¹", "Men (N=250)".
+_FOOTNOTE = re.compile(
+    r"(?<=\w)\s*(?:[¹²³⁰-⁹]+|\[(?:notes? ?)?[\d, ]+\]|\((?:n|N) ?= ?[\d., ]+\)|(?<![\d( ])\d\)|"
+    r" \d\))$"
+)
+_ENDS = "¹²³⁰⁴⁵⁶⁷⁸⁹])"
 
 
 def _is_empty(cell: Text) -> bool:
@@ -258,6 +268,9 @@ class _Grid:
         asked = plain_text(self.value) if self.value else None
         texts = [plain_text(heads[c]) for c in seen]
         named = [c for c, text in zip(seen, texts, strict=True) if text == asked]
+        several = [c for c in seen if is_value_name(heads[c])]
+        if not named and len(several) > 1:  # counts beside shares
+            named = [c for c in several if is_count_word(heads[c])]
         if not named:
             sure = [
                 t in _SURE_NAMES or (is_value_name(heads[c]) and t not in VALUE_NAMES)
@@ -272,7 +285,7 @@ class _Grid:
             return None
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
-        others = [c for c in rest if self._is_fraction(c)]
+        others = [c for c in rest if self._is_fraction(c) or c in several]
         odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
         if not rest or (odd and not asked):
             return None  # a cross-tabulation with a column of totals, perhaps
@@ -652,6 +665,7 @@ class _Layout:
                 self._is_other_number(c, [s for s in stub if s != c], value)
         self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
+        self._check_density(stub, value)
         block = self.block
         block.listed = True
         block.value = self._name(value)
@@ -664,6 +678,24 @@ class _Layout:
         if keys:
             block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
         return True
+
+    def _check_density(self, stub: Sequence[int], value: int) -> None:
+        """Raise for rows that look like records, not like the cells of a table."""
+        named = is_value_name(self._name(value)) or self.grid.value is not None
+        columns = [[label_of(self.grid.rows[r][c]) for r in self.rows] for c in stub]
+        levels = [len(set(column)) for column in columns if len(set(column)) > 1]
+        if named or len(levels) < 2 or len(self.rows) >= 0.5 * math.prod(levels):
+            return
+        raise ValueError(
+            Message(
+                "{where}: the rows may be records, or cells of a table whose numbers are in "
+                "{name!r}. Say {value} if they are cells; records are for {estimate}.",
+                where=self.grid.sheet.where,
+                name=self._name(value),
+                value=Argument("value", self._name(value)),
+                estimate=PythonName("rejoint.estimate"),
+            )
+        )
 
     def _is_number_column(self, c: int) -> bool:
         kinds = [self.grid.kinds[r][c] for r in self.rows]

@@ -24,7 +24,13 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import find_names, is_same_name, names_in_title, split_labels
+from rejoint.marginals.axis_name import (
+    asked_in_title,
+    find_names,
+    is_same_name,
+    names_in_title,
+    split_labels,
+)
 from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
     Array,
@@ -355,7 +361,7 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     facet = draft.facet
     titles = [*block.titles, block.sheet.name, *facet.units]
     facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
-    draft.candidates = names_in_title(titles)
+    draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -876,6 +882,15 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.total = None if draft.total is None else draft.total * scale
         draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
         return
+    if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
+        remark(
+            Message(
+                "{where}: the numbers add up to 100. They are taken as counts; say {kind} if they "
+                "are percentages.",
+                where=draft.reading.where,
+                kind=Argument("kind", "percent"),
+            )
+        )
     names = [facet.names[k] for k in draft.given]
     said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
     draft.reading.kind = (

@@ -182,10 +182,24 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
         if line > _FIRST_LINES and not seen:
             raise _not_a_table(source.name, line)
+    _join_prose(rows, dialect.delimiter)
     _unpack_first(rows)
     return Sheet(
         source.name, _stem(source), "", rows, numbers, said=said, delimiter=dialect.delimiter
     )
+
+
+def _join_prose(rows: list[list[Text]], delimiter: str) -> None:
+    """Make one cell of a title or note that holds the delimiter and was not quoted."""
+    sizes = [len(row) for row in rows if len(row) > 1]
+    common = max(set(sizes), key=sizes.count, default=0)
+    for row in rows:
+        after = [str(cell) for cell in row[1:]]
+        blank = [cell for cell in after if cell[:1] == " " and cell.strip()]
+        if len(row) in (1, common) or not blank or not str(row[0]).strip():
+            continue
+        if all(kind_of_cell(cell) in ("text", "empty") for cell in after):
+            row[:] = [delimiter.join(map(str, row)).rstrip(delimiter)]
 
 
 def _unpack_first(rows: list[list[Text]]) -> None:
