@@ -137,6 +137,28 @@ class Effects:
             table = np.tensordot(table, self.contrasts[n], (0, 1))
         return table.ravel()
 
+    def table(self, k: int, values: FloatArray) -> FloatArray:
+        """The table of a set, flat, from the values of all effects inside it.
+
+        Examples
+        --------
+        >>> effects = Effects((2, 2), [(0, 1)])
+        >>> given = {(0,): [0.3, 0.7], (1,): [0.4, 0.6], (0, 1): [0.1, 0.2, 0.3, 0.4]}
+        >>> values = effects.values(lambda subset: np.array(given[subset]))
+        >>> effects.table(2, values).round(3)
+        array([0.1, 0.2, 0.3, 0.4])
+        """
+        subset = self.sets[k]
+        shape = [self.levels[n] for n in subset]
+        found = np.full(shape, 1.0 / prod(shape))
+        for order in range(1, len(subset) + 1):
+            for part in combinations(subset, order):
+                at = self.positions[part]
+                sides = [self.levels[n] if n in part else 1 for n in subset]
+                rest = prod(self.levels[n] for n in subset if n not in part)
+                found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
+        return found.ravel()
+
     @cached_property
     def plan(self) -> "UnionPlan":
         """Where the tables of unions stand from which covariances are read."""

@@ -11,6 +11,7 @@ inside the mixture of the completion.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +22,17 @@ from rejoint.factorization.effects import (
     nested_taus,
     tables_of_completion,
 )
-from rejoint.factorization.max_entropy import Completion, pull_from_start
+from rejoint.factorization.max_entropy import (
+    Completion,
+    pull_from_start,
+    start_completion,
+    sweep,
+)
 from rejoint.factorization.table_goals import Goal, Near
 from rejoint.factorization.table_policy import POLICY
-from rejoint.model import FloatArray
+from rejoint.marginals.marginals import Marginals
+from rejoint.model import FloatArray, Model
+from rejoint.solver.solver import Stalled
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,11 +102,12 @@ class LogLinear:
     def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
         """The same as soft goals of tables and their margins."""
         return [
-            Near(subset, tables[subset].ravel(), self._records(subset), tau)
+            Near(subset, tables[subset].ravel(), self.records_of(subset), tau)
             for subset, tau in self.taus.items()
         ]
 
-    def _records(self, subset: Subset) -> float:
+    def records_of(self, subset: Subset) -> float:
+        """Records behind the effects of a set."""
         effects = self.sample.effects
         return float(self.sample.records[effects.starts[effects.positions[subset]]])
 
@@ -119,9 +128,88 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
     )
     own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
-    by_order = climb(model, effects.orders - 1)
+    by_order = climb(sweep_first(model), effects.orders - 1)
     each = climb(by_order, None)
     return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
+
+
+def sweep_first(model: LogLinear) -> LogLinear:
+    """The model after some sweeps of IPF, with one spread for all tables.
+
+    Coefficients that must become large, where tables have zeros, become so within a few sweeps;
+    Newton's method would take many steps.
+    """
+    sample, effects = model.sample, model.sample.effects
+    inside = {part for s in effects.sets for part in combinations(s, len(s) - 1)}
+    goals = [
+        Near(s, effects.table(k, sample.values), model.records_of(s), POLICY.tau)
+        for k, s in enumerate(effects.sets)
+        if s not in inside
+    ]
+    state = replace(
+        model.state,
+        problem=replace(model.state.problem, goals=tuple(goals)),
+        pulls=tuple(np.zeros(len(goal.shares)) for goal in goals),
+    )
+    for _ in range(POLICY.first_sweeps):
+        state = sweep(state)
+    coefficients = np.zeros(effects.size)
+    for goal, pull in zip(goals, state.pulls, strict=True):
+        # A cell without mass is not pulled.
+        finite = np.where(np.isfinite(pull), pull, 0.0)
+        for k, part in effects.coefficients(goal.subset, finite).items():
+            coefficients[effects.rows(k)] += part
+    return place(model, coefficients)
+
+
+def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
+    """The model with zeros kept that no chance explains; None where there are none.
+
+    Interactions are finite, so that no cell is impossible. A cell without a record where
+    independence expects several is most likely one. Variances are estimated again.
+    """
+    goals = []
+    for i, subset in enumerate(tables.index_subsets):
+        expected = np.array(float(tables.totals[i]))
+        for n in subset:
+            expected = np.multiply.outer(expected, model.own[n])
+        alive = (tables.counts_of(i) > 0) | (expected < POLICY.kept_zero)
+        if not alive.all():
+            goals.append(Alive(subset, alive.ravel()))
+    if not goals or not tables.counted.all():
+        return None
+    own = Model.of([1.0], [share[:, None] for share in model.own])
+    start = start_completion(model.state.problem, own)
+    none = tuple(np.zeros(len(goal.cells)) for goal in goals)
+    barred = replace(start, problem=replace(start.problem, goals=tuple(goals)), pulls=none)
+    try:
+        barred = sweep(barred)
+    except Stalled:
+        return None  # zeros leave no state
+    start = replace(start, weights=barred.weights, columns=barred.columns)
+    found = climb(sweep_first(replace(model, state=start)), None)
+    zeros = sum(int((~goal.cells).sum()) for goal in goals)
+    cost = freedom_cost(found) + POLICY.zero_cost * zeros
+    return replace(found, evidence=found.evidence - cost)
+
+
+@dataclass(frozen=True, eq=False)
+class Alive:
+    """A goal: the present table without some of its cells.
+
+    Examples
+    --------
+    >>> Alive((0,), np.array([True, False])).aim(np.array([0.5, 0.5]), np.zeros(2))
+    array([1., 0.])
+    """
+
+    subset: Subset
+    cells: NDArray[np.bool_]
+
+    def aim(self, now: FloatArray, pull: FloatArray) -> FloatArray:
+        """Return the table without these cells."""
+        kept = np.where(self.cells, now, 0.0)
+        return np.asarray(kept / (kept.sum() or 1.0))
 
 
 def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
@@ -134,7 +222,8 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
         away = sample.values - effects.values(tabulate)
         target = away + spread @ model.coefficients
         variances = model.variances
-        for _ in range(POLICY.inner_rounds if quick else 1):
+        # Linearized estimates of many variances lead each other astray: one at a time.
+        for _ in range(POLICY.inner_rounds if quick and groups is not None else 1):
             mean, known = posterior(sample, spread, target, variances)
             before, variances = variances, estimate_variances(model, mean, known, variances, groups)
             if np.abs(np.log(variances / before)).max() < POLICY.still:

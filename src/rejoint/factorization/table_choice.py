@@ -17,7 +17,7 @@ import numpy as np
 
 from rejoint.factorization.effects import Effects, Subset
 from rejoint.factorization.fit_tables import as_pmf, fit_tables
-from rejoint.factorization.log_linear import LogLinear, Sample, fit_log_linear
+from rejoint.factorization.log_linear import LogLinear, Sample, fit_log_linear, keep_zeros
 from rejoint.factorization.low_rank_evidence import (
     RankEvidence,
     SmoothedTables,
@@ -204,17 +204,19 @@ def _choose(
     own = independent_model(levels, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(pooled.own)])
     session.report("estimating how strong interactions are")
     by_order, each = fit_log_linear(sample, start_completion(problem, own))
-    session.offer(lambda: _completion_choice(each, {}))
+    kept = keep_zeros(each, pooled.tables)
+    chosen = each if kept is None else kept
+    session.offer(lambda: _completion_choice(chosen, {}))
     if not few_classes:
-        return _completion_choice(each, {})
+        return _completion_choice(chosen, {})
     tables = SmoothedTables.of(pooled.tables, float(np.median(sample.records)))
-    rival = max(by_order.evidence, each.evidence)
+    rival = max(by_order.evidence, each.evidence, chosen.evidence)
     search = RankSearch(sample, tables, rival, session)
     best = search.run()
     found = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}
     if best is None:
-        return _completion_choice(each, found)
-    return _low_rank_choice(best.model.rank, search.finish(best), each, found)
+        return _completion_choice(chosen, found)
+    return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
 
 
 def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:

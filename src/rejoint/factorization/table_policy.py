@@ -82,6 +82,15 @@ class TablePolicy:
     #: Power of the step of MacKay's rule.
     over_relaxed: float = 1.5
 
+    #: Records that independence expects in a cell, above which no record there means zero.
+    kept_zero: float = 5.0
+
+    #: Logarithm of the evidence that each zero costs that is kept.
+    zero_cost: float = 1.0
+
+    #: Sweeps of IPF before the first estimate of variances.
+    first_sweeps: int = 20
+
     #: Rounds of estimates of variances, and those within one.
     most_rounds: int = 12
     inner_rounds: int = 8
@@ -89,7 +98,7 @@ class TablePolicy:
     #: Effects up to which there are so many; beyond, each inverse takes a tenth of a second and
     #: more, so that there are fewer rounds with one estimate each.
     quick_effects: int = 700
-    fewer_rounds: int = 5
+    fewer_rounds: int = 6
 
     #: Change of logarithms of variances, or of twice the log-posterior, that ends the rounds.
     still: float = 0.05
