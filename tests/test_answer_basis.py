@@ -173,6 +173,14 @@ def test_large_tables_say_that_they_have_no_ranges(town):
     assert "without ranges for 240 cells: ask for fewer at a time" in answer.rests_on.text
 
 
+def test_ambiguity_is_about_the_tables_that_were_given():
+    truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    pmf = truth.with_tables(rj.Marginals.from_pmf(truth, order=2))
+    given = {"x1": 0, "x2": 0, "x3": 0}
+    assert truth.ambiguity("x0", given).distance < 1e-6  # all tables of three variables
+    assert pmf.ambiguity("x0", given).distance > 0.01
+
+
 # A model that misses its tables says so
 
 
@@ -205,7 +213,8 @@ def test_cells_that_were_held_back_are_not_published():
 
 
 def test_published_totals_make_margins_known(tmp_path):
-    text = "smoke \\ age,young,old,very old,Total\nyes,30,<5,<5,35\nno,<5,40,<5,46\nmaybe,1,2,3,6\n"
+    rows = ["smoke \\ age,young,old,very old,Total", "yes,30,<5,<5,35", "no,8,40,9,57"]
+    text = "\n".join([*rows, "maybe,11,12,13,36", ""])
     (tmp_path / "smoke by age.csv").write_text(text)
     tables = rj.Marginals.read(tmp_path)
     pmf = rj.factorize(tables).pmf

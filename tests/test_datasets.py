@@ -75,3 +75,13 @@ def test_remove_none_or_all(share, gone):
 def test_remove_cells_says_what_share_is(share):
     with pytest.raises(ValueError, match="probability of a cell to be removed, 0 to 1; got"):
         rj.datasets.remove_cells({"a": ["x"]}, share)
+
+
+def test_a_joint_has_the_tables_of_the_town():
+    folder = rj.datasets.town_tables()
+    assert len(list(folder.glob("*.csv"))) == 6
+    tables = rj.Marginals.read(folder)
+    assert max(each.distance for each in tables.disagreements()) < 1e-12
+    assert tables.compare(rj.factorize(tables).pmf)[0].distance < 1e-6
+    assert not (tables["Pass", "Travel"] % 5).any()
+    assert (tables["Age", "Work"] % 5).any()

@@ -171,3 +171,12 @@ def test_a_fault_far_into_a_file_has_its_line(engine, tmp_path, monkeypatch):
     path.write_text("a,b\n" + "x,1\n" * 100_000 + 'y,"2\n' + "y,2\n" * 10)
     with pytest.raises(ValueError, match="line 100012: unexpected end of data"):
         rj.read(path)
+
+
+@pytest.mark.filterwarnings("ignore:Numbers are cut")
+def test_decimal_commas_are_numbers(tmp_path):
+    rows = "".join(f"{k / 8:.3f};{'xy'[k % 2]}\n".replace(".", ",") for k in range(2000))
+    (tmp_path / "r.csv").write_text("a;b\n" + rows)
+    domain = rj.read(tmp_path / "r.csv").domain
+    assert domain["a"].kind == "binned"  # before, 2,000 labels
+    assert len(domain["a"]) < 40

@@ -145,6 +145,7 @@ def test_comments_say_kind_records_weight_and_standard_error(tmp_path):
     np.testing.assert_allclose(m.table_weight, [2.0, 1.6, 7.0])
 
 
+@pytest.mark.filterwarnings("ignore:.*the numbers add up to 100:rejoint.Remark")
 def test_totals_are_checked(tmp_path):
     text = "a \\ b,u,v,Total\nx,30,10,40\ny,20,40,65\nTotal,50,50,100\n"
     with pytest.warns(
@@ -158,6 +159,7 @@ def test_totals_are_checked(tmp_path):
         Marginals.read(put(tmp_path, "t.csv", rounded))
 
 
+@pytest.mark.filterwarnings("ignore:.*the numbers add up to 100:rejoint.Remark")
 def test_all_may_be_a_level(tmp_path):
     text = "who \\ cover,none,some,all\nx,30,10,5\ny,20,40,15\n"
     assert Marginals.read(put(tmp_path, "t.csv", text)).domain["cover"].levels[2] == "all"

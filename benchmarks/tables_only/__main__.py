@@ -105,10 +105,10 @@ def run(case: Case, method: str, seconds: float) -> Line:
         return Line(**line, failure=f"{type(error).__name__}: {str(error)[:90]}")
     finally:
         signal.setitimer(signal.ITIMER_PROF, 0.0)
-    given, held = judge(case, marginal)
-    if not math.isfinite(given):
+    found = judge(case, marginal)
+    if not math.isfinite(found["given"]):
         return Line(**line, cpu=cpu, failure="not a number")
-    return Line(**line, given=given, held=held, cpu=cpu)
+    return Line(**line, **found, cpu=cpu)
 
 
 def _warm_up(methods: list[str]) -> None:

@@ -61,7 +61,7 @@ def test_errors_print_options_that_settle_them(run, published):
     words = ["check-tables", "p.csv", "q.csv"]
     options = []
     for said, option in [
-        ("If 'Wert' is the column of the numbers, say --value Wert.", ["--value", "Wert"]),
+        ("Leave one kind out: --skip 'sd'.", ["--skip", "sd"]),
         ("--decimal ,", ["--decimal", ","]),
         (
             "--same 'Male=Men' --same 'Female=Women'",
@@ -84,7 +84,7 @@ def test_errors_print_options_that_settle_them(run, published):
     known = rj.Marginals.read(
         [published / "p.csv", published / "q.csv"],
         decimal=",",
-        value="Wert",
+        skip="sd",
         same={"Male": "Men", "Female": "Women"},
         suppressed={"x": (1000, 4000)},
     )
@@ -136,3 +136,15 @@ def test_tables_can_be_protected(run, world):
     assert len(tables.unknown) > 0
     known = [v for i, v in enumerate(tables.flat) if i not in set(tables.unknown.places.tolist())]
     assert all(value % 5 == 0 for value in known)
+
+
+def test_the_report_shows_each_table_as_it_was_read(run, world):
+    (world / "two.csv").write_text(
+        "Sex \\ Work,yes,no,Total\nMale,810,392,1202\nFemale,..,480,1190\nTotal,1520,872,2392\n"
+    )
+    assert run("fit-tables", "two.csv", "-o", "two.rejoint").exit_code == 0
+    assert run("report", "two.rejoint", "-o", "two.html").exit_code == 0
+    page = (world / "two.html").read_text()
+    assert "Tables as given" in page
+    for words in ("not given", "<summary>Sex, Work</summary>", ">810<", ">710<"):
+        assert words in page

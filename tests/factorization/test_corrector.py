@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rejoint.factorization import corrector
-from rejoint.factorization.corrector import TableCells, TableTangent, correct, exclude_zeros
+from rejoint.factorization.corrector import GoalCells, TableTangent, correct, exclude_zeros
 from rejoint.factorization.table_goals import Exact, Within
 from rejoint.model import Model
 
@@ -32,7 +32,7 @@ def margin(joint, subset):
 
 def test_tables_of_a_model_are_those_of_its_joint():
     model = draw(np.random.default_rng(0))
-    cells = TableCells(model.layout, SUBSETS)
+    cells = GoalCells(model.layout, SUBSETS)
     expected = np.concatenate([margin(dense(model), s) for s in SUBSETS])
     np.testing.assert_allclose(cells.of_model(model), expected, atol=1e-14)
 
@@ -40,7 +40,7 @@ def test_tables_of_a_model_are_those_of_its_joint():
 def test_push_is_the_derivative_and_pull_its_transpose():
     rng = np.random.default_rng(1)
     model = draw(rng, rank=4)
-    cells = TableCells(model.layout, SUBSETS)
+    cells = GoalCells(model.layout, SUBSETS)
     tangent = TableTangent(cells, model)
     classes, levels = rng.standard_normal(4), rng.standard_normal((model.layout.size, 4))
     classes -= model.weights @ classes
@@ -67,7 +67,7 @@ def test_push_is_the_derivative_and_pull_its_transpose():
 def test_products_that_do_not_fit_are_formed_again(monkeypatch):
     rng = np.random.default_rng(2)
     model = draw(rng)
-    cells = TableCells(model.layout, SUBSETS)
+    cells = GoalCells(model.layout, SUBSETS)
     numbers = rng.standard_normal(int(cells.starts[-1]))
     whole = TableTangent(cells, model)
     monkeypatch.setattr(corrector, "ROOM", 300)
@@ -120,7 +120,7 @@ def test_cells_within_bounds_do_not_count():
     start = draw(rng, rank=60)
     done = correct(start, goals)
     assert done.distance <= 1e-7
-    cells = TableCells.of(start, goals)
+    cells = GoalCells.of(start, goals)
     for goal, table in zip(goals, cells.split(cells.of_model(done.model)), strict=True):
         # Some total puts every cell within its bounds, which all of them leave room for.
         low, high = (goal.low / table).max(), (goal.high / table).min()

@@ -145,6 +145,7 @@ class _Maker:
         labels = [list(words["variables"][n]) for n in names]
         shape = [len(known) for known in labels]
         size = self.pick([60, 900, 20_000, 400_000])
+        self.size = size
         counts = np.ceil(rng.lognormal(0, 0.8, size=shape) * size) + 1
         if self.chance(0.15):
             counts[tuple(rng.integers(0, n) for n in shape)] = 0.0
@@ -203,7 +204,7 @@ class _Maker:
                 self.hidden[at] = self.mark
                 unknown[at] = np.nan
             self.story.append(f"hidden {self.mark}")
-        self.nil = self.pick(["0", "-", "–"]) if self.digits == 0 else "0"
+        self.nil = self.pick(["0", "-", "\u2013"]) if self.digits == 0 else "0"
         self.flag = self.pick(FLAGS) if self.chance(0.2) else ""
         if self.flag:
             self.story.append(f"flag {self.flag!r}")
@@ -405,7 +406,7 @@ class _Maker:
         scaled = 1.0
         if kind == "thousands":
             told = any("1 000" in row[0] for row in above)
-            if not told and self.chance(0.5):
+            if not told and (self.size < 20_000 or self.chance(0.5)):
                 above.append(["in 1 000"])
                 told = True
             scaled = 1000.0 if told else 1.0

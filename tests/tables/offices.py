@@ -413,7 +413,7 @@ add(
     lines(rows, ";"),
     refused=[
         "belong to a variable that the file does not name",
-        "same={'En emploi/Au chômage': 'Name'}",
+        "same={'En emploi/Au chômage': 'Situation'}",
     ],
 )
 rows[0] = ["Population par âge et situation (en % de la ligne)"]
@@ -748,4 +748,181 @@ add(
     "age by status.xlsx",
     xlsx({"Men": page, "Women": other}),
     refused=["'Men'", "'Women'", "sheet="],
+)
+
+# Further layouts ------------------------------------------------------------------------------------------
+
+add(
+    "jp_population.csv",
+    'Table 2 Population by Age (3 groups) and Sex\n(Thousand persons)\nAge,Both sexes,Male,Female\n'
+    'Total,"125,502","61,019","64,483"\n0-14,"14,784","7,572","7,212"\n'
+    '15-64,"74,504","37,759","36,745"\n65+,"36,214","15,688","20,526"\n',
+    (["Age", "Sex"], [["0-14", "15-64", "65+"], ["Male", "Female"]],
+     np.array([[7572, 7212], [37759, 36745], [15688, 20526]]) * 1000),
+)  # fmt: skip
+add(
+    "gus_ludnosc.csv",
+    (
+        "Ludność według płci i wieku\n;0-17;18-59;60+;Ogółem\nMężczyźni;3 412;11 020;4 120;18 552\n"
+        "Kobiety;3 250;11 100;5 930;20 280\nOgółem;6 662;22 120;10 050;38 832\n"
+    ).encode("utf-16"),
+    (["Sex", "Age"], [["Mężczyźni", "Kobiety"], ["0-17", "18-59", "60+"]],
+     [[3412, 11020, 4120], [3250, 11100, 5930]]),
+)  # fmt: skip
+add(
+    "abs_spacers.xlsx",
+    xlsx(
+        {
+            "T1": [
+                ["Bureau of Imaginary Statistics"],
+                ["Table 1. Persons by age and sex"],
+                [],
+                ["", "", "Males", "", "Females", "", "Persons"],
+                ["Age group (years)", "", "no.", "", "no.", "", "no."],
+                ["0-14", "", 2310, "", 2190, "", 4500],
+                ["15-64", "", 8810, "", 8950, "", 17760],
+                ["65 and over", "", 1620, "", 1990, "", 3610],
+                ["Total", "", 12740, "", 13130, "", 25870],
+            ]
+        }
+    ),
+    (["Age group (years)", "sex"], [["0-14", "15-64", "65 and over"], ["Males", "Females"]],
+     [[2310, 2190], [8810, 8950], [1620, 1990]]),
+)  # fmt: skip
+add(
+    "shares.xlsx",
+    xlsx(
+        {
+            "T": [
+                ["Share of persons by sex and tenure"],
+                ["", "Owner", "Renter"],
+                ["Men", 0.31, 0.19],
+                ["Women", 0.28, 0.22],
+            ]
+        }
+    ),
+    (["sex", "tenure"], [["Men", "Women"], ["Owner", "Renter"]], [[0.31, 0.19], [0.28, 0.22]]),
+    shares=True,
+)
+two = (["sex", "answer"], [["m", "f"], ["yes", "no"]], [[120, 130], [110, 140]])
+add(
+    "n_and_percent_long.csv",
+    "sex,answer,n,percent\nm,yes,120,24.0\nm,no,130,26.0\nf,yes,110,22.0\nf,no,140,28.0\n",
+    two,
+)
+add(
+    "below_three.csv",
+    "Cause by sex\nCause,Male,Female,Total\nA,120,80,200\nB,<3,14,16\nC,40,<3,41\nTotal,162,95,257\n",
+    (
+        ["Cause", "sex"],
+        [["A", "B", "C"], ["Male", "Female"]],
+        [[120, 80], [np.nan, 14], [40, np.nan]],
+    ),
+    unknown=2,
+)
+add(
+    "estat_confidential.csv",
+    "freq,sex,wstatus,geo,TIME_PERIOD,OBS_VALUE,OBS_FLAG\nA,M,EMP,AT,2022,2210,\nA,M,UNE,AT,2022,,c\n"
+    "A,F,EMP,AT,2022,2010,\nA,F,UNE,AT,2022,101,b\nA,T,EMP,AT,2022,4220,\nA,T,UNE,AT,2022,221,b\n",
+    (["sex", "wstatus"], [["M", "F"], ["EMP", "UNE"]], [[2210, np.nan], [2010, 101]]),
+    unknown=1,
+)
+add(
+    "empty_cells.csv",
+    "Sport by age\nSport,young,old,Total\nTennis,120,80,200\nGolf,,45,45\nSurf,60,,60\nTotal,180,125,305\n",
+    (
+        ["Sport", "age"],
+        [["Tennis", "Golf", "Surf"], ["young", "old"]],
+        [[120, 80], [np.nan, 45], [60, np.nan]],
+    ),
+    unknown=2,
+)
+add(
+    "footnotes.csv",
+    "Region,Men1),Women1),Total\nNorth,120,110,230\nSouth2),130,140,270\nTotal,250,250,500\n1) Provisional.\n2) Without islands.\n",
+    (["Region", "Sex"], [["North", "South"], ["Men", "Women"]], [[120, 110], [130, 140]]),
+)
+add(
+    "unit_row.csv",
+    "Employment by industry and sex\nIndustry,Men,Women,Total\n,'000,'000,'000\nAgriculture,12.5,4.2,16.7\n"
+    "Manufacturing,101.3,40.4,141.7\nServices,310.9,402.1,713.0\nTotal,424.7,446.7,871.4\n",
+    (["Industry", "sex"], [["Agriculture", "Manufacturing", "Services"], ["Men", "Women"]],
+     np.array([[12.5, 4.2], [101.3, 40.4], [310.9, 402.1]]) * 1000),
+)  # fmt: skip
+for name, label in (("of_which.csv", "of which: EU"), ("of_which_indented.csv", "  of which EU")):
+    add(
+        name,
+        f"Population by citizenship and sex\nCitizenship,Men,Women\nNational,4210,4405\nForeign,812,790\n{label},402,380\nTotal,5022,5195\n",
+        (
+            ["Citizenship", "sex"],
+            [["National", "Foreign"], ["Men", "Women"]],
+            [[4210, 4405], [812, 790]],
+        ),
+    )
+add(
+    "millions.csv",
+    "Population by sex and area (millions)\nArea,Men,Women\nUrban,12.31,12.84\nRural,7.22,7.18\n",
+    (
+        ["Area", "sex"],
+        [["Urban", "Rural"], ["Men", "Women"]],
+        np.array([[12.31, 12.84], [7.22, 7.18]]) * 1e6,
+    ),
+)
+add(
+    "markdown.txt",
+    "| Age | Men | Women |\n|---|---|---|\n| 0-14 | 310 | 290 |\n| 15-64 | 820 | 840 |\n",
+    (["Age", "Sex"], [["0-14", "15-64"], ["Men", "Women"]], [[310, 290], [820, 840]]),
+)
+add(
+    "corner_says_both.csv",
+    "Status by age,15-24,25-64,65+,All\nEmployed,410,2210,102,2722\nUnemployed,92,180,3,275\nAll,502,2390,105,2997\n",
+    (
+        ["Status", "age"],
+        [["Employed", "Unemployed"], ["15-24", "25-64", "65+"]],
+        [[410, 2210, 102], [92, 180, 3]],
+    ),
+)
+add(
+    "unquoted_title.csv",
+    "Employment by sex, year and status\n,2019,2020,2021\nMen,,,\nEmployed,1210,1190,1230\nUnemployed,110,140,120\n"
+    "Women,,,\nEmployed,1110,1080,1130\nUnemployed,95,130,112\n",
+    (["sex", "status", "year"], [["Men", "Women"], ["Employed", "Unemployed"], [2019, 2020, 2021]],
+     [[[1210, 1190, 1230], [110, 140, 120]], [[1110, 1080, 1130], [95, 130, 112]]]),
+)  # fmt: skip
+single = [str(a) for a in range(90)] + ["90+"]
+ages = np.column_stack([np.arange(500, 591), np.arange(400, 491)]).astype(float)
+add(
+    "single_years.csv",
+    lines(
+        [
+            ["Age", "Male", "Female", "Total"],
+            *[
+                [a, *map(plain, [*line, line.sum()])]
+                for a, line in zip(
+                    ["All ages", *single], np.vstack([ages.sum(axis=0), ages]), strict=True
+                )
+            ],
+        ]
+    ),
+    (["Age", "Sex"], [single, ["Male", "Female"]], ages),
+)
+add(
+    "change.csv",
+    "Population by region and year\nRegion,2011,2021,Change,Change (%)\nNorth,1200,1320,120,10.0\nSouth,800,880,80,10.0\nWest,501,560,59,11.8\n",
+    refused=["different kinds of numbers", "skip=['Change (%)']"],
+)
+add(
+    "median.csv",
+    "Region by sex\nRegion,Male,Female,Median age\nNorth,1210,1320,41.2\nSouth,810,880,38.9\nWest,501,560,44.1\n",
+    refused=["'Median age'", "different kinds of numbers", "skip=['Median age']"],
+)
+add(
+    "poll.csv",
+    ",Total,Male,Female\nUnweighted base,1000,480,520\nWeighted base,1000,490,510\nYes,45%,50%,40%\nNo,40%,35%,45%\nDon't know,15%,15%,15%\n",
+    refused=["a percent sign", "'Unweighted base', 'Weighted base'"],
+)
+add(
+    "istat.csv",
+    '"Popolazione per sesso e età"\n"Sesso";"0-14";"15-64";"Totale"\n"Maschi";"3.812";"18.911";"22.723"\n"Femmine";"3.590";"18.702";"22.292"\n',
+    refused=["'3.812' may be 3812", "decimal=','"],
 )

@@ -54,6 +54,6 @@ def test_a_hundred_megabytes_of_text_are_refused_at_once(tmp_path, line):
     path = tmp_path / "large.csv"
     path.write_bytes(line.encode() * (100_000_000 // len(line)))
     start = time.process_time()
-    with pytest.raises(ValueError, match="large.csv"):
+    with pytest.raises(ValueError, match=r"large\.csv"):
         Marginals.read(path)
     assert time.process_time() - start < 5.0

@@ -114,7 +114,8 @@ def test_files_about_different_years_are_asked(tmp_path):
 def test_percentages_of_rows_take_the_shares_of_another_table(tmp_path):
     put(
         tmp_path,
-        a="Percent of each age by status\nAge,In work,Not in work\n15-24,40.5,59.5\n25-64,75.2,24.8\n",
+        a="Percent of each age by status\nAge,In work,Not in work\n15-24,40.5,59.5\n"
+        "25-64,75.2,24.8\n",
         b="Age,count\n15-24,300\n25-64,700\n",
     )
     m = Marginals.read(tmp_path)

@@ -26,6 +26,7 @@ _IN_PLACE_OF = {
     "max_classes": "--max-classes",
     "m.disagreements()": "rejoint fit-tables --json",
     "n_init": "--starts",
+    "rejoint.estimate": "rejoint fit",
     "sample_weight": "--weight",
     "clusters": "--clusters",
     "strata": "--strata",

@@ -71,7 +71,7 @@ def command(
     shown = split_names([variables]) if variables else list(pmf.domain.names)
     pmf.domain.indices(shown)  # an unknown name is an error here
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables and table_reader.read(tables))
+    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     if plot:
         _draw(pmf, shown, plot)
     if as_json:

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, product
 from math import isfinite, prod
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -33,13 +33,13 @@ from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
-from rejoint.text import format_interval, plural
+from rejoint.text import format_interval, format_number, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
 
 #: What is drawn at the most, so that the page stays readable.
-LEVELS, CLASSES, VARIABLES, TABLES = 12, 16, 24, 20
+LEVELS, CLASSES, VARIABLES, TABLES, CELLS = 12, 16, 24, 20, 60
 
 _ROW = 18  # height of a line of text
 
@@ -100,6 +100,7 @@ def sections(
         Section("Number of classes", "rank", _rank(pmf, notes)),
         Section("Identifiability", "identifiability", _identifiability(pmf, notes)),
         Section("Fit to tables", "fit", _fit(fit)),
+        Section("Tables as given", "given", _given(pmf)),
         Section("Classes", "classes", _classes(pmf, notes)),
         Section("Dependence", "dependence", _dependence(pmf)),
         Section("Ask it", "ask", _ask(pmf, file)),
@@ -231,6 +232,31 @@ def _fit(fit: Part | None) -> Part | None:
         listed = plural(len(known), "table")
         said += f" {over:,} of {listed} differ by more than twice the average by chance."
     return {"summary": said, "bars": paired_bars(rows)}
+
+
+def _given(pmf: LowRankPMF) -> Part | None:
+    """Each table as it was read, beside what the model gives."""
+    tables = None if pmf.tables is None else pmf.tables.marginals
+    if tables is None or not set(tables.domain.names) <= set(pmf.domain.names):
+        return None
+    own = pmf.project(tables.domain.names).align(tables.domain)
+    listed = []
+    for i, names in enumerate(tables.subsets[:TABLES]):
+        counts, total = tables.counts_of(i).ravel(), float(tables.totals[i])
+        model = np.asarray(own.marginal(list(names))).ravel() * total
+        cells = tables.unknown_of(i)
+        gone = set() if cells is None else set(cells.places.tolist())
+        levels = [tables.domain[n].levels for n in tables.index_subsets[i]]
+        rows = [
+            {
+                "labels": [clean_label(x, 30) for x in labels],
+                "given": "not given" if k in gone else format_number(float(counts[k])),
+                "model": format_number(float(model[k])),
+            }
+            for k, labels in enumerate(product(*levels))
+        ]
+        listed.append({"names": names, "rows": rows[:CELLS], "left": max(len(rows) - CELLS, 0)})
+    return {"tables": listed, "left": max(len(tables) - TABLES, 0)}
 
 
 def _classes(pmf: LowRankPMF, notes: Notes) -> Part | None:
@@ -483,7 +509,7 @@ def command(
     check_output(output, as_json)
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
-    fit = fit_of(pmf, notes, records, tables and table_reader.read(tables))
+    fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
     found = sections(pmf, notes, records, fit, PurePath(model).name)
     behind = origin(notes)
     lead = f"A joint model of {len(pmf.domain)} variables" + (

@@ -108,7 +108,8 @@ def _cost(protection: Protection) -> str:
     """What was held back, and how far the tables are from the counted ones."""
     distance = protection.distance
     worst = ", ".join(protection.tables.subsets[int(np.argmax(distance))])
-    held = f" Held back: {plural(protection.small, 'small count')} and {plural(protection.further, 'further cell')}."
+    small, further = protection.small, protection.further
+    held = f" Held back: {plural(small, 'small count')} and {plural(further, 'further cell')}."
     cost = (
         f" What is left differs from the counted tables by {format_number(float(distance.mean()))} "
         f"of the mass on average, at most by {format_number(float(distance.max()))} ({worst})."

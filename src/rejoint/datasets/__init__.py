@@ -26,7 +26,7 @@ from rejoint.datasets.public_sets import (
     nursery,
     votes,
 )
-from rejoint.datasets.simulate import asia, remove_cells, town_tables
+from rejoint.datasets.simulate import asia, remove_cells, town_downloads, town_tables
 
 __all__ = [
     "PAPER_SETS",
@@ -42,6 +42,7 @@ __all__ = [
     "nursery",
     "paper_set",
     "remove_cells",
+    "town_downloads",
     "town_tables",
     "votes",
 ]

@@ -145,3 +145,18 @@ def town_tables() -> Path:
     array([210., 175., 920.])
     """
     return Path(str(files("rejoint.datasets") / "town"))
+
+
+def town_downloads() -> Path:
+    """Return the folder of the town's six tables as they might be downloaded.
+
+    The numbers are those of :func:`town_tables`, in six formats: with titles, notes, flags, totals
+    and percentages, as SDMX-CSV, PC-Axis and JSON-stat. Four cells are held back.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> rj.Marginals.read(rj.datasets.town_downloads())
+    Marginals(6 tables of order 2, 3 over 7 variables, about 21,500 records each, 4 cells not known)
+    """
+    return Path(str(files("rejoint.datasets") / "town_downloads"))

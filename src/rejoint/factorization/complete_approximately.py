@@ -9,6 +9,7 @@ given tables are met all the same.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import combinations
 from math import prod
 from typing import Protocol
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.factorization.clique_tables import CliqueTables
-from rejoint.factorization.corrector import Correction, TableCells, correct, exclude_zeros
+from rejoint.factorization.corrector import Correction, GoalCells, correct, exclude_zeros
 from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
@@ -49,6 +50,9 @@ LARGEST_TABLE = 1500
 
 #: Share of independence in the classes that EM begins with, which it cannot lift off zero itself.
 BLUR = 1e-3
+
+#: Classes times cells times steps of the correction of a fit that was interrupted: a second or so.
+HASTE = 30_000_000
 
 #: Weight of the present model in a tilt, in records for each class.
 TILT_PRIOR = 2.0
@@ -97,7 +101,7 @@ def complete_approximately(
     said = _describe_size(levels, subsets)
 
     def offer(text: str) -> None:
-        session.offer(lambda: _conclude_so_far(session, conclude, text))
+        session.offer(lambda: _conclude_so_far(session, goals, conclude, text))
 
     session.unfinished.clear()
     session.unfinished[0] = _as_run(start, goals)
@@ -109,13 +113,17 @@ def complete_approximately(
         model = draw_mixture(tables, start, goals, pulls, POLICY.near_draws, session.rng)
         judged = judged_tables(levels, subsets, session.rng)
         followed = sorted(choose_tables(levels, subsets, session.rng, without=judged))
-        model = follow_tables(blur(model, start), tables, followed, session)
+        model = blur(model, start)
+        session.unfinished[0] = _as_run(model, goals)
+        model = follow_tables(model, tables, followed, session)
         exact = [goal if _can_be_met(goal) else _replace(goal, tables) for goal in goals]
         done = finish(model, exact, session)
         said += _describe_distance(done.model, tables, judged)
     else:
-        smooth = Smooth(members=POLICY.loose_members)
-        mean = fit_smooth(marginals, smooth, smooth.rank(marginals), "equal", session).pmf
+        rank = Smooth().rank(marginals)
+        most = POLICY.loose_numbers // (rank * max(marginals.flat.size, 1))
+        smooth = Smooth(members=min(max(most, 3), POLICY.loose_members))
+        mean = fit_smooth(marginals, smooth, rank, "equal", session).pmf
         model = Model.of(mean.weights, mean.factors)
         session.unfinished.clear()
         session.unfinished[0] = _as_run(model, goals)
@@ -127,15 +135,20 @@ def complete_approximately(
     return conclude(done, said)
 
 
-def _conclude_so_far(session: Session, conclude: Conclude, text: str) -> FitResult:
-    found = session.unfinished[0]
-    return conclude(
-        Run(found.model, found.objective, found.residual, found.error, Stop.INTERRUPTED), text
-    )
+def _conclude_so_far(
+    session: Session, goals: Sequence[Goal], conclude: Conclude, text: str
+) -> FitResult:
+    """The result of a fit that was interrupted: some steps of correction take little time."""
+    model = session.unfinished[0].model
+    found = _as_run(model, goals)
+    if model.rank > 1 and all(map(_can_be_met, goals)):
+        steps = HASTE // max(model.rank * int(GoalCells.of(model, goals).starts[-1]), 1)
+        found = _as_corrected(correct(model, goals, max_steps=min(steps, 20)))
+    return conclude(replace(found, stop=Stop.INTERRUPTED), text)
 
 
 def _as_run(model: Model, goals: Sequence[Goal]) -> Run:
-    cells = TableCells.of(model, goals)
+    cells = GoalCells.of(model, goals)
     tables = cells.of_model(model)
     return _as_corrected(
         Correction(model, float(cells.distances(cells.aim(goals, tables), tables).max()), 0)
@@ -167,7 +180,7 @@ def _describe_distance(model: Model, reference: HasTables, subsets: Sequence[Sub
 
 def measure_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> float:
     """Mean total variation distance between tables of a model and of a joint."""
-    cells = TableCells(model.layout, tuple(subsets))
+    cells = GoalCells(model.layout, tuple(subsets))
     tables = np.concatenate([reference.table(subset).ravel() for subset in subsets])
     return float(cells.distances(cells.of_model(model), tables).mean())
 
@@ -272,12 +285,12 @@ def choose_tables(
     taken |= set(without)
     size = len(levels)
     near = {n: sorted({m for s in subsets if n in s for m in s} - {n}) for n in range(size)}
-    room = POLICY.near_cells
+    room, pair_room = POLICY.near_cells, POLICY.near_pair_cells
 
-    def fits(subset: Subset, share: float) -> bool:
+    def fits(subset: Subset, left: float) -> bool:
         nonlocal room
         cells = prod(levels[n] for n in subset)
-        if subset in taken or cells > LARGEST_TABLE or room - cells < share * POLICY.near_cells:
+        if subset in taken or cells > LARGEST_TABLE or room - cells < left * POLICY.near_cells:
             return False
         taken.add(subset)
         room -= cells
@@ -285,9 +298,11 @@ def choose_tables(
 
     pairs = list(combinations(range(size), 2))
     for k in rng.permutation(len(pairs)):
-        if fits(pairs[k], 0.6):
+        pair_room -= levels[pairs[k][0]] * levels[pairs[k][1]]
+        if pairs[k] not in taken and pair_room >= 0:
+            taken.add(pairs[k])
             yield pairs[k]
-    for left, order, connected in ((0.5, 3, True), (0.35, 4, True), (0.2, 3, False), (0, 4, False)):
+    for left, order, connected in ((0.8, 3, True), (0.6, 4, True), (0.3, 3, False), (0, 4, False)):
         for _ in range(20 * size if order <= size else 0):
             chosen = _draw_subset(size, order, near if connected else None, rng)
             if chosen is not None and fits(chosen, left):

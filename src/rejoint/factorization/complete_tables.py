@@ -20,7 +20,7 @@ from rejoint.factorization.max_entropy import (
     make_completion_problem,
 )
 from rejoint.factorization.problem import check_reached, check_totals, remark_on_islands
-from rejoint.factorization.table_choice import Choice, choose_for_noisy, find_identified
+from rejoint.factorization.table_choice import TableChoice, choose_for_noisy, find_identified
 from rejoint.factorization.table_goals import (
     Goal,
     Near,
@@ -32,7 +32,7 @@ from rejoint.factorization.table_goals import (
 )
 from rejoint.factorization.table_policy import POLICY
 from rejoint.identifiability.model_verdict import certificate_of
-from rejoint.marginals.compare import expected_distance
+from rejoint.marginals.compare import SAME, expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
@@ -95,11 +95,11 @@ def choose(known: Understood, session: Session) -> FitResult | None:
     None where the tables are too large for that.
     """
     with session.convert(partial(conclude_choice, known)):
-        choice = choose_for_noisy(known.tables, session)
+        choice = choose_for_noisy(known.tables, session, few_classes=known.tables.noisy)
     return None if choice is None else conclude_choice(known, choice)
 
 
-def conclude_choice(known: Understood, choice: Choice) -> FitResult:
+def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
     """Return the model that was chosen for tables of a sample."""
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
@@ -143,7 +143,7 @@ def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
 def _describe_rounding(marginals: Marginals) -> str:
     why = "no joint meets all numbers as they are printed"
     for worst in marginals.disagreements()[:1]:
-        if worst.distance > POLICY.agree:
+        if worst.distance > SAME:
             why = (
                 f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
                 f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"
@@ -254,6 +254,8 @@ def _describe_fit(known: Understood, done: Run, pmf: LowRankPMF) -> str:
     within = ", within the bounds of their numbers" * any(
         isinstance(goal, Within) for goal in known.goals
     )
+    if done.objective > POLICY.missed:
+        return f"The tables are missed by up to {done.objective:.2g} of the mass of one"
     return (
         f"The tables are met{within}: at most {max(done.objective, 1e-16):.1g} of the mass of one "
         "is in wrong cells"

@@ -53,7 +53,7 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class TableCells:
+class GoalCells:
     """The cells of some tables, one table after another in one flat vector.
 
     Parameters
@@ -65,7 +65,7 @@ class TableCells:
 
     Examples
     --------
-    >>> cells = TableCells(Layout((2, 2)), ((0, 1), (0,)))
+    >>> cells = GoalCells(Layout((2, 2)), ((0, 1), (0,)))
     >>> cells.of_model(Model.of([0.5, 0.5], [np.eye(2), [[0.9, 0.2], [0.1, 0.8]]])).round(3)
     array([0.45, 0.05, 0.1 , 0.4 , 0.5 , 0.5 ])
     """
@@ -74,7 +74,7 @@ class TableCells:
     subsets: tuple[tuple[int, ...], ...]
 
     @classmethod
-    def of(cls, model: Model, goals: Sequence[Goal]) -> "TableCells":
+    def of(cls, model: Model, goals: Sequence[Goal]) -> "GoalCells":
         """The cells of the tables of some goals."""
         return cls(model.layout, tuple(goal.subset for goal in goals))
 
@@ -84,11 +84,11 @@ class TableCells:
         return np.concatenate([[0], np.cumsum(table_sizes(self.layout.levels, self.subsets))])
 
     @cached_property
-    def unfoldings(self) -> tuple["TableCellsOfVariable", ...]:
+    def unfoldings(self) -> tuple["GoalCellsOfVariable", ...]:
         """For each variable the cells of the tables that hold it."""
         return tuple(self._unfold(n) for n in range(len(self.layout.levels)))
 
-    def _unfold(self, n: int) -> "TableCellsOfVariable":
+    def _unfold(self, n: int) -> "GoalCellsOfVariable":
         most = max((len(subset) for subset in self.subsets), default=1)
         mine = [k for k, subset in enumerate(self.subsets) if n in subset]
         mine.sort(key=lambda k: self.subsets[k][0] != n)
@@ -108,7 +108,7 @@ class TableCells:
             part[: len(others)] = grid + self.layout.offsets[others][:, None]
             rows.append(part)
             owned += columns if axis == 0 else 0
-        return TableCellsOfVariable(np.hstack(places), np.hstack(rows), owned)
+        return GoalCellsOfVariable(np.hstack(places), np.hstack(rows), owned)
 
     def size(self, k: int) -> int:
         """Number of cells of a table."""
@@ -133,7 +133,7 @@ class TableCells:
 
 
 @dataclass(frozen=True, eq=False)
-class TableCellsOfVariable:
+class GoalCellsOfVariable:
     """Cells of the tables that hold a variable, unfolded along it and side by side.
 
     ``places`` (I_n, C) are positions in the flat vector, ``rows`` (d - 1, C) the stacked rows of
@@ -150,7 +150,7 @@ class TableTangent:
 
     Examples
     --------
-    >>> cells = TableCells(Layout((2,)), ((0,),))
+    >>> cells = GoalCells(Layout((2,)), ((0,),))
     >>> tangent = TableTangent(cells, Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))
     >>> a, s = tangent.pull(np.array([1.0, 0.0]))
     >>> a.round(3), s.round(3)
@@ -160,7 +160,7 @@ class TableTangent:
     array([ 0.2475, -0.2475])
     """
 
-    def __init__(self, cells: TableCells, model: Model) -> None:
+    def __init__(self, cells: GoalCells, model: Model) -> None:
         self.cells, self.model = cells, model
         self._padded = np.vstack([model.factors, np.ones(model.rank)])
         self._scaled = model.factors * model.weights
@@ -178,7 +178,7 @@ class TableTangent:
         for part in self.cells.unfoldings:
             yield khatri_rao(padded, part.rows)
 
-    def _parts(self) -> Iterator[tuple[slice, slice, TableCellsOfVariable, FloatArray]]:
+    def _parts(self) -> Iterator[tuple[slice, slice, GoalCellsOfVariable, FloatArray]]:
         """Blocks of classes; rows and cells of each variable; and their Khatri-Rao product."""
         layout = self.cells.layout
         for block in self._blocks:
@@ -274,10 +274,10 @@ def correct(
     >>> goal = Exact((0, 1), np.array([0.4, 0.1, 0.2, 0.3]))
     >>> start = Model.of([0.5, 0.5], [[[0.8, 0.3], [0.2, 0.7]]] * 2)
     >>> done = correct(start, [goal])
-    >>> bool(done.distance < 1e-7), TableCells.of(start, [goal]).of_model(done.model).round(6)
+    >>> bool(done.distance < 1e-7), GoalCells.of(start, [goal]).of_model(done.model).round(6)
     (True, array([0.4, 0.1, 0.2, 0.3]))
     """
-    cells = TableCells.of(model, goals)
+    cells = GoalCells.of(model, goals)
     if not len(goals):
         return Correction(model, 0.0, 0)
     known = np.concatenate([_is_known(goal, cells.size(k)) for k, goal in enumerate(goals)])

@@ -81,6 +81,8 @@ def list_states(
     """
     states, order = np.zeros((1, 0), dtype=np.int32), list[int]()
     waiting = _zero_masks(levels, cover, goals)
+    if prod(levels[n] for n in cover) > most and all(alive.all() for alive in waiting.values()):
+        return None
     # A variable comes next that is in the most tables with those that are there already.
     while len(order) < len(cover):
         left = [n for n in cover if n not in order]

@@ -129,7 +129,7 @@ def _unfold(marginals: Marginals) -> Iterator[tuple[Subset, dict[Subset, FloatAr
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class TableChoice:
     """The model that tables of a sample speak for.
 
     Parameters
@@ -157,10 +157,14 @@ class Choice:
     members: int = 1
 
 
-def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
+def choose_for_noisy(
+    marginals: Marginals, session: Session, *, few_classes: bool = True
+) -> TableChoice | None:
     """Choose between a low rank and a log-linear model for tables of a sample.
 
-    None where there are too many effects for their covariance, or too many states.
+    None where there are too many effects for their covariance, or too many states. Without
+    ``few_classes`` it is the log-linear model: how probable tables that contradict each other are
+    says nothing about a rank.
 
     Examples
     --------
@@ -176,11 +180,11 @@ def choose_for_noisy(marginals: Marginals, session: Session) -> Choice | None:
     effects = Effects(marginals.domain.shape, _used(marginals))
     if effects.size > POLICY.most_effects or not effects.is_countable:
         return None
-    choice = _choose(marginals, effects, session)
+    choice = _choose(marginals, effects, session, few_classes)
     if choice is not None and marginals.unknown is not None:
         # Unknown cells were filled by a first guess; the model has a better one.
         filled = marginals.filled(as_pmf(choice.model, marginals))
-        choice = _choose(filled, effects, session) or choice
+        choice = _choose(filled, effects, session, few_classes) or choice
     return choice
 
 
@@ -190,7 +194,9 @@ def _used(marginals: Marginals) -> list[Subset]:
     ]
 
 
-def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice | None:
+def _choose(
+    marginals: Marginals, effects: Effects, session: Session, few_classes: bool
+) -> TableChoice | None:
     sample, pooled = pool_effects(marginals, effects)
     levels = effects.levels
     goals = [Near(s, np.ones(prod(levels[n] for n in s)), 1.0, 1.0) for s in effects.sets]
@@ -203,6 +209,8 @@ def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice 
     kept = keep_zeros(each, pooled.tables)
     chosen = each if kept is None else kept
     session.offer(lambda: _completion_choice(chosen, {}))
+    if not few_classes:
+        return _completion_choice(chosen, {})
     tables = SmoothedTables.of(pooled.tables, float(np.median(sample.records)))
     rival = max(by_order.evidence, each.evidence, chosen.evidence)
     search = RankSearch(sample, tables, rival, session)
@@ -213,7 +221,7 @@ def _choose(marginals: Marginals, effects: Effects, session: Session) -> Choice 
     return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
+def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
@@ -221,10 +229,12 @@ def _completion_choice(each: LogLinear, found: dict[int, float]) -> Choice:
             ", make the tables more probable than a small number of classes does (by a factor of "
             f"e^{-found[rank]:.3g} compared with {rank})"
         )
-    return Choice(each.state.model, None, f"{text}.", each, found)
+    return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
-def _low_rank_choice(rank: int, model: Model, each: LogLinear, found: dict[int, float]) -> Choice:
+def _low_rank_choice(
+    rank: int, model: Model, each: LogLinear, found: dict[int, float]
+) -> TableChoice:
     text = (
         f"{plural(rank, 'class', 'classes')} make the tables more probable than interactions of "
         f"few variables do, by a factor of e^{found[rank]:.3g}."
@@ -235,7 +245,7 @@ def _low_rank_choice(rank: int, model: Model, each: LogLinear, found: dict[int, 
             " The tables leave open which classes these are: the model is the mean of "
             f"{members} such models."
         )
-    return Choice(model, rank, text, each, found, members)
+    return TableChoice(model, rank, text, each, found, members)
 
 
 class RankSearch:

@@ -20,6 +20,7 @@ BETWEEN = re.compile(
     re.IGNORECASE,
 )
 _WHEN = re.compile(r"\s+(?:au|en|in|on|am|im|zum|op|at|al|within|since|from)\s+.*$", re.I)
+_NUMBER_OF_TABLE = re.compile(r"^(?:table|tabelle|tableau|tabla|tabel)\s*[\w.-]*[.:]?\s*", re.I)
 _CORNER = re.compile(r"(.+?)\s*(?:\\|\||↓.*?→)\s*(.+)")
 _STEM = re.compile(r"__| x | by |,")
 
@@ -35,6 +36,7 @@ _WORDS = {
         *("aldersgruppe", "wiek", "grupa wieku", "age band", "classi di eta", "age range"),
         *("age (years)", "age in years", "alter in jahren", "age class"),
     },
+    "Year": {"year", "years", "jahr", "annee", "ano", "anno", "jaar", "ar", "rok", "time"},
 }
 _SEXES = re.compile(
     r"(?:males?|females?|men|women|boys|girls|m|f|w|man|woman|mann(?:er|lich)|frauen|weiblich|"
@@ -47,7 +49,7 @@ MALE = re.compile(
     r"masculino|mezczyzni|maschile|mand"
 )
 _AGES = re.compile(
-    r".*\d+\s*(?:-|–|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
+    r".*\d+\s*(?:-|\u2013|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
     r".*\d+\s*(?:\+|and (?:over|more|above|older)|or (?:over|more|older)|years? and over|"
     r"u(?:nd|\.)? (?:alter|mehr)|(?:jahre )?und alter|(?:ans )?(?:et|ou) plus|y mas|o mas|"
     r"anos y mas|en ouder|jaar of ouder|e oltre|e piu|y over|ans et plus|jahre und alter).*|"
@@ -57,7 +59,7 @@ _AGES = re.compile(
 
 
 def concept_of_labels(labels: Sequence[str]) -> str:
-    """Return "Sex" or "Age" where the labels cannot be anything else, else nothing.
+    """Return "Sex", "Age" or "Year" where the labels cannot be anything else, else nothing.
 
     Examples
     --------
@@ -69,6 +71,8 @@ def concept_of_labels(labels: Sequence[str]) -> str:
     plain = [plain_text(label) for label in labels if label and not is_total_word(label)]
     if len(plain) >= 2 and all(_SEXES.fullmatch(text) for text in plain):
         return "Sex"
+    if len(plain) >= 2 and all(re.fullmatch(r"(?:19|20)\d\d", text) for text in plain):
+        return "Year"
     if len(plain) >= 2 and sum(bool(_AGES.fullmatch(text)) for text in plain) >= 0.6 * len(plain):
         return "Age"
     return ""
@@ -107,6 +111,22 @@ def names_in_title(titles: Sequence[str]) -> list[str]:
                 re.sub(r"^(?:the|le|la|les|el|los|il)\s+|^l['\u2019]", "", part) for part in parts
             ]
             return [p for p in parts if p and not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
+    return []
+
+
+def asked_in_title(titles: Sequence[str]) -> list[str]:
+    """Return what stands before "by" in a title: it may be a variable, or what was counted.
+
+    Examples
+    --------
+    >>> asked_in_title(["Table 3. Smoking status by sex"])
+    ['Smoking status']
+    """
+    for title in titles:
+        found = _BY.search(title)
+        if found:
+            text = _NUMBER_OF_TABLE.sub("", title[: found.start()])
+            return [text.strip(" -:.")] if 2 < len(text.strip()) <= 40 else []
     return []
 
 
@@ -166,6 +186,15 @@ def find_names(
     open_ = [k for k, name in enumerate(found) if not name]
     if not open_:
         return found
+    for k, name in enumerate(found):  # a corner such as "Status by age"
+        split = re.fullmatch(rf"(.+?)\s+{_BY.pattern}", name, re.IGNORECASE) if name else None
+        if split and len(open_) == 1:
+            pair = [split[1].strip(), split[2].strip()]
+            other = concept_of_labels(labels[open_[0]])
+            if other and concept_of_name(pair[0]) == other:
+                pair.reverse()
+            found[k], found[open_[0]] = pair
+            return found
     for said in (names_in_stem(stem), names_in_title(titles)):
         left = list(said)
         for name in found:  # those that are known already

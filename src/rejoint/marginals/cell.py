@@ -24,14 +24,14 @@ NIL = frozenset({"-", "--", "\u2013", "\u2014", "\u2212", "\u2012", "nil", "z"})
 ANYTHING = (0.0, math.inf)
 _MARKS = dict.fromkeys(SUPPRESSED, ANYTHING)
 
-_SPACE = " \u00a0\u202f\u2009\u2007"
+_SPACE = " \u00a0\u202f\u2009\u2007'\u2019"  # between thousands
 _NUMBER = re.compile(
     rf"""(?P<open>\()?
-    (?P<core>[+±-]?(?:\d{{1,3}}(?:[{_SPACE}'’.,]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)
+    (?P<core>[+±-]?(?:\d{{1,3}}(?:[{_SPACE}.,]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)
     (?:[eE][+-]?\d+)?)
     \s*(?P<percent>%)?(?(open)\)|)
     (?P<flag>(?:\s*(?:[*†‡§¶^!¹²³⁰-⁹ᵃ-ᶿ]+|\[[^\]]{{1,12}}\]|\([^)]{{1,12}}\)|(?<=\s)\d\)))*
-    (?:[{_SPACE}]?[a-zA-Z]{{1,2}}(?:[, ]{{0,2}}[a-zA-Z]{{1,2}})?[*]?)?)""",
+    (?:\s?[a-zA-Z]{{1,2}}(?:[, ]{{0,2}}[a-zA-Z]{{1,2}})?[*]?)?)""",
     re.VERBOSE,
 )
 _ORDINAL = re.compile(r"\d+\s?(?:st|nd|rd|th|er|e|è|º|ª|m|M|y|h)")
@@ -120,7 +120,7 @@ def bare_mark(text: str) -> str:
 
 def _plain(core: str, decimal: str) -> str:
     """Return a number as Python writes it; an error if its marks cannot mean this."""
-    core = re.sub(rf"[{_SPACE}'’±]", "", core)
+    core = re.sub(rf"[{_SPACE}±]", "", core)
     thousands = "," if decimal == "." else "."
     whole, mark, rest = core.partition(decimal)
     if thousands in rest or decimal in rest:
@@ -190,7 +190,7 @@ def find_decimal(texts: Iterable[str]) -> tuple[str | None, str]:
     doubtful: dict[str, str] = {}
     bare = False
     for core in cores:
-        core = re.sub(rf"[{_SPACE}'’]", "", core)
+        core = re.sub(rf"[{_SPACE}]", "", core)
         marks = re.findall(r"[.,]", core)
         if len(set(marks)) == 2:  # 1.234,5
             return marks[-1], ""

@@ -25,6 +25,9 @@ Array = NDArray[np.float64]
 Marks = Mapping[str, tuple[float, float]]
 
 
+_ARRAYS = ("values", "low", "high", "lines", "decimals", "signed")
+
+
 @dataclass
 class Facet:
     """An array with one axis for each variable, totals still among the levels.
@@ -38,6 +41,8 @@ class Facet:
     low: Array
     high: Array
     lines: NDArray[np.intp]
+    decimals: NDArray[np.intp]  # of each number
+    signed: NDArray[np.intp]  # 1 where a number has a percent sign
     digits: int
     percent: bool
     value: str = ""
@@ -60,23 +65,21 @@ class Facet:
 
     def take(self, axis: int, places: Sequence[int]) -> "Facet":
         """Return the facet with some of the levels of an axis."""
-        arrays = {
-            key: np.take(getattr(self, key), places, axis)
-            for key in ("values", "low", "high", "lines")
-        }
         labels = list(self.labels)
         labels[axis] = [labels[axis][i] for i in places]
-        return replace(self, labels=labels, **arrays)
+        made = replace(self, labels=labels)
+        for key in _ARRAYS:
+            setattr(made, key, np.take(getattr(self, key), places, axis))
+        return made
 
     def drop(self, axis: int, place: int) -> "Facet":
         """Return the facet at one level of an axis, without the axis."""
         part = self.take(axis, [place])
-        arrays = {
-            key: np.squeeze(getattr(part, key), axis) for key in ("values", "low", "high", "lines")
-        }
-        names = [name for k, name in enumerate(part.names) if k != axis]
-        labels = [known for k, known in enumerate(part.labels) if k != axis]
-        return replace(part, names=names, labels=labels, **arrays)
+        for key in _ARRAYS:
+            setattr(part, key, np.squeeze(getattr(part, key), axis))
+        part.names = [name for k, name in enumerate(part.names) if k != axis]
+        del part.labels[axis]
+        return part
 
     def split(self, axis: int, parts: Sequence[Sequence[str]]) -> None:
         """Split levels into parts that another table has: only the sum of their cells is known."""
@@ -94,14 +97,13 @@ class Facet:
                 if not np.isnan(value):
                     self.sums.append((place[(rows, *cell)], float(value)))
         several = np.array(sizes)[old] > 1
-        index = [None] * self.values.ndim
-        index[axis] = slice(None)
-        mask = several[tuple(index)]
+        mask = several.reshape([-1 if a == axis else 1 for a in range(self.values.ndim)])
         high = np.take(np.where(np.isnan(self.values), self.high, self.values), old, axis)
         self.values = np.where(mask, np.nan, np.take(self.values, old, axis))
         self.low = np.where(mask, 0.0, np.take(self.low, old, axis))
         self.high = np.where(mask, high, np.take(self.high, old, axis))
-        self.lines = np.take(self.lines, old, axis)
+        for key in ("lines", "decimals", "signed"):
+            setattr(self, key, np.take(getattr(self, key), old, axis))
         self.labels[axis] = [label for part in parts for label in part]
 
 
@@ -138,7 +140,12 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
             shown = best
     if shown is None and block.sheet.delimiter == "," and doubtful.count(","):
         shown = "."  # where commas separate cells, they do not separate decimals
-    said = [block.value, *block.titles, *(label for path in block.columns for label in path)]
+    said = [
+        block.value,
+        *block.titles,
+        *block.units,
+        *(label for path in block.columns for label in path),
+    ]
     if shown is None and any(is_count_word(text) for text in said):
         shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
@@ -298,7 +305,7 @@ def split_axis(
         return [_crossed(paths, names, units, lines, digit)]
     if _is_separate(paths, parents, groups, lines, digit):
         return _separate(paths, names, parents, groups, units, lines, digit)
-    return [_nested(paths, names, units, groups)]
+    return [_nested(paths, names, units)]
 
 
 def _spans(paths: Sequence[Path], k: int, names: Sequence[str]) -> bool:
@@ -362,11 +369,9 @@ def _separate(
     found: list[Axis] = []
     for g in parents:
         at = [i for i in groups[g] if any(paths[i][1:])]
-        rest = [paths[i][1:] for i in at]
-        inside = [[ALL] * (len(names) - 1) for _ in alone]
         total = alone[:1] if alone and is_total_word(paths[alone[0]][0]) else []
-        part = split_axis([*rest, *map(tuple, inside[: len(total)])], ["", *names[2:]][: len(names) - 1], lines[[*at, *total]], digit)  # fmt: skip
-        for axis in part:
+        rest = [*(paths[i][1:] for i in at), *((ALL,) * (len(names) - 1) for _ in total)]
+        for axis in split_axis(rest, ["", *names[2:]], lines[[*at, *total]], digit):
             own = [g if not name and k == 0 else name for k, name in enumerate(axis.names)]
             places = [[*at, *total][p] for p in axis.places]
             found.append(Axis(own, places, axis.labels, [*units, *axis.units]))
@@ -378,7 +383,6 @@ def _crossed(
 ) -> Axis:
     """Cross the outer labels with the inner ones; a column at the end may be the total of all."""
     fixed = [tuple(path) for path in paths]
-    labels = [path[1:] for path in fixed]
     for i, path in enumerate(fixed):
         alone = [k for k, other in enumerate(fixed) if other[1:] == path[1:]] == [i]
         if alone and any(path[1:]) and i in (0, len(fixed) - 1) and len(fixed) > 2:
@@ -387,16 +391,13 @@ def _crossed(
             slack = digit * np.sqrt(len(leaves) + 1.0) + 1e-9
             if np.all(np.abs(lines[leaves].sum(axis=0) - lines[i]) <= slack):
                 fixed[i] = (ALL,) * len(path)
-                labels[i] = fixed[i][1:]
     return Axis(list(names), list(range(len(fixed))), fixed, units)
 
 
-def _nested(
-    paths: Sequence[Path], names: Sequence[str], units: list[str], groups: Mapping[str, list[int]]
-) -> Axis:
+def _nested(paths: Sequence[Path], names: Sequence[str], units: list[str]) -> Axis:
     """Make one variable of labels at different depths; a label that occurs twice gets its path."""
     last = [next((text for text in reversed(path) if text), ALL) for path in paths]
-    labels = [
+    labels: list[Path] = [
         (text if last.count(text) == 1 else ": ".join(t for t in path if t),)
         for text, path in zip(last, paths, strict=True)
     ]
@@ -419,7 +420,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     rows = split_axis(paths, names, values, digit)
     for axis in rows if block.tree_name and not any(names) else ():
         _name_tree(axis, block.tree_name)
-    column_paths, unit = _paired_units(block.columns)
+    column_paths = _paired_units(block.columns)
     deep = len(column_paths[0]) - len(block.columns[0])
     column_names = [*block.column_names, *[""] * deep]
     columns = split_axis(column_paths, column_names, values.T, digit)
@@ -431,7 +432,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             for c, b in zip(column.places, column.labels, strict=True)
         ]
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
-        facet.units = [*row.units, *column.units, *block.titles, *unit]
+        facet.units = [*row.units, *column.units, *block.titles, *block.units]
         found.append(facet)
     return found
 
@@ -443,7 +444,10 @@ def _name_tree(axis: Axis, name: str) -> None:
         axis.names = parts
 
 
-def _paired_units(columns: list[Path]) -> tuple[list[Path], list[str]]:
+_LABEL_AND_UNIT = re.compile(r"(.+?)[\s,;:]*[(\[]?\s*(n|%|Number|Percent|Anzahl|Prozent)\s*[)\]]?")
+
+
+def _paired_units(columns: list[Path]) -> list[Path]:
     """Split labels such as "Men", "%", "Women", "%" into a label and a unit."""
     last = [path[-1] for path in columns]
     units = [unit_word(label) for label in last]
@@ -454,13 +458,13 @@ def _paired_units(columns: list[Path]) -> tuple[list[Path], list[str]]:
         for text, unit in zip(last, units, strict=True):
             label = label if unit else text
             made.append((label, text if unit else "n"))
-        return made, []
-    split = [re.fullmatch(r"(.+?)[\s,;:]*[(\[]?\s*(n|%|Number|Percent|Anzahl|Prozent)\s*[)\]]?", t) for t in last]  # fmt: skip
+        return made
+    split = [_LABEL_AND_UNIT.fullmatch(label) for label in last]
     if len(columns) > 3 and all(split):
         pairs = [(f[1].strip(" -:"), f[2]) for f in split if f]
         if len({u for _, u in pairs}) > 1 and len(set(pairs)) == len(pairs):
-            return [(*p[:-1], *pair) for p, pair in zip(columns, pairs, strict=True)], []
-    return list(columns), []
+            return [(*p[:-1], *pair) for p, pair in zip(columns, pairs, strict=True)]
+    return list(columns)
 
 
 def _rows_by_sums(rows: list[Path], values: Array, digit: float) -> list[Path]:
@@ -499,7 +503,7 @@ def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
             (tuple(block.rows[i][k] for k in said), numbers.cells[i][0], block.lines[i]) for i in at
         ]
         facet = _dense(block, [block.row_names[k] for k in said], entries, numbers)
-        facet.units = [*block.titles]
+        facet.units = [*block.titles, *block.units]
         facet.value = block.value
         if block.errors is not None:
             facet.errors = np.array([_standard_error(block, i) for i in at])
@@ -528,19 +532,19 @@ def _dense(
     entries: Sequence[tuple[Path, Cell, int]],
     numbers: BlockNumbers,
 ) -> Facet:
-    """Scatter cells into arrays; combinations that are not mentioned are zero."""
+    """Scatter cells into arrays; combinations that a long form leaves out are zero."""
     written: list[dict[str, str]] = [{} for _ in names]  # case, blanks and accents do not count
     for labels, _, _ in entries:
         for known, label in zip(written, labels, strict=True):
             known.setdefault(same_text(label), label)
     entries = [
-        (tuple(known[same_text(x)] for known, x in zip(written, labels, strict=True)), *rest)
-        for labels, *rest in entries
+        (tuple(known[same_text(x)] for known, x in zip(written, labels, strict=True)), cell, line)
+        for labels, cell, line in entries
     ]
     axes = [{label: i for i, label in enumerate(known.values())} for known in written]
     shape = tuple(len(axis) for axis in axes)
     values, low, high = np.zeros(shape), np.zeros(shape), np.zeros(shape)
-    lines: NDArray[np.intp] = np.zeros(shape, dtype=np.intp)
+    lines, decimals, signed = (np.zeros(shape, dtype=np.intp) for _ in range(3))
     for labels, cell, line in entries:
         at = tuple(axis[label] for axis, label in zip(axes, labels, strict=True))
         if lines[at]:
@@ -551,14 +555,40 @@ def _dense(
             )
         lines[at] = max(line, 1)
         values[at], low[at], high[at] = cell.value, cell.low, cell.high
+        decimals[at], signed[at] = cell.digits, cell.percent
+    if not block.listed:
+        values[lines == 0], high[lines == 0] = np.nan, np.inf
     labels_of = [list(axis) for axis in axes]
-    return Facet(names, labels_of, values, low, high, lines, numbers.digits, numbers.percent)
+    return Facet(
+        names,
+        labels_of,
+        values,
+        low,
+        high,
+        lines,
+        decimals,
+        signed,
+        numbers.digits,
+        numbers.percent,
+    )
 
 
-def sums_of(facet: Facet, axis: int, word: Callable[[str], bool]) -> Sums:
-    """Return which levels of an axis are sums of others."""
+#: A label that two variables share is a total, more often than not.
+_SHARED = 0.8
+
+
+def sums_of(
+    facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
+) -> Sums:
+    """Return which levels of an axis are sums of others; ``beside`` has all labels."""
     values = np.where(facet.lines > 0, facet.values, np.nan)
     lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
-    words = np.array([not label or word(label) for label in facet.labels[axis]])
+    others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
+    words = np.array(
+        [
+            1.0 if not label or word(label) else _SHARED * (label in others)
+            for label in facet.labels[axis]
+        ]
+    )
     digit = rounding_base(facet.values) if facet.whole else facet.digit
     return find_sums(lines, digit, words)

@@ -8,6 +8,7 @@ numbers are headings of the rows below them, indented labels are parts of the la
 `ALL` in a path means that a row or column is not broken down there: it is a total.
 """
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -19,8 +20,8 @@ from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import Sheet, Text
 from rejoint.marginals.totals import plain_text
-from rejoint.marginals.unit_word import unit_word
-from rejoint.messages import Argument, Message
+from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
 
 #: The place of a label in a path where a row or column is a total.
@@ -86,6 +87,7 @@ class Block:
     lines: list[int]
     value: str = ""
     titles: list[str] = field(default_factory=list)
+    units: list[str] = field(default_factory=list)  # labels that all numbers have
     notes: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
@@ -109,7 +111,16 @@ def label_of(cell: Text) -> str:
     """
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)
-    return re.sub(r"\s+", " ", cell).strip()
+    text = re.sub(r"\s+", " ", cell).strip()
+    return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
+
+
+#: Footnotes at the end of a label, and the number of cases: "Men1)", "Total ¹", "Men (N=250)".
+_FOOTNOTE = re.compile(
+    r"(?<=\w)\s*(?:[¹²³⁰-⁹]+|\[(?:notes? ?)?[\d, ]+\]|\((?:n|N) ?= ?[\d., ]+\)|(?<![\d( ])\d\)|"
+    r" \d\))$"
+)
+_ENDS = "¹²³⁰⁴⁵⁶⁷⁸⁹])"
 
 
 def _is_empty(cell: Text) -> bool:
@@ -211,10 +222,15 @@ class _Grid:
             numbers = sum(kind == "number" for kind, _ in there)
             odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
             fill[c] = len(there) / max(len(cells), 1)
-            labels = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
+            open_ended = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
             year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
             year = year and _is_year(label_of(there[0][1]))
-            if numbers and good >= 0.5 * len(there) and not (labels and c < seen[-1]) and not year:
+            if (
+                numbers
+                and good >= 0.5 * len(there)
+                and not (open_ended and c < seen[-1])
+                and not year
+            ):
                 numeric.add(c)
         named = is_value_name(heads[seen[-1]]) if seen else False
         if not numeric and named:
@@ -237,10 +253,9 @@ class _Grid:
                 seen.remove(c)
                 if heads[c] or any(texts):
                     self.skipped.append(f"column {heads[c] or c + 1!r} (flags or notes)")
-        texts = [c for c in seen if c not in numeric and c < max(numeric)]
-        last = max(
-            [c for c in texts if c < min(numeric) or not self._is_marked(c)], default=seen[0]
-        )
+        labels = [c for c in seen if c not in numeric and c < max(numeric)]
+        labels = [c for c in labels if c == seen[0] or not self._is_marked(c, c < min(numeric))]
+        last = max(labels, default=seen[0])
         stub = [c for c in seen if c <= last]
         # A column of marks only, between numbers, has numbers that are not given.
         body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
@@ -253,6 +268,9 @@ class _Grid:
         asked = plain_text(self.value) if self.value else None
         texts = [plain_text(heads[c]) for c in seen]
         named = [c for c, text in zip(seen, texts, strict=True) if text == asked]
+        several = [c for c in seen if is_value_name(heads[c])]
+        if not named and len(several) > 1:  # counts beside shares
+            named = [c for c in several if is_count_word(heads[c])]
         if not named:
             sure = [
                 t in _SURE_NAMES or (is_value_name(heads[c]) and t not in VALUE_NAMES)
@@ -267,7 +285,7 @@ class _Grid:
             return None
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
-        others = [c for c in rest if self._is_fraction(c)]
+        others = [c for c in rest if self._is_fraction(c) or c in several]
         odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
         if not rest or (odd and not asked):
             return None  # a cross-tabulation with a column of totals, perhaps
@@ -283,7 +301,11 @@ class _Grid:
         whole = all(label_of(text).isdecimal() for text in texts)
         return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
 
-    def _is_marked(self, c: int) -> bool:
+    def _is_marked(self, c: int, strict: bool = False) -> bool:
+        """Return whether a column has marks only; strictly those that cannot be labels."""
+        cells = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
+        if strict and (not cells or any(re.search(r"\w", label_of(cell)) for cell in cells)):
+            return False
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
 
     def _is_skipped(self, head: str) -> bool:
@@ -436,7 +458,7 @@ class _Grid:
     def _is_pair(self, r: int) -> bool:
         """Return whether a row is a name and what it says: "Units: persons"."""
         there = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
-        return len(there) == 2 and there[0].endswith((":", "："))
+        return len(there) == 2 and there[0].endswith((":", "\uff1a"))
 
     def _needs_more(self, header: list[int], first: int, stub: list[int], body: list[int]) -> bool:
         """Return whether the row after the header belongs to it: years, or labels of groups."""
@@ -638,8 +660,12 @@ class _Layout:
         rest = [c for c in rest if c not in errors]
         stub = [c for c in self.stub if c not in keys]
         others = [c for c in rest if self._is_other_number(c, stub, value)]
+        for c in stub[1:]:
+            if self._is_number_column(c) and not self._is_code(c, stub):
+                self._is_other_number(c, [s for s in stub if s != c], value)
         self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
+        self._check_density(stub, value)
         block = self.block
         block.listed = True
         block.value = self._name(value)
@@ -653,6 +679,35 @@ class _Layout:
             block.keys = [label_of(self.grid.rows[r][keys[0]]) for r in self.rows]
         return True
 
+    def _check_density(self, stub: Sequence[int], value: int) -> None:
+        """Raise for rows that look like records, not like the cells of a table."""
+        named = is_value_name(self._name(value)) or self.grid.value is not None
+        columns = [[label_of(self.grid.rows[r][c]) for r in self.rows] for c in stub]
+        levels = [len(set(column)) for column in columns if len(set(column)) > 1]
+        if named or len(levels) < 2 or len(self.rows) >= 0.5 * math.prod(levels):
+            return
+        raise ValueError(
+            Message(
+                "{where}: the rows may be records, or cells of a table whose numbers are in "
+                "{name!r}. Say {value} if they are cells; records are for {estimate}.",
+                where=self.grid.sheet.where,
+                name=self._name(value),
+                value=Argument("value", self._name(value)),
+                estimate=PythonName("rejoint.estimate"),
+            )
+        )
+
+    def _is_number_column(self, c: int) -> bool:
+        kinds = [self.grid.kinds[r][c] for r in self.rows]
+        return kinds.count("number") == len(kinds)
+
+    def _is_code(self, c: int, stub: Sequence[int]) -> bool:
+        """Return whether a column is named like another one, or as codes."""
+        own = plain_text(self._name(c))
+        others = [plain_text(self._name(s)) for s in stub if s != c]
+        coded = re.search(r"(?:^|[_ ])(?:code|id|nr|no)$", own)
+        return bool(coded) or any(own in name or name in own for name in others)
+
     def _is_other_number(self, c: int, stub: Sequence[int], value: int) -> bool:
         """Return whether a column has further numbers, not labels; raise if it may be either."""
         name = plain_text(self._name(c))
@@ -664,9 +719,9 @@ class _Layout:
                 return True
             raise self._two_uses(c, value)
         distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
-        if distinct and max(map(int, filter(None, texts)), default=0) >= 200:
-            if not all(_is_year(text) for text in texts):
-                raise self._two_uses(c, value)
+        large = max(map(int, filter(None, texts)), default=0) >= 200
+        if distinct and large and not all(_is_year(text) for text in texts):
+            raise self._two_uses(c, value)
         return False
 
     def _two_uses(self, c: int, value: int) -> ValueError:
@@ -714,7 +769,7 @@ class _Layout:
         return is_value_name(name) or bool(unit_word(name)) or plain_text(name) in ERROR_NAMES
 
     def _is_whole(self, c: int) -> bool:
-        """Return whether a column may have numbers as labels: few whole ones, each several times."""
+        """Return whether numbers of a column may be labels: few whole ones, each several times."""
         texts = [label_of(self.grid.rows[r][c]) for r in self.rows]
         texts = [text for text in texts if text]
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)

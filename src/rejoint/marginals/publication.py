@@ -24,7 +24,13 @@ import numpy as np
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import find_names, is_same_name, names_in_title, split_labels
+from rejoint.marginals.axis_name import (
+    asked_in_title,
+    find_names,
+    is_same_name,
+    names_in_title,
+    split_labels,
+)
 from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
     Array,
@@ -49,9 +55,14 @@ _UNIT_COLUMNS = re.compile(
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|multiplier",
 )
 _THOUSANDS = re.compile(
-    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|× ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|'000s?|"
-    r"tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
+    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
+    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
     r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*$",
+    re.IGNORECASE,
+)
+_MILLIONS = re.compile(
+    r"[(\[,]\s*(?:in |en )?(?:millions?|mio\.?|mill\.|millones|miljoen)\s*[)\]]?\s*$|"
+    r"^(?:in |en )?(?:millions?|mio\.?|millones|miljoen)$",
     re.IGNORECASE,
 )
 _PER_THOUSAND = re.compile(
@@ -176,13 +187,10 @@ def _check_options(how: ReadOptions) -> ReadOptions:
         raise ValueError(f"decimal must be '.' or ',', got {how.decimal!r}.")
     if how.kind not in KINDS:
         raise ValueError(f"kind must be one of {show(KINDS)}, got {how.kind!r}.")
-    lists = {
-        key: (text,) if isinstance(text := getattr(how, key), str) else text
-        for key in ("totals", "skip")
-    }
-    if lists["totals"] is not None and [t.lower() for t in lists["totals"]] == ["none"]:
-        lists["totals"] = ()
-    return replace(how, **lists)
+    totals = (how.totals,) if isinstance(how.totals, str) else how.totals
+    if totals is not None and [text.lower() for text in totals] == ["none"]:
+        totals = ()
+    return replace(how, totals=totals, skip=(how.skip,) if isinstance(how.skip, str) else how.skip)
 
 
 def marks_of(
@@ -245,8 +253,8 @@ def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
             )
         header = next(row for row in sheet.rows if any(str(c).strip() for c in row))
         raise ValueError(
-            f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? Its "
-            f"header is {show([c for c in header if c])}."
+            f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? "
+            f"Its header is {show([c for c in header if c])}."
         )
     found: list[Draft] = []
     for block in blocks:
@@ -274,6 +282,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _drop_constants(draft)
         _choose_measure(draft, how)
         _apply_base(draft, how)
+        _check_mixture(draft)
         _split_totals(draft, how)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
@@ -302,7 +311,7 @@ def _drop_columns(block: Block) -> dict[str, str]:
             label = columns.pop(k)[0]
             if label and not _UNIT_COLUMNS.fullmatch(plain):
                 constants[name] = label
-            block.titles.append(label)
+            block.units.append(label)
             block.skipped.append(f"column {name!r} (always {label!r})")
     for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
         twin = next((j for j in columns if j != k and _is_code_of(columns, names, k, j)), None)
@@ -352,7 +361,7 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     facet = draft.facet
     titles = [*block.titles, block.sheet.name, *facet.units]
     facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
-    draft.candidates = names_in_title(titles)
+    draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -370,8 +379,7 @@ def _drop_constants(draft: Draft) -> None:
                 "is empty."
             )
         if facet.names[k] and not _UNIT_COLUMNS.fullmatch(plain_text(facet.names[k])):
-            if facet.names[k] not in ("measure",):
-                draft.constants[facet.names[k]] = label
+            draft.constants[facet.names[k]] = label
         draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
         facet = replace(facet.drop(k, 0), units=[*facet.units, label])
     draft.facet = facet
@@ -559,7 +567,8 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         for gone in combinations(summed, size):
             part = known
             for axis in reversed(range(len(places))):
-                part = np.take(part, places[axis] if axis in gone else leaves[axis], axis)
+                which: Any = places[axis] if axis in gone else leaves[axis]
+                part = np.take(part, which, axis)
             kept = tuple(axis for axis in range(len(places)) if axis not in gone)
             if kept and not np.isnan(part).all():
                 draft.margins.append((kept, part))
@@ -582,7 +591,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
-    sums = sums_of(facet, axis, is_total_word) if size > 2 else plain
+    sums = _independent_sums(facet, axis) if size > 2 else plain
     equal = [i for i in sums.roots if is_total_word(labels[i])]
     if len(equal) > 1 and _are_equal(facet, axis, equal):
         _check_two(draft, axis, equal)
@@ -597,7 +606,91 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return Sums(sums.children, tuple(rest))
     if not labels[left[0]]:
         _check_unlabelled(draft, axis, left[0], rest)
+    rest = _without_parts(draft, axis, left[0], rest)
     return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list[int]:
+    """Leave out rows such as "of which ...", without which the others add up to their total.
+
+    Raise for a total that is far from the sum of the others in most lines, whatever is left out.
+    """
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    values = np.where(facet.lines > 0, facet.values, np.nan)
+    lines = np.moveaxis(values, axis, 0).reshape(len(labels), -1)
+
+    def misfit(kept: Sequence[int]) -> float:
+        gap = np.abs(lines[list(kept)].sum(axis=0) - lines[place])
+        slack = np.maximum(0.02 * np.abs(lines[place]), 3.0 * facet.digit * np.sqrt(len(kept)))
+        known = ~np.isnan(gap)
+        return float(np.mean(gap[known] > slack[known])) if known.any() else 0.0
+
+    if misfit(rest) < 0.5:
+        return rest
+    for size in (1, 2, 3):
+        for gone in combinations(rest, size):
+            kept = [i for i in rest if i not in gone]
+            if len(kept) > 1 and misfit(kept) == 0.0:
+                draft.reading.skipped.append(f"{show([labels[i] for i in gone])} (part of others)")
+                return kept
+    raise ValueError(
+        Message(
+            "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
+            "parts of others: say {skip}; or it is a level: say {none}.",
+            where=draft.reading.where,
+            label=labels[place],
+            name=facet.names[axis] or "the labels",
+            skip=Argument("skip", [labels[rest[-1]]]),
+            none=Argument("totals", "none"),
+        )
+    )
+
+
+def _check_mixture(draft: Draft) -> None:
+    """Raise for levels that have another kind of number than the others: means, changes, bases."""
+    facet = draft.facet
+    for axis, labels in enumerate(facet.labels):
+        there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
+        there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
+        for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
+            flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
+            share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
+            enough = there.sum(axis=1) >= (3 if what == "decimals" else 1)
+            odd = [i for i in np.flatnonzero(enough & (share >= 0.5))]
+            others = np.flatnonzero(enough & (share == 0.0))
+            if not odd or not len(others) or facet.grain is not None:
+                continue
+            few = odd if len(odd) <= len(others) else others.tolist()
+            raise ValueError(
+                Message(
+                    "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
+                    "different kinds of numbers. Leave one kind out: {skip}.",
+                    where=draft.reading.where,
+                    odd=show([labels[i] for i in odd]),
+                    rest=show([labels[i] for i in others]),
+                    name=facet.names[axis] or "the labels",
+                    what=what,
+                    skip=Argument("skip", [labels[i] for i in few]),
+                )
+            )
+
+
+def _independent_sums(facet: Facet, axis: int) -> Sums:
+    """Return sums that lines without totals show: a line of totals proves nothing of its own."""
+    every = sums_of(facet, axis, is_total_word)
+    part = facet
+    for other in range(len(facet.names)):
+        if other != axis:
+            part = part.take(other, sums_of(facet, other, is_total_word).leaves)
+    alone = sums_of(part, axis, is_total_word, facet)
+    if alone.children == every.children or part.values.shape == facet.values.shape:
+        return every
+    lines = np.moveaxis(part.values, axis, -1).reshape(-1, len(facet.labels[axis]))
+    lost = tuple((i, run) for i, run in every.children.items() if i not in alone.children)
+    untested = [np.isnan(lines[:, [i, *run]]).any(axis=1).all() for i, run in lost]
+    if all(untested):
+        return every
+    return replace(alone, doubtful=(*alone.doubtful, *lost))
 
 
 def _are_equal(facet: Facet, axis: int, at: Sequence[int]) -> bool:
@@ -765,6 +858,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
     thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
+    millions = any(_MILLIONS.search(w) for w in words)
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
     one = _total_share(draft, percent)
@@ -775,18 +869,28 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", one or 0.0
-    elif kind.startswith("count") or thousands:
+    elif kind.startswith("count") or thousands or millions:
         pass
     elif one and (percent or (fractions and not (counted and one != 1.0))):
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
-    if draft.kind == "counts" and thousands:
-        draft.facet = _scaled(facet, 1000.0)
-        draft.margins = [(axes, claims * 1000.0) for axes, claims in draft.margins]
-        draft.total = None if draft.total is None else draft.total * 1000.0
-        draft.reading.kind = "counts, given in thousands"
+    if draft.kind == "counts" and (thousands or millions):
+        scale = 1e6 if millions else 1e3
+        draft.facet = _scaled(facet, scale)
+        draft.margins = [(axes, claims * scale) for axes, claims in draft.margins]
+        draft.total = None if draft.total is None else draft.total * scale
+        draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
         return
+    if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
+        remark(
+            Message(
+                "{where}: the numbers add up to 100. They are taken as counts; say {kind} if they "
+                "are percentages.",
+                where=draft.reading.where,
+                kind=Argument("kind", "percent"),
+            )
+        )
     names = [facet.names[k] for k in draft.given]
     said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
     draft.reading.kind = (
@@ -856,6 +960,8 @@ def _total_share(draft: Draft, percent: bool) -> float:
     below = float(np.nansum(facet.values))
     for whole in (1.0, 100.0):
         slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+        if slack > 0.1 * whole:
+            continue
         if known:
             if facet.digits and all(abs(total - whole) <= slack for total in known):
                 return whole
@@ -969,7 +1075,7 @@ def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Va
 
 
 def _without_twins(drafts: Sequence[Draft]) -> list[Draft]:
-    """Leave out a table that is printed twice; raise for two different ones of the same variables."""
+    """Leave out a table that is printed twice; raise for two different ones."""
     seen: dict[frozenset[str], Draft] = {}
     for draft in drafts:
         before = seen.setdefault(frozenset(draft.facet.names), draft)
@@ -1073,8 +1179,9 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     draft.reading.names = names
     draft.reading.totals = [f"{names[axis]}={label}" for axis, label in draft.totals]
     draft.reading.levels = tuple(map(tuple, facet.labels))
-    draft.reading.total = float(np.nansum(facet.values))
-    changes = {}
+    known = draft.total if unknown.any() and draft.total is not None else None
+    draft.reading.total = float(np.nansum(facet.values)) if known is None else known
+    changes: dict[str, Any] = {}
     for key, field_ in (("records", "records"), ("standard error", "error")):
         if key in draft.said:
             changes[field_] = _number_said(draft, key)

@@ -1,8 +1,8 @@
 """One name for one thing: variables and levels that several tables write differently.
 
-Case, blanks and accents are merged, and that is said. What only looks alike (Men and Male, 15-24 and
-15 to 24, Sex and Gender) is an error that prints the option to add. Groups of numbers, such as ages,
-that one table has finer than another are aligned by their edges.
+Case, blanks and accents are merged, and that is said. What only looks alike (Men and Male, 15-24
+and 15 to 24, Sex and Gender) is an error that prints the option to add. Groups of numbers, such as
+ages, that one table has finer than another are aligned by their edges.
 """
 
 import difflib
@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from rejoint.marginals.axis_name import MALE, concept_of_labels, concept_of_name
 from rejoint.marginals.facet import Facet
@@ -23,7 +24,8 @@ _NUMBER = r"(\d+(?:\.\d+)?)"
 _INTERVALS = [
     (rf"(?:y|y_)?{_NUMBER}\s*(?:-|\u2013|to|a|bis|till|ate|do)\s*(?:y)?{_NUMBER}", "closed"),
     (rf"{_NUMBER}\s*(?:bis unter|to under|tot|- under|to less than)\s*{_NUMBER}", "open"),
-    (rf"(?:y_lt|under|unter|moins de|menos de|less than|jonger dan|meno di|below|<)\s*{_NUMBER}", "below"),
+    (rf"(?:y_lt|under|unter|moins de|menos de|less than|jonger dan|meno di|below|<)\s*{_NUMBER}",
+     "below"),
     (rf"(?:up to|bis|<=|jusqu'a|hasta|tot en met)\s*{_NUMBER}", "most"),
     (rf"(?:y_ge|>=)\s*{_NUMBER}|{_NUMBER}\s*(?:\+|(?:and|or|et|ou|und|y|o|e|en|of|u\.?)\s+"
      r"(?:over|more|above|older|plus|mehr|alter|mas|oltre|piu|ouder|meer))", "least"),
@@ -42,7 +44,7 @@ def interval_of(label: str) -> Interval | None:
     >>> interval_of("Under 5"), interval_of("Men")
     ((0.0, 5.0), None)
     """
-    text = re.sub(r"\s+", " ", _UNIT.sub(" ", plain_text(label).replace("–", "-"))).strip()
+    text = re.sub(r"\s+", " ", _UNIT.sub(" ", plain_text(label).replace("\u2013", "-"))).strip()
     for pattern, kind in _INTERVALS:
         found = re.fullmatch(pattern, text)
         if found is None:
@@ -103,6 +105,9 @@ def use_one_name(
     said: list[str] = []
     uses: dict[str, list[_Use]] = {}
     written = {plain_text(name): name for name in domain}
+    names = [name for facet, _ in tables for name in facet.names if name]
+    for name in sorted(names, key=lambda name: not name[:1].isupper()):
+        written.setdefault(plain_text(name), name)  # rather as in a header than as in a title
     for facet, where in tables:
         for k, name in enumerate(facet.names):
             if not name:
@@ -173,7 +178,8 @@ def _check_variables(uses: Mapping[str, Sequence[_Use]], told: Mapping[str, str]
 
 
 def _look_like_one(one: str, other: str, use: _Use, another: _Use) -> bool:
-    concepts = [concept_of_name(n) or concept_of_labels(u.labels) for n, u in ((one, use), (other, another))]  # fmt: skip
+    pairs = ((one, use), (other, another))
+    concepts = [concept_of_name(name) or concept_of_labels(u.labels) for name, u in pairs]
     if concepts[0] and concepts[0] == concepts[1]:
         return True
     a, b = plain_text(one), plain_text(other)
@@ -236,7 +242,8 @@ def _align_edges(name: str, uses: Sequence[_Use]) -> list[str]:
     ends = {label: interval_of(label) for use in uses for label in use.labels}
     sets = {frozenset(use.labels) for use in uses}
     known = {label: e for label, e in ends.items() if e is not None}
-    if len(sets) < 2 or not any(_overlap(a, b) for a in known.values() for b in known.values() if a != b):  # fmt: skip
+    pairs = [(a, b) for a in known.values() for b in known.values() if a != b]
+    if len(sets) < 2 or not any(_overlap(a, b) for a, b in pairs):
         return []
     fine = [x for x, a in known.items() if not any(b != a and _holds(a, b) for b in known.values())]
     said = []
@@ -250,7 +257,7 @@ def _align_edges(name: str, uses: Sequence[_Use]) -> list[str]:
                 continue
             inside.sort(key=lambda x: known[x])
             joined = [known[x] for x in inside]
-            gaps = any(a[1] != b[0] for a, b in zip(joined[:-1], joined[1:], strict=True))
+            gaps = any(a[1] != b[0] for a, b in pairwise(joined))
             if not joined or gaps or joined[0][0] != whole[0] or joined[-1][1] != whole[1]:
                 raise ValueError(
                     Message(

@@ -36,6 +36,7 @@ _MOST_COLUMNS = 16_384  # as in a workbook
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
+_RULE = re.compile(r"(?::?[-=_]{2,}:?)?")
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
@@ -171,6 +172,8 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
             rows.append([])
             numbers.append(line - 1)
         before = line
+        if all(_RULE.fullmatch(cell.strip()) for cell in row):
+            continue  # a line between header and rows
         rows.append(list(row))
         numbers.append(line)
         size += len(row)
@@ -179,10 +182,24 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
         if line > _FIRST_LINES and not seen:
             raise _not_a_table(source.name, line)
+    _join_prose(rows, dialect.delimiter)
     _unpack_first(rows)
     return Sheet(
         source.name, _stem(source), "", rows, numbers, said=said, delimiter=dialect.delimiter
     )
+
+
+def _join_prose(rows: list[list[Text]], delimiter: str) -> None:
+    """Make one cell of a title or note that holds the delimiter and was not quoted."""
+    sizes = [len(row) for row in rows if len(row) > 1]
+    common = max(set(sizes), key=sizes.count, default=0)
+    for row in rows:
+        after = [str(cell) for cell in row[1:]]
+        blank = [cell for cell in after if cell[:1] == " " and cell.strip()]
+        if len(row) in (1, common) or not blank or not str(row[0]).strip():
+            continue
+        if all(kind_of_cell(cell) in ("text", "empty") for cell in after):
+            row[:] = [delimiter.join(map(str, row)).rstrip(delimiter)]
 
 
 def _unpack_first(rows: list[list[Text]]) -> None:
@@ -326,15 +343,16 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
         dimensions = part["dimension"]
         ids = list(part.get("id") or dimensions["id"])
         sizes = [int(size) for size in part.get("size") or dimensions["size"]]
-        names, labels, roles = [], [], []
+        names, labels = [], []
         for key, size in zip(ids, sizes, strict=True):
             category = dimensions[key].get("category", {})
             texts = category.get("label", {})
             index = category.get("index") or list(texts)
-            order = sorted(index, key=index.get) if isinstance(index, dict) else list(index)
+            order = (
+                sorted(index, key=lambda code: index[code]) if isinstance(index, dict) else index
+            )
             labels.append([str(texts.get(code, code)) for code in order])
             names.append(str(dimensions[key].get("label") or key))
-            roles.append(size)
             if len(order) != size:
                 raise KeyError(f"size of {key}")
         values, status = part["value"], part.get("status") or {}

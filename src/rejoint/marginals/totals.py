@@ -101,7 +101,7 @@ class Sums:
 
 
 def find_sums(
-    values: Array, digit: float, words: NDArray[np.bool_], *, exact: bool = False
+    values: Array, digit: float, words: Array | NDArray[np.bool_], *, exact: bool = False
 ) -> Sums:
     """Find which rows of an array are sums of rows next to them, once these are taken together.
 
@@ -111,8 +111,8 @@ def find_sums(
         The numbers, NaN where they are not known.
     digit : float
         The unit to which numbers are rounded.
-    words : array of bool (levels,)
-        Levels whose label is a usual word of totals.
+    words : array (levels,)
+        How much each label is that of a total: 1 for a usual word, less for a hint, 0 for others.
     exact : bool
         Whether totals add up exactly if they do at all.
 
@@ -162,7 +162,11 @@ def _is_part(one: Equation, other: Equation) -> bool:
 
 
 def _equations(
-    values: Array, active: list[int], digit: float, words: NDArray[np.bool_], exact: bool
+    values: Array,
+    active: list[int],
+    digit: float,
+    words: Array | NDArray[np.bool_],
+    exact: bool,
 ) -> list[Equation]:
     """Return sums of runs right before or after a row: size, score, row and run."""
     part = values[active]
@@ -172,6 +176,7 @@ def _equations(
     total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
     count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
     chance = np.log10(max(size * (size - 1), 1))
+    coarse = rounding_base(values, 3) if digit >= 1.0 else 0.0
     found: list[Equation] = []
     for i in range(size):
         for after in (True, False):
@@ -188,11 +193,22 @@ def _equations(
             sums = total[last] - total[first]
             whole = (count[last] - count[first]) == (last - first)[:, None]
             full = last - first == size - 1
-            scores = _scores(part[i], sums, whole, last - first, digit, exact, full)
+            scores = _scores(part[i], sums, whole, last - first, digit, exact, full, coarse)
             for k in np.flatnonzero(np.isfinite(scores)):
                 run = tuple(range(int(first[k]), int(last[k])))
-                word = _WORD if words[active[i]] else 0.0
+                word = _WORD * float(words[active[i]])
                 found.append((len(run), float(scores[k]) - chance + word, i, run))
+        if 0 < i < size - 1 and size <= _MANY:  # in the middle, of all others
+            rest = [k for k in range(size) if k != i]
+            word = _WORD * float(words[active[i]])
+            sums = filled[rest].sum(axis=0, keepdims=True)
+            whole = np.asarray(known[rest].all(axis=0, keepdims=True))
+            every = np.ones(1, dtype=bool)
+            sizes = np.array([size - 1])
+            score = _scores(part[i], sums, whole, sizes, digit, exact or not word, every, coarse)[0]
+            if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
+                score = min(score, SURE - 0.1) if not word else score
+                found.append((size - 1, float(score) + word, i, tuple(rest)))
     return found
 
 
@@ -204,6 +220,7 @@ def _scores(
     digit: float,
     exact: bool,
     full: NDArray[np.bool_],
+    coarse: float,
 ) -> Array:
     """Return by how many places each run adds up to the claim beyond chance; -inf where not."""
     there = ~np.isnan(claim)
@@ -216,7 +233,8 @@ def _scores(
         tolerances += [digit * spread + 0.0 * gap]
         if digit > 1.0:  # up or down at random
             tolerances += [1.5 * digit * spread + 0.0 * gap]
-        tolerances += [np.where(full[:, None], _NEARLY * magnitude, 0.0)]
+        near = np.maximum(_NEARLY * magnitude, 1.5 * coarse * spread)
+        tolerances += [np.where(full[:, None], near, 0.0)]
     for number, tolerance in enumerate(tolerances):
         limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
         fits = known & (gap <= limit)
@@ -233,8 +251,8 @@ def _scores(
     return best
 
 
-def rounding_base(values: Array) -> float:
-    """Return the number of which all values are multiples; 1 where it is not shown.
+def rounding_base(values: Array, least: int = 6) -> float:
+    """Return the number of which all values are multiples; 1 where fewer than ``least`` are.
 
     Examples
     --------
@@ -244,6 +262,6 @@ def rounding_base(values: Array) -> float:
     known = values[~np.isnan(values)]
     known = known[known != 0]
     for base in (1000.0, 100.0, 50.0, 10.0, 5.0, 3.0):
-        if len(known) >= 6 and np.all(known % base == 0):
+        if len(known) >= least and np.all(known % base == 0):
             return base
     return 1.0

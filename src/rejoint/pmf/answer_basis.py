@@ -1,7 +1,7 @@
 """What an answer of a model from tables rests on: published, implied, identified or open."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import isnan, prod, sqrt
@@ -292,9 +292,9 @@ class AnswerBasis:
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS or not np.isfinite(self._numbers_of_mean).all():
             return None
-        columns = prod(self.domain.shape[n] for n in self.bound.by)
+        seconds = self.seconds / prod(self.domain.shape[n] for n in self.bound.by)
         found = [
-            bound_answers(kept, cells, given, seconds=self.seconds / columns)
+            [self._snap(each) for each in bound_answers(kept, cells, given, seconds=seconds)]
             for given, cells in self._columns()
         ]
         if not self._axes:
@@ -306,6 +306,14 @@ class AnswerBasis:
             all(each.sharp for each in every),
             max(each.slack for each in every),
         )
+
+    def _snap(self, found: AnswerBounds) -> AnswerBounds:
+        """Move the ends of a probability that are 0 or 1 but for rounding onto these."""
+        if self.bound.query.verb != "P":
+            return found
+        low = 0.0 if found.low < IMPLIED_WIDTH else found.low
+        high = 1.0 if found.high > 1.0 - IMPLIED_WIDTH else found.high
+        return replace(found, low=low, high=high)
 
     # In words
 

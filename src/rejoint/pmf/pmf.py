@@ -915,8 +915,9 @@ class LowRankPMF:
     ) -> "Ambiguity":
         """Find another model with the same tables whose answer differs the most.
 
-        See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` select the tables.
-        It is asked of the representative model, whose rank it rests on.
+        See :func:`rejoint.identifiability.ambiguity`; ``subsets`` or ``order`` select the tables,
+        by default those that the model was fitted to, or all of three variables. It is asked of the
+        representative model, whose rank it rests on.
 
         Examples
         --------
@@ -927,6 +928,8 @@ class LowRankPMF:
         """
         from rejoint.identifiability.ambiguity import ambiguity  # a later layer: it tests models
 
+        if subsets is None and order is None and self.tables is not None:
+            subsets = self.tables.named_subsets(self.domain)
         return ambiguity(self.representative, names, given, subsets=subsets, order=order)
 
     # From and to tables and files

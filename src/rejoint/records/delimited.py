@@ -188,6 +188,7 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
 
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+_DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 
 
@@ -417,11 +418,19 @@ def numbers_of(texts: Sequence[str]) -> list[Level] | None:
 
     Examples
     --------
+    Commas are decimal marks if some of them cannot separate thousands.
+
     >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
     ([1, -2], [1.5, 2.0], None)
+    >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
+    ([1.5, 2.25], None)
     """
     if all(_WHOLE.fullmatch(text) for text in texts):
         return [int(text) for text in texts]
     if all(_REAL.fullmatch(text) for text in texts):
         return [float(text) for text in texts]
+    if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
+        points = [text.replace(",", ".") for text in texts]
+        if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
+            return [float(text) for text in points]
     return None
