@@ -12,6 +12,7 @@ inside the mixture of the completion.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +44,7 @@ class Normal:
     score: Callable[[FloatArray], FloatArray]
 
 
-def solve_lower(lower: FloatArray, right: FloatArray) -> FloatArray:
+def solve_lower(lower: NDArray[Any], right: FloatArray) -> FloatArray:
     """Solve with a lower triangular matrix."""
     from scipy.linalg import solve_triangular  # slow to import
 
@@ -88,9 +89,8 @@ class Sample:
         # The effects have covariance N^-1/2 C N^-1/2, and C is their slope in the coefficients.
         lower = np.linalg.cholesky(spread)
         slopes = solve_lower(lower, self.root[:, None] * spread)
-        return Normal(
-            slopes.T @ slopes, lambda away: slopes.T @ solve_lower(lower, self.root * away)
-        )
+        turned: FloatArray = slopes.T
+        return Normal(turned @ slopes, lambda away: turned @ solve_lower(lower, self.root * away))
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,9 @@ class SmoothedTables(TableProblem):
     @classmethod
     def of(cls, marginals: Marginals, records: float) -> "SmoothedTables":
         """The problem of counted tables."""
-        tables = tuple(np.ascontiguousarray(marginals.shares(i)) for i in range(len(marginals)))
+        # Noise that was added for privacy may leave cells below zero.
+        shares = (np.maximum(marginals.shares(i), 0.0) for i in range(len(marginals)))
+        tables = tuple(np.ascontiguousarray(table) for table in shares)
         levels, subsets = tuple(marginals.domain.shape), marginals.index_subsets
         plain = TableProblem(levels, subsets, tables, np.ones(len(tables)), (), KL)
         # Each variable's counts come once from every table that holds it.
