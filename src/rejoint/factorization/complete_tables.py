@@ -32,7 +32,7 @@ from rejoint.factorization.table_goals import (
 )
 from rejoint.factorization.table_policy import POLICY
 from rejoint.identifiability.model_verdict import certificate_of
-from rejoint.marginals.compare import expected_distance
+from rejoint.marginals.compare import SAME, expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.pmf import LowRankPMF
@@ -143,7 +143,7 @@ def iterate_readings(marginals: Marginals) -> Iterator[Understood]:
 def _describe_rounding(marginals: Marginals) -> str:
     why = "no joint meets all numbers as they are printed"
     for worst in marginals.disagreements()[:1]:
-        if worst.distance > POLICY.agree:
+        if worst.distance > SAME:
             why = (
                 f"({', '.join(worst.first)}) and ({', '.join(worst.second)}) differ by "
                 f"{worst.distance:.2g} of the mass on {show(worst.shared)}, and others less"

@@ -9,7 +9,7 @@ its order by one coefficient more. The model is found by Newton's method in the 
 inside the mixture of the completion.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -33,6 +33,21 @@ from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Model
 from rejoint.solver.solver import Stalled
+
+
+@dataclass(frozen=True, eq=False)
+class Normal:
+    """A normal approximation: information on the coefficients, and the score of deviations."""
+
+    information: FloatArray
+    score: Callable[[FloatArray], FloatArray]
+
+
+def solve_lower(lower: FloatArray, right: FloatArray) -> FloatArray:
+    """Solve with a lower triangular matrix."""
+    from scipy.linalg import solve_triangular  # slow to import
+
+    return np.asarray(solve_triangular(lower, right, lower=True, check_finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +79,18 @@ class Sample:
         Where a model expects next to nothing, one record there is no proof against it.
         """
         return exact + np.diag(POLICY.least_count / self.records)
+
+    def normal(self, spread: FloatArray) -> "Normal":
+        """The normal approximation of the likelihood where effects have this covariance."""
+        if np.ptp(self.records) == 0.0:
+            number = float(self.records[0])
+            return Normal(number * spread, lambda away: number * away)
+        # The effects have covariance N^-1/2 C N^-1/2, and C is their slope in the coefficients.
+        lower = np.linalg.cholesky(spread)
+        slopes = solve_lower(lower, self.root[:, None] * spread)
+        return Normal(
+            slopes.T @ slopes, lambda away: slopes.T @ solve_lower(lower, self.root * away)
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,20 +245,20 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
     quick = effects.size <= POLICY.quick_effects
     for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
         tabulate = tables_of_completion(model.state)
-        spread = sample.covariance(effects.covariance(tabulate))
+        normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
-        target = away + spread @ model.coefficients
+        target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
         # Linearized estimates of many variances lead each other astray: one at a time.
         for _ in range(POLICY.inner_rounds if quick and groups is not None else 1):
-            mean, known = posterior(sample, spread, target, variances)
+            mean, known = posterior(sample, normal, target, variances)
             before, variances = variances, estimate_variances(model, mean, known, variances, groups)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
-        moved = move(replace(model, variances=variances), spread, target, away)
-        step = sample.root * (moved.coefficients - model.coefficients)
-        gain = float(step @ spread @ step)
+        moved = move(replace(model, variances=variances), normal, target, away)
+        step = moved.coefficients - model.coefficients
+        gain = float(step @ normal.information @ step)
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
@@ -239,38 +266,37 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
 
 
 def posterior(
-    sample: Sample, spread: FloatArray, target: FloatArray, variances: FloatArray
+    sample: Sample, normal: Normal, target: FloatArray, variances: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
     from scipy.linalg import lapack  # slow to import
 
     prior = variances[sample.effects.set_of]
-    factor = information_factor(sample, spread, prior)
+    factor = precision_factor(normal, prior)
     inverse, _ = lapack.dpotri(factor, lower=1)
-    return solve_mode(sample, factor, target, prior), 1.0 - np.diag(inverse)
+    return solve_mode(factor, target, prior), 1.0 - np.diag(inverse)
 
 
-def solve_mode(
-    sample: Sample, factor: FloatArray, target: FloatArray, prior: FloatArray
-) -> FloatArray:
-    """The most probable coefficients of a normal approximation."""
-    from scipy.linalg import cho_solve
+def precision_factor(normal: Normal, prior: FloatArray) -> FloatArray:
+    """Lower Cholesky factor of the posterior's precision, in units of the prior.
 
-    # In units of the prior, so that the matrix is well conditioned however small a variance is.
-    root = np.sqrt(prior)
-    pulled = root * target * sample.records
-    return np.asarray(root * cho_solve((factor, True), pulled, check_finite=False))
-
-
-def information_factor(sample: Sample, spread: FloatArray, prior: FloatArray) -> FloatArray:
-    """Lower Cholesky factor of the posterior's precision, in units of the prior."""
+    In these units the matrix is well conditioned however small a variance is.
+    """
     from scipy.linalg import lapack
 
-    unit = np.sqrt(prior) * sample.root
-    matrix = unit[:, None] * spread * unit
+    unit = np.sqrt(prior)
+    matrix = unit[:, None] * normal.information * unit
     matrix[np.diag_indices_from(matrix)] += 1.0
     factor, _ = lapack.dpotrf(matrix, lower=1)
     return np.asarray(factor)
+
+
+def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> FloatArray:
+    """The most probable coefficients of a normal approximation."""
+    from scipy.linalg import cho_solve
+
+    root = np.sqrt(prior)
+    return np.asarray(root * cho_solve((factor, True), root * target, check_finite=False))
 
 
 def estimate_variances(
@@ -297,20 +323,17 @@ def estimate_variances(
     return np.asarray(np.clip(found, low**2, high**2))
 
 
-def move(model: LogLinear, spread: FloatArray, target: FloatArray, away: FloatArray) -> LogLinear:
+def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
     prior = model.variances[sample.effects.set_of]
-    factor = information_factor(sample, spread, prior)
-    step = solve_mode(sample, factor, target, prior) - model.coefficients
-    pulled = sample.records * away - model.coefficients / prior
-    slope = float(pulled @ step)
+    step = solve_mode(precision_factor(normal, prior), target, prior) - model.coefficients
+    slope = float((normal.score(away) - model.coefficients / prior) @ step)
     size = 1.0
     for _ in range(8):
         moved = place(model, model.coefficients + size * step)
-        values = sample.effects.values(tables_of_completion(moved.state))
-        pulled = sample.records * (sample.values - values) - moved.coefficients / prior
-        after = float(pulled @ step)
+        left = sample.values - sample.effects.values(tables_of_completion(moved.state))
+        after = float((normal.score(left) - moved.coefficients / prior) @ step)
         if after >= -0.5 * abs(slope):
             break
         size *= float(np.clip(slope / (slope - after), 0.1, 0.5))
@@ -334,7 +357,7 @@ def freedom_cost(model: LogLinear) -> float:
     """
     sample, effects = model.sample, model.sample.effects
     spread = sample.covariance(effects.covariance(tables_of_completion(model.state)))
-    _, known = posterior(sample, spread, sample.values, model.variances)
+    _, known = posterior(sample, sample.normal(spread), sample.values, model.variances)
     gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
     return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
 
@@ -346,8 +369,6 @@ def log_evidence(model: LogLinear) -> float:
     effects are those of a log-linear model that starts at equal shares, with a variance of their
     own.
     """
-    from scipy.linalg import solve_triangular
-
     sample, effects = model.sample, model.sample.effects
     tabulate = tables_of_completion(model.state)
     spread = sample.covariance(effects.covariance(tabulate))
@@ -361,6 +382,6 @@ def log_evidence(model: LogLinear) -> float:
     least, _ = POLICY.tau_bounds
     variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
     prior = variances[effects.set_of]
-    occam = float(np.log(np.diag(information_factor(sample, spread, prior))).sum())
-    misfit = solve_triangular(np.linalg.cholesky(spread), sample.root * away, lower=True)
+    occam = float(np.log(np.diag(precision_factor(sample.normal(spread), prior))).sum())
+    misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

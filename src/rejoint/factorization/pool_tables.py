@@ -15,6 +15,7 @@ from rejoint.factorization.effects import Effects
 from rejoint.factorization.log_linear import Sample
 from rejoint.factorization.table_goals import records_behind
 from rejoint.factorization.table_policy import POLICY
+from rejoint.marginals.compare import SAME
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray
 
@@ -178,9 +179,7 @@ def pool_effects(
         marginals = _pick(marginals, used)
     records = _effective_records(marginals)
     own = pool_shares(marginals)
-    if any(
-        np.abs(_alone(marginals, i, n) - own[n]).sum() > POLICY.agree for i, n in _pairs(marginals)
-    ):
+    if any(np.abs(_alone(marginals, i, n) - own[n]).sum() > SAME for i, n in _pairs(marginals)):
         own = pool_shares(marginals, find_older(marginals) if older is None else older)
         marginals = rake_to_shares(marginals, own)
     values, numbers = np.zeros(effects.size), np.zeros(effects.size)

@@ -6,7 +6,7 @@ each other, pull: with multipliers ``u ~ N(0, tau^2)`` for each cell of a log-li
 most probable table ``g`` has ``u = n tau^2 (t - g)``. A moment tilts its table.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
@@ -14,10 +14,9 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from rejoint.factorization.table_policy import POLICY
-from rejoint.marginals.compare import disagreements
+from rejoint.marginals.compare import SAME, disagreements, is_rounding
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.moments import Moment
-from rejoint.marginals.subsets import indices_of
 from rejoint.marginals.suppression import UnknownCells, meet_sums
 from rejoint.model import FloatArray
 
@@ -340,30 +339,8 @@ def contradictions(marginals: Marginals) -> list[tuple[tuple[str, ...], tuple[st
     """
     found = []
     for entry in disagreements(marginals):
-        if entry.distance <= POLICY.agree:
+        if entry.distance <= SAME:
             break
-        if not _explained(marginals, entry.first, entry.second, entry.shared):
+        if not is_rounding(marginals, entry):
             found.append((entry.first, entry.second, entry.distance))
     return found
-
-
-def _explained(
-    marginals: Marginals, first: Sequence[str], second: Sequence[str], shared: Sequence[str]
-) -> bool:
-    """Whether rounding explains that two tables differ on the variables that they share.
-
-    Errors of rounding are spread evenly over their range and add up as independent ones do: sums
-    further apart than five standard deviations are not explained. 35 tables have thousands of such
-    sums, some of which are more than three apart.
-    """
-    margins, variances = [], []
-    for names in (first, second):
-        table, total = marginals[tuple(names)], marginals.total(*names)
-        width = float(marginals.rounding[marginals.positions[indices_of(marginals.domain, names)]])
-        gone = tuple(axis for axis, name in enumerate(names) if name not in shared)
-        margin = table.sum(axis=gone) / total  # in the order of the table, as ``shared`` is
-        error = (width / total) ** 2 / 3.0
-        margins.append(margin)
-        variances.append(error * (table.size / margin.size + margin**2 * table.size))
-    limit = 5.0 * np.sqrt(variances[0] + variances[1]) + POLICY.agree
-    return bool((np.abs(margins[0] - margins[1]) <= limit).all())

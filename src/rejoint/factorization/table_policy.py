@@ -55,10 +55,6 @@ class TablePolicy:
     #: 15 ms.
     most_model_numbers: int = 2**24
 
-    #: Share of the mass by which tables may differ on what they have in common and still agree:
-    #: what rounding to double precision leaves.
-    agree: float = 1e-9
-
     #: Records that are assumed for shares without a number of records, where noise matters.
     assumed_records: int = 10_000
 
