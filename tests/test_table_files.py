@@ -394,3 +394,20 @@ def test_spoilt_cells_of_a_written_folder(tmp_path):
     path.write_text("a,b,count\n0,0,*\n")
     with pytest.raises(ValueError, match="a cell is marked as not known"):
         Marginals.read(tmp_path / "out")
+
+
+def test_a_dash_that_totals_contradict_is_asked(tmp_path):
+    text = "a \\ b,u,v,Total\nx,310,-,402\ny,205,140,345\nTotal,515,232,747\n"
+    with pytest.raises(ValueError, match=r"'-' is nil by custom, .* suppressed=\['-'\]"):
+        Marginals.read(put(tmp_path, "t.csv", text))
+    m = Marginals.read(tmp_path, suppressed="-")
+    assert m["a", "b"][0, 1] == pytest.approx(92.0)
+
+
+def test_notes_among_tables_are_left_out_with_a_remark(tmp_path):
+    put(tmp_path, "t.csv", "a,count\nx,10\ny,25\n")
+    put(tmp_path, "readme.txt", "These figures are invented.\nAsk 5 people.\n")
+    with pytest.warns(rj.Remark, match=r"Left out: .*readme\.txt has no table"):
+        assert Marginals.read(tmp_path).domain.names == ("a",)
+    with pytest.raises(ValueError, match=r"readme\.txt has no table"):
+        Marginals.read(tmp_path / "readme.txt")

@@ -926,3 +926,49 @@ add(
     '"Popolazione per sesso e età"\n"Sesso";"0-14";"15-64";"Totale"\n"Maschi";"3.812";"18.911";"22.723"\n"Femmine";"3.590";"18.702";"22.292"\n',
     refused=["'3.812' may be 3812", "decimal=','"],
 )
+regions = ["North", "South", "West"]
+by_sex = [[1200, 1310], [810, 905], [502, 611]]
+add(
+    "codes_first.csv",
+    "Code,Region,Men,Women,Total\n01,North,1200,1310,2510\n02,South,810,905,1715\n03,West,502,611,1113\n,Total,2512,2826,5338\n",
+    (["Region", "Sex"], [regions, ["Men", "Women"]], by_sex),
+)
+add(
+    "nested_districts.csv",
+    "Region,District,Men,Women\nNorth,A,1200,1310\nNorth,B,810,905\nNorth,Total,2010,2215\nSouth,C,502,611\nSouth,D,400,480\nSouth,Total,902,1091\n",
+    (["Region", "District", "Sex"], [["North", "South"], ["A", "B", "C", "D"], ["Men", "Women"]],
+     [[[1200, 1310], [810, 905], [0, 0], [0, 0]], [[0, 0], [0, 0], [502, 611], [400, 480]]]),
+)  # fmt: skip
+add(
+    "three_in_header.csv",
+    '"Persons by age, sex and marital status"\nAge,Men,,,Women,,,Total\n,Single,Married,Total,Single,Married,Total,\n'
+    "15-24,310,20,330,290,40,330,660\n25-64,320,600,920,280,650,930,1850\nTotal,630,620,1250,570,690,1260,2510\n",
+    (["Age", "sex", "marital status"], [["15-24", "25-64"], ["Men", "Women"], ["Single", "Married"]],
+     [[[310, 20], [290, 40]], [[320, 600], [280, 650]]]),
+)  # fmt: skip
+add(
+    "ranges.csv",
+    "Disease by district\nDisease;N;S;W\nFlu;120;80;1-4\nTB;1-4;14;22\nOther;40;33;19\n",
+    (
+        ["Disease", "district"],
+        [["Flu", "TB", "Other"], ["N", "S", "W"]],
+        [[120, 80, np.nan], [np.nan, 14, 22], [40, 33, 19]],
+    ),
+    unknown=2,
+)
+add(
+    "measure_column.csv",
+    "Sex,Age,Measure,Value\nM,Y,Number,120\nM,O,Number,130\nF,Y,Number,110\nF,O,Number,140\n"
+    "M,Y,Percent,24.0\nM,O,Percent,26.0\nF,Y,Percent,22.0\nF,O,Percent,28.0\n",
+    (["Sex", "Age"], [["M", "F"], ["Y", "O"]], [[120, 130], [110, 140]]),
+)
+add(
+    "mean_row.csv",
+    "tenure,men,women\nowned,1200,1310\nrented,905,1002\naverage,1053,1156\n",
+    refused=["'average' is the mean of the others", "skip=['average']"],
+)
+add(
+    "several_answers.csv",
+    "Language by region (multiple answers)\nLanguage,North,South\nEnglish,900,800\nFrench,500,450\nGerman,300,350\nPersons,1000,900\n",
+    refused=["'Persons' may be a total or a level", "totals='none'", "skip=['Persons']"],
+)

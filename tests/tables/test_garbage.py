@@ -1,5 +1,6 @@
 """What is no table is refused within seconds, with what was looked for."""
 
+import sys
 import time
 
 import pytest
@@ -57,3 +58,24 @@ def test_a_hundred_megabytes_of_text_are_refused_at_once(tmp_path, line):
     with pytest.raises(ValueError, match=r"large\.csv"):
         Marginals.read(path)
     assert time.process_time() - start < 5.0
+
+
+def test_workbooks_without_their_reader_name_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "python_calamine", None)
+    path = tmp_path / "t.xlsx"
+    path.write_bytes(xlsx({"A": [["a", "count"], ["x", 1], ["y", 2]]}))
+    with pytest.raises(ImportError, match=r"Install rejoint\[excel\], or save the sheet as CSV"):
+        Marginals.read(path)
+
+
+def test_sheets_are_chosen_by_name_or_number(tmp_path):
+    path = tmp_path / "t.xlsx"
+    pages = {
+        "One": [["a", "count"], ["x", 1], ["y", 2]],
+        "Two": [["a", "count"], ["x", 3], ["y", 5]],
+    }
+    path.write_bytes(xlsx(pages))
+    assert Marginals.read(path, sheet="Two")["a"].tolist() == [3.0, 5.0]
+    assert Marginals.read(path, sheet="1")["a"].tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="has no sheet 'Three': it has 'One', 'Two'"):
+        Marginals.read(path, sheet="Three")

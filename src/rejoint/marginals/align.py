@@ -17,6 +17,7 @@ from rejoint.marginals.labelled_table import (
     read_table,
 )
 from rejoint.marginals.suppression import UnknownCells, start_fill
+from rejoint.messages import Argument, Message
 from rejoint.text import show
 
 
@@ -62,14 +63,20 @@ def _bad_cell(table: LabelledTable, flat: int) -> ValueError:
     )
     value = table.values[cell]
     advice = (
-        "Say noisy=True if noise was added to protect privacy."
+        Message("Say {noisy} if noise was added to protect privacy.", noisy=Argument("noisy", True))
         if value < 0
         else "Write 0 where nothing was counted; if the cell was held back, say within which "
         "bounds it is: suppressed=(0, 4), or (0, inf)."
     )
     return ValueError(
-        f"Table {table.names}, cell {where}: got {value:g}; cells must be finite and "
-        f"not negative. {advice}"
+        Message(
+            "Table {names}, cell {where}: got {value:g}; cells must be finite and not negative. "
+            "{advice}",
+            names=table.names,
+            where=where,
+            value=value,
+            advice=advice,
+        )
     )
 
 

@@ -41,7 +41,7 @@ class Facet:
     low: Array
     high: Array
     lines: NDArray[np.intp]
-    decimals: NDArray[np.intp]  # of each number
+    decimals: NDArray[np.intp]  # of each number; -1 for a mark of nil
     signed: NDArray[np.intp]  # 1 where a number has a percent sign
     digits: int
     percent: bool
@@ -555,8 +555,8 @@ def _dense(
             )
         lines[at] = max(line, 1)
         values[at], low[at], high[at] = cell.value, cell.low, cell.high
-        decimals[at], signed[at] = cell.digits, cell.percent
-    if not block.listed:
+        decimals[at], signed[at] = -1 if cell.flag in NIL else cell.digits, cell.percent
+    if not (block.listed or block.sparse):
         values[lines == 0], high[lines == 0] = np.nan, np.inf
     labels_of = [list(axis) for axis in axes]
     return Facet(
@@ -581,8 +581,11 @@ def sums_of(
     facet: Facet, axis: int, word: Callable[[str], bool], beside: Facet | None = None
 ) -> Sums:
     """Return which levels of an axis are sums of others; ``beside`` has all labels."""
-    values = np.where(facet.lines > 0, facet.values, np.nan)
-    lines = np.moveaxis(values, axis, 0).reshape(len(facet.labels[axis]), -1)
+    claims = np.where(facet.lines > 0, facet.values, np.nan)  # a total must be printed
+    lines, parts = (
+        np.moveaxis(array, axis, 0).reshape(len(facet.labels[axis]), -1)
+        for array in (claims, facet.values)
+    )
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
         [
@@ -591,4 +594,4 @@ def sums_of(
         ]
     )
     digit = rounding_base(facet.values) if facet.whole else facet.digit
-    return find_sums(lines, digit, words)
+    return find_sums(lines, digit, words, parts=parts)

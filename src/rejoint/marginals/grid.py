@@ -93,7 +93,8 @@ class Block:
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
     keys: list[str] | None = None  # the table of each row, where a column names it
     tree_name: str = ""  # name of a stub whose labels are nested
-    listed: bool = False  # long form: combinations that are left out are zero
+    listed: bool = False  # long form
+    sparse: bool = False  # combinations that are left out are zero
 
 
 @lru_cache(maxsize=100_000)
@@ -222,7 +223,7 @@ class _Grid:
             numbers = sum(kind == "number" for kind, _ in there)
             odd = [str(cell) for kind, cell in there if kind in ("text", "range")]
             fill[c] = len(there) / max(len(cells), 1)
-            open_ended = odd and all(re.search(r"\d", text) for text in odd)  # 1, 2, ..., 90+
+            open_ended = odd and _are_steps([label_of(cell) for _, cell in there])
             year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
             year = year and _is_year(label_of(there[0][1]))
             if (
@@ -537,6 +538,14 @@ def _is_year(text: str) -> bool:
     return bool(re.fullmatch(r"(?:1[89]|20)\d\d", text))
 
 
+def _are_steps(texts: Sequence[str]) -> bool:
+    """Return whether texts are labels such as 0, 1-4, ..., 90+, once or again and again."""
+    found = [re.search(r"\d+", text) for text in texts]
+    starts = [int(each[0]) for each in found if each]
+    steps = all(b > a or b == starts[0] for a, b in pairwise(starts))
+    return len(starts) == len(texts) > 2 and steps
+
+
 def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
     return ValueError(
         Message(
@@ -839,6 +848,7 @@ class _Layout:
             paths = self._tree(labels, sections)
         else:
             paths = [tuple(row) for row in labels]
+            block.sparse = len(stub) > 1 or block.listed
         deep = max((len(path) for path in paths), default=0)
         if deep > len(block.row_names):
             own = block.row_names

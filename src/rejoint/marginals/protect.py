@@ -2,9 +2,10 @@
 
 A small count that is held back can often be computed from totals. So further cells are held back
 (complementary suppression) until no line of a table leaves any of them alone: it is assumed that
-all totals of each table are known, whether they are published or not, and that sums of a larger
-table give a smaller one. Linear programs then check that all totals together determine no small
-count, in tables with up to 300 cells held back.
+all totals of each table are known, and that sums of a larger table give a smaller one; these
+totals are handed out with the tables. Linear programs then check that all totals together determine
+no small count, in tables with up to 300 cells held back. Where numbers are rounded to multiples of
+the limit or more, totals give nothing away, and only the small counts are held back.
 """
 
 from dataclasses import dataclass, replace
@@ -18,6 +19,7 @@ from rejoint.marginals.suppression import UnknownCells, start_fill
 from rejoint.model import FloatArray
 
 Mask = NDArray[np.bool_]
+LineSum = tuple[NDArray[np.intp], float]
 
 #: Hidden cells of a table up to which it is computed what all its totals together determine.
 _MOST_HIDDEN = 300
@@ -52,7 +54,7 @@ def protect(
         Counted tables.
     min_count : int
         Counts from 1 to below this are held back; further cells are, too, so that no small count
-        can be computed from totals or from other tables.
+        can be computed from totals or from other tables, unless rounding prevents that.
     round_to : int
         Counts become multiples of this, up or down at random so that they are right on average.
     random_state : int or Generator, optional
@@ -70,7 +72,8 @@ def protect(
     counts = [tables.counts_of(i) for i in range(len(tables))]
     small = [(table > 0) & (table < min_count) for table in counts]
     hidden = [mask.copy() for mask in small]
-    while _hide_more(tables, counts, small, hidden, min_count):
+    # Totals that are off by up to the base of rounding determine nothing between 1 and the limit.
+    while round_to < min_count - 1 and _hide_more(tables, counts, small, hidden, min_count):
         pass
     shown = counts
     if round_to > 1:
@@ -85,7 +88,7 @@ def protect(
         if len(places):
             low = np.where(few.ravel()[places], 1.0, 0.0)
             high = np.where(few.ravel()[places], min_count - 1.0, np.inf)
-            own = UnknownCells(places, low, high)
+            own = UnknownCells(places, low, high, () if round_to > 1 else _line_sums(true, places))
             values = start_fill(values, true.shape, own, counted=True)
             cells.append(own.shifted(int(start)))
         flat.append(values)
@@ -101,6 +104,20 @@ def protect(
     first = sum(int(mask.sum()) for mask in small)
     every = sum(int(mask.sum()) for mask in hidden)
     return Protection(made, first, every - first, np.array(distance))
+
+
+def _line_sums(counts: FloatArray, places: NDArray[np.intp]) -> tuple[LineSum, ...]:
+    """Return the sums of hidden cells that totals of a table give, which are taken as known."""
+    number = np.full(counts.size, -1)
+    number[places] = np.arange(len(places))
+    index = np.arange(counts.size).reshape(counts.shape)
+    found = []
+    for axis in range(counts.ndim):
+        for line in np.moveaxis(index, axis, -1).reshape(-1, counts.shape[axis]):
+            inside = line[number[line] >= 0]
+            if len(inside):
+                found.append((number[inside], float(counts.ravel()[inside].sum())))
+    return tuple(found)
 
 
 def _rounded(table: FloatArray, base: int, rng: np.random.Generator) -> FloatArray:

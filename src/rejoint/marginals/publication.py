@@ -15,9 +15,11 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
 """
 
 import re
+import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -43,10 +45,11 @@ from rejoint.marginals.facet import (
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
-from rejoint.marginals.sheet import Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import DOUBTFUL, Sums, is_total_word, plain_text, rounding_base
+from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
+from rejoint.marginals.totals import DOUBTFUL, SURE, Sums, is_total_word, plain_text, rounding_base
 from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message, join_messages, remark
+from rejoint.records.files import Source
 from rejoint.text import nearest, show
 
 #: Columns that say in which unit a number is.
@@ -157,14 +160,16 @@ def read_files(
     """
     how = _check_options(ReadOptions(suppressed=marks_of(suppressed), totals=totals, **options))
     drafts: list[Draft] = []
+    given = {str(path) for path in ([paths] if isinstance(paths, str | PathLike) else paths)}
     for source in list_files(paths):
-        sheets = read_sheets(
-            source, delimiter=how.delimiter, encoding=how.encoding, sheet=how.sheet
-        )
-        found = [draft for sheet in sheets for draft in _read_sheet(sheet, how, len(sheets) > 1)]
-        if not found:
-            raise ValueError(_no_table(source.name, sheets))
-        drafts += found
+        try:
+            drafts += _read_source(source, how)
+        except NotATableError as error:
+            if str(source.path) in given:
+                raise
+            remark(f"Left out: {error}")  # a file of notes among tables
+    if not drafts:
+        raise ValueError(f"No file of {show(sorted(given))} has a table.")
     _check_constants(drafts, how)
     facets = [(draft.facet, draft.reading.where) for draft in drafts]
     apply_same([draft.facet for draft in drafts], how.same)
@@ -180,6 +185,14 @@ def read_files(
         if "weight" in draft.said
     }
     return TableFiles(tuple(typed(tables, domain)), weights, tuple(d.reading for d in drafts))
+
+
+def _read_source(source: Source, how: ReadOptions) -> list[Draft]:
+    sheets = read_sheets(source, delimiter=how.delimiter, encoding=how.encoding, sheet=how.sheet)
+    found = [draft for sheet in sheets for draft in _read_sheet(sheet, how, len(sheets) > 1)]
+    if not found:
+        raise NotATableError(_no_table(source.name, sheets))
+    return found
 
 
 def _check_options(how: ReadOptions) -> ReadOptions:
@@ -252,7 +265,7 @@ def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
                 f"{sheet.where}: none of its cells is known, nor any total: leave it out."
             )
         header = next(row for row in sheet.rows if any(str(c).strip() for c in row))
-        raise ValueError(
+        raise NotATableError(
             f"{_no_table(sheet.source, [sheet])} If it has one, which column holds the numbers? "
             f"Its header is {show([c for c in header if c])}."
         )
@@ -266,6 +279,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
     constants: dict[str, str] = {}
     if block.listed:
         _check_headers(block)
+    if block.sparse and all(block.row_names):
         constants = _drop_columns(block)
     numbers = read_numbers(block, how.suppressed, how.decimal)
     found: list[Draft] = []
@@ -287,7 +301,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
-    return _without_margins(found)
+    return found
 
 
 def _check_headers(block: Block) -> None:
@@ -328,8 +342,10 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     pairs = set(zip(columns[j], columns[k], strict=True))
     if len(pairs) != len(set(columns[j])):
         return False
-    a, b = (re.sub(r"[_ ](name|label|code|id|type|typecode|sortorder)$", "", plain_text(names[x]))
-            for x in (k, j))  # fmt: skip
+    a, b = (
+        re.sub(r"(?:^|[_ ])(name|label|code|id|type|typecode|sortorder)$", "", plain_text(names[x]))
+        for x in (k, j)
+    )
     coded, other = (
         re.search(r"(?:^|[_ ])(code|id|type|typecode|sortorder)$", plain_text(names[x]))
         for x in (k, j)
@@ -598,6 +614,8 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     if sums.doubtful:
         _check_doubtful(draft, axis, sums, strong)
     left = [i for i in strong if i in sums.roots and i not in sums.children]
+    if not left and size > 2 and not sums.children:
+        _check_doubtful_word(draft, axis)
     if not left or (size < 3 and labels[left[0]]):
         return sums
     rest = [i for i in sums.roots if i != left[0]]
@@ -608,6 +626,30 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_unlabelled(draft, axis, left[0], rest)
     rest = _without_parts(draft, axis, left[0], rest)
     return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _check_doubtful_word(draft: Draft, axis: int) -> None:
+    """Raise for a word such as "Persons" over the largest numbers that are no sum of the others."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    for place in (0, len(labels) - 1):
+        rest = np.delete(lines, place, axis=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
+            most = np.nanmax(rest, axis=0)
+        if is_total_word(labels[place]) and np.all(lines[place] >= most):
+            raise ValueError(
+                Message(
+                    "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
+                    "add up to it, perhaps because cases can be in several of them. Say {none} if "
+                    "it is a level, {skip} to leave it out.",
+                    where=draft.reading.where,
+                    label=labels[place],
+                    name=facet.names[axis] or "the labels",
+                    none=Argument("totals", "none"),
+                    skip=Argument("skip", [labels[place]]),
+                )
+            )
 
 
 def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list[int]:
@@ -650,6 +692,7 @@ def _check_mixture(draft: Draft) -> None:
     """Raise for levels that have another kind of number than the others: means, changes, bases."""
     facet = draft.facet
     for axis, labels in enumerate(facet.labels):
+        _check_mean(draft, axis)
         there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
         there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
@@ -671,6 +714,28 @@ def _check_mixture(draft: Draft) -> None:
                     name=facet.names[axis] or "the labels",
                     what=what,
                     skip=Argument("skip", [labels[i] for i in few]),
+                )
+            )
+
+
+def _check_mean(draft: Draft, axis: int) -> None:
+    """Raise for a first or last level that is the mean of the others in every line."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    for place in {0, len(labels) - 1} if len(labels) > 2 else ():
+        rest = [i for i in range(len(labels)) if i != place]
+        gap = np.abs(lines[rest].mean(axis=0) - lines[place])
+        known = ~np.isnan(gap)
+        size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
+        if (gap[known] <= 0.51 * facet.digit).all() and np.log10(size).sum() >= SURE:
+            raise ValueError(
+                Message(
+                    "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
+                    "out.",
+                    where=draft.reading.where,
+                    label=labels[place],
+                    rest=show([labels[i] for i in rest]),
+                    skip=Argument("skip", [labels[place]]),
                 )
             )
 
@@ -784,6 +849,7 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
 def _check_totals(draft: Draft) -> None:
     """Remark on the total that is furthest from the sum of its cells."""
     facet = draft.facet
+    _check_nil(draft)
     wrong: list[tuple[float, str]] = []
     for axes, claims in draft.margins:
         lines = np.moveaxis(facet.values, axes, range(len(axes)))
@@ -813,6 +879,31 @@ def _check_totals(draft: Draft) -> None:
             f"{draft.reading.where}, table {tuple(facet.names)}: {words}{more}. The cells are "
             "used as they are."
         )
+
+
+def _check_nil(draft: Draft) -> None:
+    """Raise where totals say that a mark of nil stands for a number."""
+    facet = draft.facet
+    nil = facet.decimals < 0
+    if not nil.any():
+        return
+    base = rounding_base(facet.values, 3) if facet.whole else facet.digit
+    slack = (0.0 if base == 1.0 else 1.5 * base * np.sqrt(facet.values.size)) + 1e-9
+    for axes, claims in draft.margins:
+        others = tuple(k for k in range(facet.values.ndim) if k not in axes)
+        gap = claims - facet.values.sum(axis=others)  # NaN where a cell is not known
+        missing = gap > slack
+        if missing.any() and np.all(np.any(nil, axis=others) | ~missing):
+            raise ValueError(
+                Message(
+                    "{where}: '-' is nil by custom, but the totals of its lines are larger than "
+                    "the sums of the other numbers. Say {gone} if it stands for a number that is "
+                    "not given, or {none} if the totals are no totals.",
+                    where=draft.reading.where,
+                    gone=Argument("suppressed", ["-"]),
+                    none=Argument("totals", "none"),
+                )
+            )
 
 
 def _is_off(draft: Draft) -> bool:
@@ -996,11 +1087,6 @@ def _scaled(facet: Facet, by: float) -> Facet:
 # All files --------------------------------------------------------------------------------
 
 
-def _without_margins(drafts: list[Draft]) -> list[Draft]:
-    """Take tables of fewer variables that a long form lists as margins of the larger ones."""
-    return drafts
-
-
 def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
     """Raise where files are about different parts: one of 2019, another of 2021."""
     seen: dict[str, tuple[str, str]] = {}
@@ -1106,6 +1192,11 @@ def _make_joint(drafts: Sequence[Draft]) -> None:
         if not draft.given:
             continue
         facet = draft.facet
+        if facet.sums:
+            raise ValueError(
+                f"{draft.reading.where}: percentages of levels that other tables have finer cannot "
+                "be used: leave the table out, or multiply them by the number behind them."
+            )
         names = [facet.names[k] for k in draft.given]
         labels = [facet.labels[k] for k in draft.given]
         weight = _shares_from(drafts, names, labels)
@@ -1146,7 +1237,6 @@ def _shares_from(
 def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     """Return a draft as a table with its margins, and what comments of its file say."""
     facet = draft.facet
-    _check_negative_nil(draft)
     names = tuple(facet.names)
     unknown = np.isnan(facet.values)
     shares = draft.kind == "shares"
@@ -1188,10 +1278,6 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
     if "weight" in draft.said:
         _number_said(draft, "weight")
     return replace(table, **changes)
-
-
-def _check_negative_nil(draft: Draft) -> None:
-    return
 
 
 def _number_said(draft: Draft, key: str) -> float:

@@ -40,6 +40,10 @@ _RULE = re.compile(r"(?::?[-=_]{2,}:?)?")
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
+class NotATableError(ValueError):
+    """A file that has no table; among others it is left out."""
+
+
 @dataclass
 class Sheet:
     """A grid of cells, with the file and the line of each row.
@@ -215,11 +219,11 @@ def _unpack_first(rows: list[list[Text]]) -> None:
 
 def _not_a_table(name: str, line: int | None) -> ValueError:
     if line is None:
-        return ValueError(
+        return NotATableError(
             f"{name} has more than {MOST_CELLS:,} cells, or {_MOST_COLUMNS:,} in a row: it is no "
             "table. Take the part that is one."
         )
-    return ValueError(
+    return NotATableError(
         f"{name} has no table: none of its first {line:,} lines has a label and a number beside it."
     )
 
@@ -318,7 +322,7 @@ def _read_json_stat(source: Source) -> list[Sheet]:
             raise ValueError(f"{source.name} is not JSON ({error}).") from error
     found = list(_data_sets(plain))
     if not found:
-        raise ValueError(
+        raise NotATableError(
             f"{source.name} is JSON, but not JSON-stat: no part of it has 'value' with 'id' and "
             "'size', or 'dimension'."
         )

@@ -101,7 +101,12 @@ class Sums:
 
 
 def find_sums(
-    values: Array, digit: float, words: Array | NDArray[np.bool_], *, exact: bool = False
+    values: Array,
+    digit: float,
+    words: Array | NDArray[np.bool_],
+    *,
+    exact: bool = False,
+    parts: Array | None = None,
 ) -> Sums:
     """Find which rows of an array are sums of rows next to them, once these are taken together.
 
@@ -115,6 +120,8 @@ def find_sums(
         How much each label is that of a total: 1 for a usual word, less for a hint, 0 for others.
     exact : bool
         Whether totals add up exactly if they do at all.
+    parts : array (levels, lines), optional
+        The numbers as parts of sums: those that are not listed are zero there.
 
     Examples
     --------
@@ -126,7 +133,7 @@ def find_sums(
     active = list(range(len(values)))
     found = Sums()
     while len(active) > 2:
-        equations = _equations(values, active, digit, words, exact)
+        equations = _equations(values, parts, active, digit, words, exact)
         sure = [e for e in equations if e[1] >= SURE]
         taken: set[int] = set()
         if not sure:
@@ -163,6 +170,7 @@ def _is_part(one: Equation, other: Equation) -> bool:
 
 def _equations(
     values: Array,
+    parts: Array | None,
     active: list[int],
     digit: float,
     words: Array | NDArray[np.bool_],
@@ -171,8 +179,9 @@ def _equations(
     """Return sums of runs right before or after a row: size, score, row and run."""
     part = values[active]
     size = len(active)
-    known = ~np.isnan(part)
-    filled = np.where(known, part, 0.0)
+    added = part if parts is None else parts[active]
+    known = ~np.isnan(added)
+    filled = np.where(known, added, 0.0)
     total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
     count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
     chance = np.log10(max(size * (size - 1), 1))
