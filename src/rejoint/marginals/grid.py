@@ -113,6 +113,8 @@ def label_of(cell: Text) -> str:
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)
     text = re.sub(r"\s+", " ", cell).strip()
+    if re.fullmatch(r"(?:19|20)\d\d ?[a-z]", text):  # a year with a flag
+        return text[:4]
     return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
 
 
@@ -303,9 +305,10 @@ class _Grid:
         return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
 
     def _is_marked(self, c: int, strict: bool = False) -> bool:
-        """Return whether a column has marks only; strictly those that cannot be labels."""
+        """Return whether a column has marks only; strictly those that are hardly labels."""
         cells = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
-        if strict and (not cells or any(re.search(r"\w", label_of(cell)) for cell in cells)):
+        texts = {label_of(cell) for cell in cells}
+        if strict and len(texts) != 1 and any(re.match(r"\w", text) for text in texts):
             return False
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
 
