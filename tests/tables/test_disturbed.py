@@ -1,4 +1,4 @@
-"""The files of offices, disturbed at random: still read right or refused, never wrong in silence."""
+"""The files of offices, disturbed at random: read right or refused, never wrong in silence."""
 
 import csv
 import io
