@@ -2,6 +2,7 @@
 
 import { barChart } from "./chart.js";
 import { count, percent, plural } from "./format.js";
+import { givenPanel } from "./given.js";
 import { h, replace } from "./dom.js";
 import { inspection, reportPython } from "./code.js";
 import { panel } from "./target.js";
@@ -28,7 +29,12 @@ export class FitView {
     const { doc } = this.app.model;
     replace(
       this.body,
-      this.tables(doc.fit),
+      h(
+        "div",
+        { class: "stack" },
+        doc.fit || !doc.given ? this.tables(doc.fit) : null,
+        givenPanel(this.app.model),
+      ),
       h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
     );
   }
