@@ -3,7 +3,7 @@
 import { ask } from "./ask.js";
 import { Beliefs } from "./beliefs.js";
 import { formatInterval, formatNumber } from "./format.js";
-import { givenRows, writeCell as write } from "./given.js";
+import { givenRows, writeCell, writeModel } from "./given.js";
 import { QueryError } from "./tokens.js";
 import { readModel } from "./model.js";
 
@@ -48,7 +48,7 @@ export function given(doc) {
   return doc.given.tables.map((table) => givenRows(model, table));
 }
 
-/** A number of a given table as the page writes it. */
-export function writeCell([number, counted]) {
-  return write(number, counted);
+/** A number of a given table, and one of the model's, as the page writes them. */
+export function cellTexts([number, counted]) {
+  return [writeCell(number, counted), writeModel(number, counted)];
 }

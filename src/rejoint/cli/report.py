@@ -249,7 +249,7 @@ def _given_table(pmf: LowRankPMF, table: TableAsRead) -> Part:
         {
             "labels": [clean_label(x, 30) for x in labels],
             "given": table.write_given(place),
-            "model": table.write(table.model.ravel()[place]),
+            "model": table.write_model(place),
         }
         for place, labels in enumerate(islice(product(*levels), CELLS))
     ]

@@ -17,7 +17,8 @@ from rejoint.text import format_number, plural
 
 FloatArray = NDArray[np.float64]
 
-_LEAST = 0.01  # smaller counts are shown as "<0.01": what is left of zeros
+#: Counts and shares of a model below which they are what is left of zeros.
+LEAST_COUNT, LEAST_SHARE = 0.01, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,8 +52,8 @@ class TableAsRead:
     Examples
     --------
     >>> import rejoint as rj
-    >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], rj.Domain.of({"a": ["x", "y"]}))
-    >>> [table], left = list_as_read(p.with_tables(rj.Marginals.from_tables({"a": [4, 6]})))
+    >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]])
+    >>> [table], left = list_as_read(p.with_tables(rj.Marginals.from_tables({"x0": [4, 6]})))
     >>> table.given, table.model, left
     (array([4., 6.]), array([3., 7.]), 0)
     """
@@ -112,12 +113,27 @@ class TableAsRead:
         >>> p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]])
         >>> [counts], _ = list_as_read(p.with_tables(rj.Marginals.from_tables({"x0": [4, 6]})))
         >>> [shares], _ = list_as_read(p.with_tables(rj.Marginals.from_tables({"x0": [0.4, 0.6]})))
-        >>> counts.write(1234.0), counts.write(1e-9), shares.write(0.125)
-        ('1,234', '<0.01', '12.5 %')
+        >>> counts.write(1234.0), shares.write(0.125)
+        ('1,234', '12.5 %')
         """
-        shown = number if self.counted else 100.0 * number
-        text = "<0.01" if 0.0 < shown < _LEAST else format_number(float(shown))
-        return text if self.counted else f"{text} %"
+        number = float(number)
+        return format_number(number) if self.counted else f"{format_number(100.0 * number)} %"
+
+    def write_model(self, place: int) -> str:
+        """Write what the model gives at a place of the flat table.
+
+        The page writes the same by ``writeModel`` of ``given.js``.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> p = rj.LowRankPMF([1.0], [[[1e-9], [1 - 1e-9]]])
+        >>> [table], _ = list_as_read(p.with_tables(rj.Marginals.from_tables({"x0": [0, 6]})))
+        >>> table.write_model(0), table.write_model(1)
+        ('<0.01', '6')
+        """
+        number, least = self.model.ravel()[place], LEAST_COUNT if self.counted else LEAST_SHARE
+        return f"<{self.write(least)}" if 0.0 < number < least else self.write(number)
 
     def write_given(self, place: int) -> str:
         """Write the number at a place of the flat table; of what is not given, its bounds.

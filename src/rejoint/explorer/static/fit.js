@@ -27,15 +27,12 @@ export class FitView {
 
   build() {
     const { doc } = this.app.model;
+    const given = givenPanel(this.app.model);
     replace(
       this.body,
-      h(
-        "div",
-        { class: "stack" },
-        doc.fit || !doc.given ? this.tables(doc.fit) : null,
-        givenPanel(this.app.model),
-      ),
+      doc.fit || !given ? this.tables(doc.fit) : given,
       h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
+      doc.fit && given ? h("div", { class: "all-columns" }, given) : null,
     );
   }
 

@@ -6,13 +6,15 @@ import { h } from "./dom.js";
 import { infer, jointTable } from "./inference.js";
 import { panel } from "./target.js";
 
-const LEAST = 0.01; // smaller counts are what is left of zeros
-
 /** A number of a table: a count, or a share in percent; as Python has it. */
 export function writeCell(number, counted) {
-  const shown = counted ? number : 100 * number;
-  const text = shown > 0 && shown < LEAST ? "<0.01" : formatNumber(shown);
-  return counted ? text : `${text} %`;
+  return counted ? formatNumber(number) : `${formatNumber(100 * number)} %`;
+}
+
+/** A number of the model: what is left of zeros is said to be less than the least that is shown. */
+export function writeModel(number, counted) {
+  const least = counted ? 0.01 : 1e-6;
+  return number > 0 && number < least ? `<${writeCell(least, counted)}` : writeCell(number, counted);
 }
 
 /** Rows of a given table: labels of all its variables but the last, and for each level of the last what
@@ -28,7 +30,7 @@ export function givenRows(model, { names, cells, counted, total, not_given: hidd
       const place = row * size + column;
       return {
         given: hidden[place] ?? writeCell(cells[place], counted),
-        model: writeCell(shares[place] * total, counted),
+        model: writeModel(shares[place] * total, counted),
         hidden: place in hidden,
       };
     }),
