@@ -502,7 +502,8 @@ def command(
 ) -> None:
     """Write a report: data, empty cells, rank and why, identifiability, fit, classes, dependence.
 
-    One HTML file without scripts that fetches nothing. It has no records in it, only shares.
+    One HTML file without scripts that fetches nothing. It has no records in it: only shares,
+    and the tables that the model was fitted to, if there are any.
     """
     check_output(output, as_json)
     pmf, notes = load_with_notes(model)
