@@ -146,5 +146,11 @@ def test_the_report_shows_each_table_as_it_was_read(run, world):
     assert run("report", "two.rejoint", "-o", "two.html").exit_code == 0
     page = (world / "two.html").read_text()
     assert "Tables as given" in page
-    for words in ("not given", "<summary>Sex, Work</summary>", ">810<", ">710<"):
-        assert words in page
+    read = "Counts, 2,392 in all, read from two.csv. 1 cell is not given."
+    words = [read, "not given, 710 by sums", "<summary>Sex, Work</summary>", ">810<", ">710<"]
+    for each in words:
+        assert each in page
+    told = json.loads(run("inspect", "two.rejoint", "--json").stdout)["notes"]["tables"]
+    assert (told[0]["where"], told[0]["kind"]) == ("two.csv", "counts")
+    assert run("export", "two.rejoint", "-o", "page.html").exit_code == 0
+    assert read in (world / "page.html").read_text()

@@ -3,6 +3,7 @@
 import { ask } from "./ask.js";
 import { Beliefs } from "./beliefs.js";
 import { formatInterval, formatNumber } from "./format.js";
+import { givenRows, writeCell, writeModel } from "./given.js";
 import { QueryError } from "./tokens.js";
 import { readModel } from "./model.js";
 
@@ -39,4 +40,15 @@ export function bases([doc, pieces]) {
 /** Numbers, and numbers with their bounds, as the page writes them. */
 export function texts([numbers, intervals]) {
   return [numbers.map(formatNumber), intervals.map((ends) => formatInterval(...ends))];
+}
+
+/** Rows of each table as it was given. */
+export function given(doc) {
+  const model = readModel(doc);
+  return doc.given.tables.map((table) => givenRows(model, table));
+}
+
+/** A number of a given table, and one of the model's, as the page writes them. */
+export function cellTexts([number, counted]) {
+  return [writeCell(number, counted), writeModel(number, counted)];
 }

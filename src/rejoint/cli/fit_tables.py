@@ -110,6 +110,7 @@ def command(
     notes = fit_notes(
         result,
         tables=marginals,
+        readings=readings,
         source=tables[0] if len(tables) == 1 and tables[0] != "-" else None,
         seed=seed,
         fit=table_fit(marginals, fits),

@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from itertools import combinations, islice, product
 from math import isfinite, prod
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -31,9 +31,10 @@ from rejoint.io.fit_notes import records_behind
 from rejoint.language.query import Label, Name
 from rejoint.pmf.entropy import mutual_information
 from rejoint.pmf.pmf import LowRankPMF
+from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
-from rejoint.text import format_interval, format_number, plural
+from rejoint.text import format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -100,7 +101,7 @@ def sections(
         Section("Number of classes", "rank", _rank(pmf, notes)),
         Section("Identifiability", "identifiability", _identifiability(pmf, notes)),
         Section("Fit to tables", "fit", _fit(fit)),
-        Section("Tables as given", "given", _given(pmf)),
+        Section("Tables as given", "given", _given(pmf, notes)),
         Section("Classes", "classes", _classes(pmf, notes)),
         Section("Dependence", "dependence", _dependence(pmf)),
         Section("Ask it", "ask", _ask(pmf, file)),
@@ -234,29 +235,26 @@ def _fit(fit: Part | None) -> Part | None:
     return {"summary": said, "bars": paired_bars(rows)}
 
 
-def _given(pmf: LowRankPMF) -> Part | None:
+def _given(pmf: LowRankPMF, notes: Notes) -> Part | None:
     """Each table as it was read, beside what the model gives."""
-    tables = None if pmf.tables is None else pmf.tables.marginals
-    if tables is None or not set(tables.domain.names) <= set(pmf.domain.names):
+    tables, left = list_as_read(pmf, notes.get("tables"), most_tables=TABLES)
+    if not tables:
         return None
-    own = pmf.project(tables.domain.names).align(tables.domain)
-    listed = []
-    for i, names in enumerate(tables.subsets[:TABLES]):
-        counts, total = tables.counts_of(i).ravel(), float(tables.totals[i])
-        model = np.asarray(own.marginal(list(names))).ravel() * total
-        cells = tables.unknown_of(i)
-        gone = set() if cells is None else set(cells.places.tolist())
-        levels = [tables.domain[n].levels for n in tables.index_subsets[i]]
-        rows = [
-            {
-                "labels": [clean_label(x, 30) for x in labels],
-                "given": "not given" if k in gone else format_number(float(counts[k])),
-                "model": format_number(float(model[k])),
-            }
-            for k, labels in enumerate(product(*levels))
-        ]
-        listed.append({"names": names, "rows": rows[:CELLS], "left": max(len(rows) - CELLS, 0)})
-    return {"tables": listed, "left": max(len(tables) - TABLES, 0)}
+    return {"tables": [_given_table(pmf, table) for table in tables], "left": left}
+
+
+def _given_table(pmf: LowRankPMF, table: TableAsRead) -> Part:
+    levels = [pmf.domain[name].levels for name in table.names]
+    rows = [
+        {
+            "labels": [clean_label(x, 30) for x in labels],
+            "given": table.write_given(place),
+            "model": table.write_model(place),
+        }
+        for place, labels in enumerate(islice(product(*levels), CELLS))
+    ]
+    left = table.model.size - len(rows)
+    return {"names": table.names, "text": table.text, "rows": rows, "left": left}
 
 
 def _classes(pmf: LowRankPMF, notes: Notes) -> Part | None:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
-from rejoint.explorer.page_tables import page_tables
+from rejoint.explorer.page_tables import page_tables, plain_as_read
 from rejoint.factorization.compact_completion import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
@@ -173,6 +173,7 @@ def document(
     note: str | None = None,
     target: Any = None,
     ensemble: SavedEnsemble | None = None,
+    table_notes: Any = None,
 ) -> dict[str, Any]:
     """All that the page shows, as plain lists and dicts that JSON can hold.
 
@@ -198,6 +199,8 @@ def document(
     ensemble : SavedEnsemble, optional
         The models of a classifier, which answer what is asked of the targets given levels of other
         variables; see :func:`plain_ensemble`.
+    table_notes : list of dict, optional
+        What the notes of the model's file say about the tables that it was fitted to.
 
     Returns
     -------
@@ -230,6 +233,7 @@ def document(
         **_draws(pmf.draws),
         "class_names": None if class_names is None else list(class_names),
         "tables": page_tables(whole),
+        "given": plain_as_read(whole, table_notes),
         "gaps": [{"names": gap.names, "text": gap.text} for gap in pmf.gaps] or None,
         "fit": fit,
         "identifiability": verdict,

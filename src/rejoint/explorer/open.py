@@ -68,6 +68,7 @@ class Opened:
             note=self.story,
             target=self.notes.get("target"),
             ensemble=self.ensemble,
+            table_notes=self.notes.get("tables"),
         )
 
     def _fit(self) -> dict[str, Any] | None:

@@ -13,7 +13,8 @@ All keys are optional, and their values are plain JSON:
 ``interrupted``     true where Ctrl-C ended it
 ``seed``            of the fit
 ``log_likelihood``  of the records
-``tables``          the tables that it was fitted to: ``names`` and ``total`` of each
+``tables``          the tables that it was fitted to: ``names`` and ``total`` of each; of those that
+                    were read from files, ``where``, the name of the file, and ``kind`` of numbers
 ``fit``             ``tables`` that the model meets worst, worst first, each with ``names``, total
                     variation ``distance``, what ``chance`` alone would make it (null if not
                     known), ``records``; how many were ``checked`` of ``all``
@@ -25,7 +26,7 @@ All keys are optional, and their values are plain JSON:
 ``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
+    from rejoint.marginals.publication import Reading
     from rejoint.records.records import BaseRecords, Records
     from rejoint.records.scan import Scan
     from rejoint.solver.result import FitResult
@@ -44,6 +46,7 @@ def fit_notes(
     *,
     records: "Records | None" = None,
     tables: "Marginals | None" = None,
+    readings: "Sequence[Reading]" = (),
     source: str | None = None,
     **more: Any,
 ) -> dict[str, Any]:
@@ -55,6 +58,8 @@ def fit_notes(
         Result of the fit.
     records, tables : Records, Marginals, optional
         Data of the fit.
+    readings : sequence of Reading
+        How the files of the tables were understood.
     source : str, optional
         File of the data.
     **more
@@ -77,8 +82,13 @@ def fit_notes(
         counted = tables.totals[tables.counted]
         notes["records"] = float(counted.max()) if len(counted) else None
         totals = np.where(tables.counted, tables.totals, np.nan)
+        read = {frozenset(reading.names): reading for reading in readings}
         notes["tables"] = [
-            {"names": list(names), "total": float(total) if isfinite(total) else None}
+            {
+                "names": list(names),
+                "total": float(total) if isfinite(total) else None,
+                **_origin(read.get(frozenset(names))),
+            }
             for names, total in zip(tables.subsets, totals, strict=True)
         ]
     if result is not None:
@@ -92,6 +102,13 @@ def fit_notes(
             "classes_are_groups": None if result.classes_are_groups else False,
         }
     return {key: value for key, value in (notes | more).items() if value is not None}
+
+
+def _origin(reading: "Reading | None") -> dict[str, Any]:
+    """Return file and kind of a table."""
+    if reading is None:
+        return {}
+    return {"where": PurePath(reading.where).name, "kind": reading.kind}
 
 
 def records_behind(notes: Mapping[str, Any]) -> float | None:

@@ -213,6 +213,17 @@ class TableFit(NamedTuple):
     given: float
     model: float
 
+    @property
+    def excess(self) -> float:
+        """How much further it is than chance explains, where that is known.
+
+        Examples
+        --------
+        >>> TableFit(("a",), 0.75, 0.25, {"a": "x"}, 0.52, 0.50).excess
+        0.5
+        """
+        return self.distance - (0.0 if np.isnan(self.chance) else self.chance)
+
 
 class Fits(tuple[TableFit, ...]):
     """Tables compared with those of a model, worst first; as text, a table of the worst."""
@@ -250,19 +261,26 @@ def compare(store: "Marginals", model: Any) -> Fits:
     table  distance  by chance  worst cell  given   model
     a      0.2500    0.0631     a=x         0.7500  0.5000
     """
-    found = [_fit(store, i, model) for i in range(len(store)) if store.totals[i] > 0]
+    found = [compare_table(store, i, model) for i in range(len(store)) if store.totals[i] > 0]
     return Fits(sorted(found, key=lambda fit: -fit.distance))
 
 
-def _fit(store: "Marginals", i: int, model: Any) -> TableFit:
+def compare_table(store: "Marginals", i: int, model: Any) -> TableFit:
+    """Compare the i-th table with that of a model; leave out unknown cells.
+
+    Examples
+    --------
+    >>> from rejoint import Domain, Marginals
+    >>> domain = Domain.of({"a": ["x", "y"]})
+    >>> table, even = (Marginals(domain, ((0,),), cells) for cells in ([30, 10], [1, 1]))
+    >>> compare_table(table, 0, even).distance
+    0.25
+    """
     names = store.subsets[i]
-    given, found = store.shares(i), aligned(model, store.domain.project(names))
+    found = aligned(model, store.domain.project(names))
+    filled = _filled(store, i, found)
+    given = filled / filled.sum()
     cells = store.unknown_of(i)
-    if cells is not None:
-        # The total depends on what is not known: on what the model expects there, not on a guess.
-        counted = bool(store.counted[i])
-        filled = fill_table(store.counts_of(i).ravel(), cells, found.ravel(), counted=counted)
-        given = (filled / filled.sum()).reshape(found.shape)
     gap = np.abs(given - found)
     if cells is not None:
         gap.ravel()[cells.places] = 0.0
@@ -274,6 +292,29 @@ def _fit(store: "Marginals", i: int, model: Any) -> TableFit:
     strange = max(0.0, 1.0 - float(found.sum()))  # mass at levels that the table does not have
     half = 0.5 * (float(gap.sum()) + strange)
     return TableFit(names, half, chance, labels, float(given[at]), float(found[at]))
+
+
+def filled_counts(store: "Marginals", i: int, model: Any) -> FloatArray:
+    """Return the i-th table with its unknown cells as a model expects them.
+
+    Examples
+    --------
+    >>> from rejoint import Marginals
+    >>> cells = {"a": {"x": 30, "y": float("nan")}}
+    >>> table = Marginals.from_tables(cells, suppressed=(0, 90))
+    >>> filled_counts(table, 0, Marginals.from_tables({"a": {"x": 3, "y": 1}})).round(2)
+    array([30., 10.])
+    """
+    return _filled(store, i, aligned(model, store.domain.project(store.subsets[i])))
+
+
+def _filled(store: "Marginals", i: int, shares: FloatArray) -> FloatArray:
+    # The total depends on what is not known: on what the model expects there, not on a guess.
+    table, cells = store.counts_of(i), store.unknown_of(i)
+    if cells is None:
+        return table
+    counted = bool(store.counted[i])
+    return fill_table(table.ravel(), cells, shares.ravel(), counted=counted).reshape(table.shape)
 
 
 def aligned(model: Any, domain: Domain) -> FloatArray:

@@ -75,6 +75,32 @@ class UnknownCells:
         part = slice(first, last)
         return UnknownCells(self.places[part] - start, self.low[part], self.high[part], sums)
 
+    def tightened(self) -> tuple[FloatArray, FloatArray]:
+        """Return the bounds that the known sums leave, each sum by itself, again and again.
+
+        Examples
+        --------
+        >>> both = ((np.array([0, 1]), 7.0),)
+        >>> cells = UnknownCells(np.array([3, 5]), np.array([0.0, 2.0]), np.array([9.0, 9.0]), both)
+        >>> cells.tightened()
+        (array([0., 2.]), array([5., 7.]))
+        """
+        low, high = self.low.copy(), self.high.copy()
+        for _ in range(_SWEEPS):
+            before = low.copy(), high.copy()
+            for members, value in self.sums:
+                least, most = low[members], high[members]
+                others = least.sum() - least
+                high[members] = np.minimum(most, np.maximum(value - others, least))
+                if np.isfinite(most).sum() >= len(members) - 1:
+                    finite = np.where(np.isfinite(most), most, 0.0)
+                    alone = ~np.isfinite(most) | np.isfinite(most).all()
+                    rest = np.where(alone, finite.sum() - finite, np.inf)
+                    low[members] = np.maximum(least, np.minimum(value - rest, high[members]))
+            if all(np.array_equal(a, b) for a, b in zip(before, (low, high), strict=True)):
+                break
+        return low, high
+
     @staticmethod
     def together(parts: "Sequence[UnknownCells]") -> "UnknownCells | None":
         """Join the cells of several tables, sorted by position; None if there are none."""
@@ -118,7 +144,7 @@ def fill_table(
     filled = table.copy()
     known = float(table.sum() - table[cells.places].sum())
     guess = shares[cells.places]
-    left = _known_rest(cells)
+    left = known_rest(cells)
     if left is not None:
         total = known + left
     else:
@@ -129,8 +155,15 @@ def fill_table(
     return filled
 
 
-def _known_rest(cells: UnknownCells) -> float | None:
-    """Return the sum of all unknown cells, if it is known."""
+def known_rest(cells: UnknownCells) -> float | None:
+    """Return the sum of all unknown cells, if it is known.
+
+    Examples
+    --------
+    >>> both = ((np.array([0, 1]), 7.0),)
+    >>> known_rest(UnknownCells(np.array([3, 5]), np.zeros(2), np.full(2, 9.0), both))
+    7.0
+    """
     values = [value for members, value in cells.sums if len(members) == len(cells)]
     return values[0] if values else None
 

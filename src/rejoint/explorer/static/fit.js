@@ -2,6 +2,7 @@
 
 import { barChart } from "./chart.js";
 import { count, percent, plural } from "./format.js";
+import { givenPanel } from "./given.js";
 import { h, replace } from "./dom.js";
 import { inspection, reportPython } from "./code.js";
 import { panel } from "./target.js";
@@ -26,10 +27,12 @@ export class FitView {
 
   build() {
     const { doc } = this.app.model;
+    const given = givenPanel(this.app.model);
     replace(
       this.body,
-      this.tables(doc.fit),
+      doc.fit || !given ? this.tables(doc.fit) : given,
       h("div", { class: "stack" }, verdict(doc.identifiability), sureness(doc), made(doc.note)),
+      doc.fit && given ? h("div", { class: "all-columns" }, given) : null,
     );
   }
 

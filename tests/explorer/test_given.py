@@ -1,0 +1,169 @@
+"""The Fit view shows each table as it was read, beside what the model gives."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from page_models import visit
+
+import rejoint as rj
+from rejoint.explorer import document
+from rejoint.explorer.open import Opened
+from rejoint.explorer.page_tables import MOST_GIVEN_CELLS, plain_as_read
+from rejoint.io.fit_notes import fit_notes
+from rejoint.marginals.publication import read_files
+from rejoint.pmf.table_as_read import list_as_read
+
+expect = pytest.importorskip("playwright.sync_api").expect
+
+
+@pytest.fixture(scope="module")
+def downloads():
+    """The town's tables as they are downloaded, with cells that were held back."""
+    folder = rj.datasets.town_downloads()
+    tables = rj.Marginals.read(folder)
+    notes = fit_notes(tables=tables, readings=read_files(folder).readings)
+    return Opened(rj.factorize(tables).pmf, title="Town", notes=notes)
+
+
+def block(page, *names):
+    title = " \u00d7 ".join(names)
+    return page.locator("details.given", has=page.locator(f"summary bdi:text-is('{title}')"))
+
+
+def cells_of(table):
+    return [
+        [cell.inner_text() for cell in row.locator("td").all()]
+        for row in table.locator("tbody tr").all()
+    ]
+
+
+def test_the_page_and_python_write_the_same(node, downloads):
+    found = node("given", downloads.document())
+    for table, rows in zip(list_as_read(downloads.pmf)[0], found, strict=True):
+        shown = [cell for row in rows for cell in row["cells"]]
+        places = range(table.given.size)
+        assert [cell["given"] for cell in shown] == [table.write_given(k) for k in places]
+        assert [cell["model"] for cell in shown] == [table.write_model(k) for k in places]
+        hidden = np.isnan(table.given).ravel().tolist()
+        assert [cell["hidden"] for cell in shown] == hidden
+
+
+@pytest.mark.parametrize("number", [0.0, 1e-12, 2e-6, 0.004, 0.0125, 1 / 3, 0.99999, 12.0, 12345.6])
+def test_numbers_are_written_as_in_python(node, number):
+    p = rj.LowRankPMF([1.0], [[[0.5], [0.5]]], rj.Domain.of({"a": 2}))
+    for cells in ([4, 6], [0.4, 0.6]):
+        [table], _ = list_as_read(p.with_tables(rj.Marginals.from_tables({"a": cells})))
+        table = replace(table, model=np.array([number, 0.0]))
+        assert node("cellTexts", [number, table.counted]) == [
+            table.write(number),
+            table.write_model(0),
+        ]
+
+
+def test_a_table_opens_with_given_numbers_beside_the_models(opened, town):
+    page = opened(document(town, title="Town"), "#view=fit")
+    assert page.locator("details.given").count() == 6
+    assert page.locator("details.given table").count() == 0  # made when it is opened
+    box = block(page, "Age", "Work")
+    box.locator("summary").click()
+    expect(box.get_by_text("Counts, 21,500 in all.")).to_be_visible()
+    table = box.get_by_role("table", name="Age by Work: given, and by the model")
+    given = town.tables.marginals["Age", "Work"]
+    model = town.marginal(["Age", "Work"]) * 21_500
+    numbers = [[float(text.replace(",", "")) for text in row] for row in cells_of(table)]
+    np.testing.assert_allclose(np.array(numbers)[:, 0::2], given)
+    np.testing.assert_allclose(np.array(numbers)[:, 1::2], model, atol=0.51)
+    heads = table.locator("thead th[scope=colgroup]").all_inner_texts()
+    assert heads == ["Work", *town.domain["Work"].levels]
+    assert table.locator("tbody th[scope=row]").all_inner_texts() == [*town.domain["Age"].levels]
+
+
+def test_three_variables_have_two_heads_in_each_row(opened, town):
+    page = opened(document(town), "#view=fit")
+    box = block(page, "Age", "District", "Home")
+    box.locator("summary").click()
+    row = box.locator("tbody tr").nth(1)
+    age, district = town.domain["Age"].levels[0], town.domain["District"].levels[1]
+    expect(row.locator("th")).to_have_text([age, district])
+    given = town.tables.marginals["Age", "District", "Home"][0, 1]
+    expect(row.locator("td").nth(0)).to_have_text(f"{given[0]:,.0f}")
+    expect(row.locator("td").nth(2)).to_have_text(f"{given[1]:,.0f}")
+
+
+def test_cells_held_back_are_marked_with_their_bounds(opened, downloads):
+    page = opened(downloads.document(), "#view=fit&is.Work=Student")  # whatever the evidence
+    box = block(page, "Pass", "Work")
+    box.locator("summary").click()
+    expect(box.locator(".note")).to_have_text(
+        "Counts, 21,500 in all, read from table6_season_tickets.csv. 4 cells are not given."
+    )
+    marked = ["0 to 385", "1,945 to 2,330", "0 to 385", "135 to 520"]
+    expect(box.locator(".hidden-cell")).to_have_text([f"not given, {text}" for text in marked])
+
+
+def test_a_table_of_one_variable_and_rounding(opened):
+    tables = rj.Marginals.from_tables({"a": {"x": 10, "y": 30}}, rounded=5)
+    p = rj.LowRankPMF([1.0], [[[0.3], [0.7]]], tables.domain).with_tables(tables)
+    page = opened(document(p), "#view=fit")
+    box = block(page, "a")
+    expect(box.locator("summary")).to_contain_text("off by 5.0 %")
+    box.locator("summary").click()
+    expect(box.get_by_text("each may be off by up to 5.")).to_be_visible()
+    assert cells_of(box) == [["10", "12"], ["30", "28"]]
+
+
+def test_a_served_page_has_them(served, tab, downloads):
+    visit(tab, served(downloads.document()) + "#view=fit")
+    box = block(tab, "District", "Travel")
+    box.locator("summary").click()
+    expect(box.get_by_text("read from district_travel.px")).to_be_visible()
+    assert box.locator("tbody tr").count() == 3
+
+
+def test_beyond_the_room_of_a_page_tables_are_left_out(opened):
+    rng = np.random.default_rng(0)
+    factors = [rng.dirichlet(np.ones(60), 2).T for _ in range(5)]
+    p = rj.LowRankPMF([0.5, 0.5], factors)
+    p = p.with_tables(rj.Marginals.from_pmf(p, order=2))
+    plain = plain_as_read(p)
+    assert sum(len(table["cells"]) for table in plain["tables"]) <= MOST_GIVEN_CELLS
+    assert (len(plain["tables"]), plain["left"]) == (5, 5)
+    doc = document(rj.datasets.asia()) | {"given": {"tables": [], "left": 5}}
+    page = opened(doc, "#view=fit")
+    expect(page.get_by_text("5 further tables are left out of this page")).to_be_visible()
+
+
+def test_models_from_records_have_none(opened, asia):
+    plain = document(asia)
+    assert "given" not in plain
+    page = opened(plain, "#view=fit")
+    assert page.get_by_role("heading", name="Tables as given").count() == 0
+
+
+def test_labels_stay_text(opened):
+    name, level = "<b>a</b>", "<img src=x onerror=alert(1)>"
+    tables = rj.Marginals.from_tables(
+        {(name, "b"): {(level, "y"): 1, ("z", "y"): 2, ("z", "w"): 3}}
+    )
+    p = rj.factorize(tables).pmf
+    page = opened(document(p), "#view=fit")
+    page.locator("details.given summary").click()
+    expect(page.locator("details.given tbody th").first).to_have_text(level)
+    assert page.locator("details.given img, details.given b").count() == 0
+    assert json.loads(json.dumps(document(p)["given"])) == document(p)["given"]
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing_in_open_tables(tab, opened, downloads, theme, width):
+    from test_access import violations
+
+    tab.emulate_media(color_scheme=theme, reduced_motion="reduce")
+    tab.set_viewport_size({"width": width, "height": 900})
+    page = opened(downloads.document(), "#view=fit")
+    for summary in page.locator("details.given summary").all():
+        summary.click()
+    expect(page.locator("details.given table")).to_have_count(6)
+    assert violations(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
