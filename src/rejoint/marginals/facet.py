@@ -286,7 +286,8 @@ def split_axis(
         if spans is None:
             break
         label = next(path[spans] for path in paths if path[spans])
-        if spans + 1 < len(names) and not names[spans + 1] and _is_name(label):
+        own = any(path[spans] == label and not any(path[spans + 1 :]) for path in paths)
+        if spans + 1 < len(names) and not names[spans + 1] and _is_name(label) and not own:
             names[spans + 1] = label
         else:
             units.append(label)

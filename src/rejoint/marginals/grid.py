@@ -113,6 +113,8 @@ def label_of(cell: Text) -> str:
     if isinstance(cell, float):
         return str(int(cell)) if cell.is_integer() else repr(cell)
     text = re.sub(r"\s+", " ", cell).strip()
+    if re.fullmatch(r"(?:19|20)\d\d ?[a-z]|\d\d?[./-]\d\d?[./-]\d{4} [a-z]", text):
+        return text[:-1].strip()  # a year or date with a flag
     return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
 
 
@@ -303,10 +305,13 @@ class _Grid:
         return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
 
     def _is_marked(self, c: int, strict: bool = False) -> bool:
-        """Return whether a column has marks only; strictly those that cannot be labels."""
+        """Return whether a column has marks only; strictly those that are hardly labels."""
         cells = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
-        if strict and (not cells or any(re.search(r"\w", label_of(cell)) for cell in cells)):
-            return False
+        texts = {label_of(cell) for cell in cells}
+        if strict and any(re.match(r"\w", text) for text in texts):
+            last = self._head(max(c for c in range(len(self.rows[0])) if self._head(c)))
+            if len(texts) > 1 or len(cells) < 2 or is_value_name(last):
+                return False
         return all(self.kinds[r][c] in ("mark", "range", "empty") for r in self.number_rows)
 
     def _is_skipped(self, head: str) -> bool:
