@@ -51,6 +51,9 @@ _ATTRIBUTES = re.compile(
     r"record_(offset|count)|flags?|flag codes|time_format|unit_mult|powercode code|"
     r"reference period( code)?|unit code|obs_pre_break|comment_.*|geo_?id",
 )
+#: Those of them that have the power of ten of the unit.
+_POWERS = {"unit_mult", "powercode code"}
+_UNITS_OF_POWERS = {"3": "thousands", "6": "millions"}
 
 
 def is_value_name(text: str) -> bool:
@@ -171,6 +174,7 @@ class _Grid:
         self.sheet, self.marks, self.value = sheet, marks, value
         self.skip = {plain_text(text) for text in skip}
         self.skipped: list[str] = []
+        self.units: list[str] = []
         first = max((int(text) for text in skip if text.isdecimal()), default=0)
         keep = [i for i, line in enumerate(sheet.lines) if line > first]
         self.lines = [sheet.lines[i] for i in keep]
@@ -280,7 +284,8 @@ class _Grid:
                 for c, t in zip(seen, texts, strict=True)
             ]
             named = [c for c, good in zip(seen, sure, strict=True) if good]
-        if len(named) != 1 or len(seen) < 2 or not all(texts) or len(set(texts)) < len(texts):
+        unique = len({heads[c] for c in seen}) == len(seen)  # SEX has the codes of Sex
+        if len(named) != 1 or len(seen) < 2 or not all(texts) or not unique:
             return None
         value = named[0]
         rows = self.number_rows
@@ -294,6 +299,20 @@ class _Grid:
             return None  # a cross-tabulation with a column of totals, perhaps
         if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
             return None
+        powers = [c for c in gone if plain_text(heads[c]) in _POWERS]
+        for c in powers:
+            said = {label_of(self.rows[r][c]) for r in rows}
+            self.units += [_UNITS_OF_POWERS.get(power, "") for power in said if len(said) == 1]
+            if len(said) > 1:
+                raise ValueError(
+                    Message(
+                        "{where}: the numbers are in different units, {name!r} is {said}. Leave "
+                        "lines out so that one unit is left.",
+                        where=self.sheet.where,
+                        name=heads[c],
+                        said=show(sorted(said)),
+                    )
+                )
         self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
 
@@ -349,6 +368,7 @@ class _Grid:
             raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
+            block.units = [*self.units, *block.units]
         return found
 
     def _texts(self, first: int, last: int) -> list[str]:

@@ -46,7 +46,15 @@ from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
 from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import DOUBTFUL, SURE, Sums, is_total_word, plain_text, rounding_base
+from rejoint.marginals.totals import (
+    DOUBTFUL,
+    SURE,
+    TOTALS,
+    Sums,
+    is_total_word,
+    plain_text,
+    rounding_base,
+)
 from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.files import Source
@@ -55,7 +63,7 @@ from rejoint.text import nearest, show
 #: Columns that say in which unit a number is.
 _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
-    r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|multiplier",
+    r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
 )
 _THOUSANDS = re.compile(
     r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
@@ -352,12 +360,20 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     )
     if other and not coded:
         return False
+    if _is_coded(columns, names, k, j) and len(pairs) == len(set(columns[k])):
+        return True
     if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
     long = [np.mean([len(text) for text in columns[x]]) for x in (k, j)]
     return bool(long[0] < long[1] or (long[0] == long[1] and k > j))
+
+
+def _is_coded(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
+    """Return whether column k has codes, such as EMP, and column j right after it has words."""
+    code = all(re.fullmatch(r"[A-Z0-9_.+-]+", text) for text in {names[k], *columns[k]})
+    return j == k + 1 and code and all(re.search(r"[a-z]", text) for text in {*columns[j]})
 
 
 def _name_axes(draft: Draft, block: Block) -> None:
@@ -441,7 +457,12 @@ def _choose_measure(draft: Draft, how: ReadOptions) -> None:
     if ALL in labels and labels.index(ALL) != pick:  # not split into units: counts
         facet = _fill_from(facet, k, pick, labels.index(ALL))
     elsewhere = [u for u in facet.units if not unit_word(u)]
-    draft.facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
+    facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
+    for axis in range(len(facet.names)):  # levels that only the other numbers have
+        there = np.moveaxis(facet.lines, axis, 0).reshape(len(facet.labels[axis]), -1).any(axis=1)
+        facet = facet.take(axis, np.flatnonzero(there).tolist())
+    draft.facet = facet
+    _drop_constants(draft)
     if unit_word(labels[pick]) == "percent":
         draft.facet.percent = True
     _set_digits(draft.facet)
@@ -613,6 +634,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_two(draft, axis, equal)
     if sums.doubtful:
         _check_doubtful(draft, axis, sums, strong)
+    _check_beside(draft, axis, sums)
     left = [i for i in strong if i in sums.roots and i not in sums.children]
     if not left and size > 2 and not sums.children:
         _check_doubtful_word(draft, axis)
@@ -626,6 +648,27 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_unlabelled(draft, axis, left[0], rest)
     rest = _without_parts(draft, axis, left[0], rest)
     return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
+    """Raise for levels beside a total of others: it may lack them, or they are parts of these."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    whole = [i for i in sums.roots if i in sums.children and plain_text(labels[i]) in TOTALS]
+    beside = [i for i in sums.roots if i not in sums.children and labels[i]]
+    if len(whole) == 1 and beside:
+        raise ValueError(
+            Message(
+                "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
+                "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
+                "does not have: say {totals}.",
+                where=draft.reading.where,
+                label=labels[whole[0]],
+                name=facet.names[axis] or "the labels",
+                beside=show([labels[i] for i in beside]),
+                skip=Argument("skip", [labels[i] for i in beside]),
+                totals=Argument("totals", [labels[whole[0]]]),
+            )
+        )
 
 
 def _check_doubtful_word(draft: Draft, axis: int) -> None:
