@@ -321,7 +321,14 @@ class _Grid:
         texts = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
         kinds = [_kind(text, self.marks) for text in texts]
         whole = all(label_of(text).isdecimal() for text in texts)
-        return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
+        named = any(
+            re.match(r"[^\W\d]", label_of(t))
+            for t, k in zip(texts[1:], kinds[1:], strict=True)  # the first may be a header of years
+            if k == "text"
+        )
+        if whole or named:  # codes, perhaps, such as 3000, 4000 and T001038
+            return False
+        return kinds.count("number") >= 0.6 * len(kinds) > 0
 
     def _is_marked(self, c: int, strict: bool = False) -> bool:
         """Return whether a column has marks only; strictly those that are hardly labels."""

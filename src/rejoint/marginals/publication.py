@@ -340,9 +340,23 @@ def _drop_columns(block: Block) -> dict[str, str]:
         if twin is not None:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
+    for k in list(columns):
+        if _numbers_lines([columns[j] for j in columns if j != k], columns[k]):
+            del columns[k]
+            block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
+            break
     block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
     block.rows = [tuple(columns[k][i] for k in columns) for i in range(len(block.rows))]
     return constants
+
+
+def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
+    """Return whether a column counts the lines from 0 or 1, and the others tell them apart."""
+    start = column[0]
+    if start not in ("0", "1") or len(column) < 3 or not others:
+        return False
+    counts = all(text == str(i) for i, text in enumerate(column, int(start)))
+    return counts and len(set(zip(*others, strict=True))) == len(column)
 
 
 def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
@@ -596,6 +610,9 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         leaves.append(sums.leaves)
         checks.append((axis, sums))
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
+        for total, run in sums.others:
+            gone = show([labels[i] for i in run])
+            draft.reading.skipped.append(f"{gone} (another division of {labels[total]!r})")
     known = np.where(facet.lines > 0, facet.values, np.nan)
     for axis, at in enumerate(leaves):
         draft.facet = draft.facet.take(axis, at)
@@ -622,6 +639,12 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     if how.totals is not None:  # as told, and nothing else
         told = {plain_text(label) for label in how.totals}
         at = [i for i, label in enumerate(labels) if plain_text(label) in told or not label]
+        if any(labels[i] for i in at) and len(at) > 1:  # of parts, or of one another
+            sums = sums_of(facet, axis, lambda label: plain_text(label) in told)
+            if all(i in sums.children for i in at):
+                gone = {i: run for i, run in sums.children.items() if i in at}
+                inside = {i for run in gone.values() for i in run}
+                return Sums(gone, tuple(i for i in range(size) if i not in inside))
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
@@ -871,6 +894,10 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
 def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) -> None:
     """Raise where a level may be a total or not: its sum agrees, but few numbers say so."""
     labels = draft.facet.labels[axis]
+    totals = [i for i in sums.children if labels[i]]
+    for level, run in sums.doubtful:  # all that is to be said, at once
+        if labels[level] and not any(i in (*totals, level) for i in run):
+            totals.append(level)
     for level, run in sums.doubtful:
         if level in strong or any(i in strong for i in run) or not labels[level]:
             continue
@@ -883,7 +910,7 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
                 label=labels[level],
                 name=draft.facet.names[axis] or "the labels",
                 parts=parts,
-                one=Argument("totals", [labels[level]]),
+                one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
                 none=Argument("totals", "none"),
             )
         )
