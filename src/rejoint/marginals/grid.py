@@ -11,14 +11,14 @@ numbers are headings of the rows below them, indented labels are parts of the la
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
-from rejoint.marginals.sheet import Sheet, Text
+from rejoint.marginals.sheet import NotATableError, Sheet, Text
 from rejoint.marginals.totals import plain_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message, PythonName
@@ -161,8 +161,41 @@ def find_blocks(
     >>> block.columns, block.rows, block.titles, block.notes
     ([('young',), ('old',)], [('Men',)], ['Sex by age'], ['Source: X'])
     """
-    grid = _Grid(sheet, marks, value, skip)
-    return grid.blocks() if grid.number_rows else []
+    found: list[Block] = []
+    for part in _side_by_side(sheet, marks):
+        grid = _Grid(part, marks, value, skip)
+        found += grid.blocks() if grid.number_rows else []
+    return found
+
+
+def _side_by_side(sheet: Sheet, marks: frozenset[str]) -> list[Sheet]:
+    """Split a sheet at empty columns, where both sides have labels to the left of their numbers."""
+    wide = max((len(row) for row in sheet.rows), default=0)
+    rows = [[*row, *[""] * (wide - len(row))] for row in sheet.rows]
+    empty = [c for c in range(wide) if all(_is_empty(row[c]) for row in rows)]
+    starts = [0]
+    for c in empty:
+        left = _is_stub_first([row[starts[-1] : c] for row in rows], marks)
+        if left and _is_stub_first([row[c + 1 :] for row in rows], marks):
+            starts.append(c + 1)
+    if len(starts) == 1:
+        return [sheet]
+    ends = [*starts[1:], wide]
+    return [
+        replace(
+            sheet,
+            rows=[row[a:b] for row in rows],
+            merged=[(t, x - a, u, y - a) for t, x, u, y in sheet.merged if a <= x <= y < b],
+        )
+        for a, b in zip(starts, ends, strict=True)
+    ]
+
+
+def _is_stub_first(rows: Sequence[Sequence[Text]], marks: frozenset[str]) -> bool:
+    """Return whether the first cells of most rows with numbers are texts."""
+    kinds = [[_kind(cell, marks) for cell in row] for row in rows]
+    first = [row[0] for row in kinds if "number" in row[1:]]
+    return len(first) > 1 and first.count("text") > 0.5 * len(first)
 
 
 class _Grid:
@@ -293,6 +326,10 @@ class _Grid:
             return None
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
+        if not self._are_told_apart(rest):  # "status" may be that of persons
+            needed = [c for c in gone if self._are_told_apart([*rest, c])]
+            gone = [c for c in gone if c not in needed[:1]]
+            rest = [c for c in seen if c not in (*gone, value)]
         others = [c for c in rest if self._is_fraction(c) or c in several]
         odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
         if not rest or (odd and not asked):
@@ -315,6 +352,11 @@ class _Grid:
                 )
         self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
+
+    def _are_told_apart(self, columns: Sequence[int]) -> bool:
+        """Return whether labels in these columns tell all rows with numbers apart."""
+        said = [tuple(label_of(self.rows[r][c]) for c in columns) for r in self.number_rows]
+        return len(set(said)) == len(said)
 
     def _is_fraction(self, c: int) -> bool:
         """Return whether a column has numbers that cannot be labels."""
@@ -579,7 +621,7 @@ def _are_steps(texts: Sequence[str]) -> bool:
 
 
 def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
-    return ValueError(
+    return NotATableError(
         Message(
             "{where}: which column holds the numbers? Its header is {header}. Name one of them "
             "'count', 'share' or 'percent' (long form), say {value}, or write a cross-tabulation "

@@ -44,7 +44,7 @@ from rejoint.marginals.facet import (
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
-from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
+from rejoint.marginals.same_names import apply_same, interval_of, say_merged, use_one_name
 from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
 from rejoint.marginals.totals import (
     DOUBTFUL,
@@ -263,7 +263,7 @@ def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
         return []
     try:
         blocks = find_blocks(sheet, marks=marks, value=how.value, skip=how.skip)
-    except ValueError:
+    except NotATableError:
         if several and how.sheet is None:  # a sheet of notes
             return []
         raise
@@ -306,6 +306,8 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _apply_base(draft, how)
         _check_mixture(draft)
         _split_totals(draft, how)
+        if how.totals is None:
+            _check_overlap(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -374,7 +376,8 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     )
     if other and not coded:
         return False
-    if _is_coded(columns, names, k, j) and len(pairs) == len(set(columns[k])):
+    totals = sum(is_total_word(label) for label in set(columns[j]))  # these have no code
+    if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
         return True
     if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
         return False
@@ -611,8 +614,8 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         checks.append((axis, sums))
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
         for total, run in sums.others:
-            gone = show([labels[i] for i in run])
-            draft.reading.skipped.append(f"{gone} (another division of {labels[total]!r})")
+            coarse = show([labels[i] for i in run])
+            draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
     known = np.where(facet.lines > 0, facet.values, np.nan)
     for axis, at in enumerate(leaves):
         draft.facet = draft.facet.take(axis, at)
@@ -757,6 +760,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
 def _check_mixture(draft: Draft) -> None:
     """Raise for levels that have another kind of number than the others: means, changes, bases."""
     facet = draft.facet
+    mixed: list[tuple[float, int, str, list[int], list[int]]] = []
     for axis, labels in enumerate(facet.labels):
         _check_mean(draft, axis)
         there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
@@ -765,23 +769,27 @@ def _check_mixture(draft: Draft) -> None:
             flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
             enough = there.sum(axis=1) >= (3 if what == "decimals" else 1)
-            odd = [i for i in np.flatnonzero(enough & (share >= 0.5))]
-            others = np.flatnonzero(enough & (share == 0.0))
-            if not odd or not len(others) or facet.grain is not None:
-                continue
-            few = odd if len(odd) <= len(others) else others.tolist()
-            raise ValueError(
-                Message(
-                    "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-                    "different kinds of numbers. Leave one kind out: {skip}.",
-                    where=draft.reading.where,
-                    odd=show([labels[i] for i in odd]),
-                    rest=show([labels[i] for i in others]),
-                    name=facet.names[axis] or "the labels",
-                    what=what,
-                    skip=Argument("skip", [labels[i] for i in few]),
-                )
-            )
+            odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
+            others = np.flatnonzero(enough & (share == 0.0)).tolist()
+            if odd and others and facet.grain is None:
+                mixed.append((float(share[odd].mean()), axis, what, odd, others))
+    if not mixed:
+        return
+    _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
+    labels = facet.labels[axis]
+    few = odd if len(odd) <= len(others) else others
+    raise ValueError(
+        Message(
+            "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
+            "different kinds of numbers. Leave one kind out: {skip}.",
+            where=draft.reading.where,
+            odd=show([labels[i] for i in odd]),
+            rest=show([labels[i] for i in others]),
+            name=facet.names[axis] or "the labels",
+            what=what,
+            skip=Argument("skip", [labels[i] for i in few]),
+        )
+    )
 
 
 def _check_mean(draft: Draft, axis: int) -> None:
@@ -855,6 +863,28 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     if len(at) > 1:
         _check_two(draft, axis, at)
     return Sums({at[0]: tuple(rest)}, (at[0],))
+
+
+def _check_overlap(draft: Draft) -> None:
+    """Raise for levels such as 0+ and 15+: cases of the one are cases of the other."""
+    for axis, labels in enumerate(draft.facet.labels):
+        ends = [(interval_of(label), label) for label in labels]
+        known = sorted((each, label) for each, label in ends if each is not None)
+        for (one, label), (other, beside) in combinations(known, 2):
+            if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
+                raise ValueError(
+                    Message(
+                        "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
+                        "be added up. Leave one out by {skip}, or say {none} if no case is in "
+                        "both.",
+                        where=draft.reading.where,
+                        one=label,
+                        other=beside,
+                        name=draft.facet.names[axis] or "the labels",
+                        skip=Argument("skip", [beside]),
+                        none=Argument("totals", "none"),
+                    )
+                )
 
 
 def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
@@ -1014,7 +1044,9 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    words = [plain_text(facet.value), *map(str, facet.units)]
+    notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
+    scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
+    words = [plain_text(facet.value), *map(str, facet.units), *scales]
     percent = facet.percent or any(_PERCENT.search(w) for w in words)
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
