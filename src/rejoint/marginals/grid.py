@@ -19,7 +19,7 @@ from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import NotATableError, Sheet, Text
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.totals import is_total_word, plain_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
@@ -649,6 +649,8 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
         split = [text.split("!!") for text in labels[-1]]
         deep = max(map(len, split))
         return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
+    if len(labels) == 1 and (crossed := _crossed_labels(labels[0])):
+        return crossed
     paths = []
     for path in zip(*labels, strict=True):
         said = [text for text in path if text]
@@ -656,6 +658,19 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
             path = (*said, *[ALL] * (len(path) - len(said)))
         paths.append(tuple(path))
     return paths
+
+
+def _crossed_labels(labels: Sequence[str]) -> list[Path]:
+    """Split labels such as "North: Men" if these are all combinations of two lists of labels."""
+    for mark in (": ", " - ", " \u2013 ", " | ", ", "):
+        split = [text.split(mark) for text in labels]
+        pairs = {(p[0].strip(), p[1].strip()) for p in split if len(p) == 2}
+        rest = [p for p in split if len(p) != 2]
+        wide, deep = (len({pair[k] for pair in pairs}) for k in (0, 1))
+        full = len(pairs) == wide * deep and len(pairs) + len(rest) == len(labels)
+        if full and min(wide, deep) > 1 and all(is_total_word(mark.join(p)) for p in rest):
+            return [(p[0].strip(), p[1].strip() if len(p) == 2 else ALL) for p in split]
+    return []
 
 
 def _without_codes(labels: list[list[str]]) -> list[list[str]]:

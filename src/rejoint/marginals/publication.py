@@ -81,6 +81,13 @@ _PER_THOUSAND = re.compile(
     re.IGNORECASE,
 )
 _PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
+#: What begins the title of numbers that are no parts of a whole.
+_MEANS = re.compile(
+    r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
+    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
+    re.IGNORECASE,
+)
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -1052,6 +1059,17 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
     thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
     millions = any(_MILLIONS.search(w) for w in words)
+    means = [word for word in [facet.value, *facet.units] if _MEANS.match(word)]
+    if means and kind == "auto" and not percent:
+        raise ValueError(
+            Message(
+                "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
+                "add up. Say {kind} if they are counts.",
+                where=draft.reading.where,
+                word=means[0],
+                kind=Argument("kind", "counts"),
+            )
+        )
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
     one = _total_share(draft, percent)
