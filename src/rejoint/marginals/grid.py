@@ -851,7 +851,7 @@ class _Layout:
         if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
             others = [c for c in self.body if c not in named]
             labels = [c for c in others if not self._is_unit(c)]
-            if all(self._is_whole(c) for c in labels):
+            if all(self._is_whole(c) for c in labels) and not self._add_up(labels, named[0]):
                 return named[0]
             whole = all(
                 label_of(self.grid.rows[r][c]).isdecimal() for r in self.rows for c in labels
@@ -873,6 +873,15 @@ class _Layout:
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
         numbers = [t for t in texts if _kind(t, self.grid.marks) == "number"]
         return few and all(t.isdecimal() for t in numbers)
+
+    def _add_up(self, columns: Sequence[int], value: int) -> bool:
+        """Return whether numbers of several columns add up to 100, or to the value, in all rows."""
+        lines = [[label_of(self.grid.rows[r][c]) for c in (*columns, value)] for r in self.rows]
+        if len(columns) < 2 or not all(text.isdecimal() for line in lines for text in line):
+            return False
+        sums = [(sum(map(int, line[:-1])), int(line[-1])) for line in lines]
+        slack = len(columns) / 2
+        return all(abs(a - 100) <= slack for a, _ in sums) or all(a == b for a, b in sums)
 
     def _is_told_apart(self) -> bool:
         """Return whether the labels of rows are unique, those that are left out filled in."""
