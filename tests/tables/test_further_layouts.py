@@ -98,6 +98,10 @@ def test_told_totals_of_parts(tmp_path):
     refuse(tmp_path, text, "totals=['0-14', '15-64']")
     m = read(tmp_path, text, totals=["0-14", "15-64"])
     assert m.domain["Age"].levels == ("0-4", "5-14", "15-24", "25-64", "65+")
+    head, *lines = text.splitlines()
+    sums = [f"{line};{sum(map(int, line.split(';')[1:]))}" for line in lines]
+    m = read(tmp_path, "\n".join([f"{head};Total", *sums]), totals=["0-14", "15-64"])
+    assert m.domain["Sex"].levels == ("Male", "Female")  # other variables as ever
 
 
 def test_levels_that_overlap(tmp_path):
@@ -219,3 +223,14 @@ def test_the_kind_that_differs_is_that_of_columns(tmp_path):
 def test_a_unit_in_a_title_is_no_name(tmp_path):
     text = "Use by age, per cent\nAge,Daily,Weekly,Never,N\n16-24,97,2,1,1201\n25+,90,7,3,4400\n"
     refuse(tmp_path, text, "a variable that the file does not name")
+
+
+def test_notes_of_two_cells_below_a_blank_line(tmp_path):
+    text = (
+        'Counting persons\n,"Status","Yes","No",\n"Age","Sex",\n"0-9","Male",1200,110,\n'
+        ',"Female",1150,101,\n"10-19","Male",1302,98,\n,"Female",1244,90,\n\n'
+        '"Data source: a census"\n\n"INFO","Cells have been randomly adjusted."\n'
+    )
+    m = read(tmp_path, text, same={"Yes/No": "Status"})
+    assert set(m.domain.names) == {"Age", "Sex", "Status"}
+    assert m["Age", "Sex", "Status"].sum() == 5295

@@ -569,6 +569,8 @@ class _Grid:
                 pass  # a header that is repeated on every page
             elif not there:
                 full = len(stub) > 1 and all(self.kinds[r][c] != "empty" for c in stub)
+                if full and self.sizes[r] <= body[0] and all(map(_is_empty, self.rows[r - 1])):
+                    break  # a note below a blank line
                 if full:
                     rows.append(r)  # numbers that are not given
                 elif self._has_label(r, stub):

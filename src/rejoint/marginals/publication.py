@@ -646,8 +646,9 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     facet, labels = draft.facet, draft.facet.labels[axis]
     size = len(labels)
     plain = Sums(roots=tuple(range(size)))
-    if how.totals is not None:  # as told, and nothing else
-        told = {plain_text(label) for label in how.totals}
+    told = {plain_text(label) for label in how.totals or ()}
+    named = any(plain_text(label) in told for label in labels)
+    if how.totals is not None and (named or not told):  # as told, and nothing else
         at = [i for i, label in enumerate(labels) if plain_text(label) in told or not label]
         if any(labels[i] for i in at) and len(at) > 1:  # of parts, or of one another
             sums = sums_of(facet, axis, lambda label: plain_text(label) in told)
