@@ -111,7 +111,12 @@ def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
         )
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), Stop.OPTIMAL)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")
-    result = replace(result, stop=f"{_describe_fit(known, done, result.pmf)}.")
+    missed = float(np.mean(list(result.misfits.values())))
+    result = replace(
+        result,
+        stop=f"{_describe_fit(known, done, result.pmf)}.",
+        starts=(replace(done, objective=missed),),
+    )
     if choice.rank is None or choice.members > 1:
         return result
     certificate = certificate_of(result.pmf, known.tables)
