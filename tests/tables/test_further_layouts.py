@@ -234,3 +234,20 @@ def test_notes_of_two_cells_below_a_blank_line(tmp_path):
     m = read(tmp_path, text, same={"Yes/No": "Status"})
     assert set(m.domain.names) == {"Age", "Sex", "Status"}
     assert m["Age", "Sex", "Status"].sum() == 5295
+
+
+def test_parts_without_a_sum(tmp_path):
+    text = (
+        "Religion by sex\nReligion,Males,Females\nChristians,2101,2333\n"
+        "thereof Catholic,1100,1200\n"
+        "Muslims,310,302\nNo religion,1801,1702\n"
+    )
+    refuse(tmp_path, text, "'thereof Catholic'", "skip=['thereof Catholic']", "totals='none'")
+    assert read(tmp_path, text, totals="none")["Religion", "sex"].sum() == sum(
+        [2101, 2333, 1100, 1200, 310, 302, 1801, 1702]
+    )
+
+
+def test_a_row_of_means(tmp_path):
+    text = "Number of rooms by tenure\nRooms,Owned,Rented\n1,12,101\n2+,120,402\nAverage,3.5,2.4\n"
+    refuse(tmp_path, text, "'Average'", "different kinds of numbers", "skip=['Average']")

@@ -88,6 +88,11 @@ _MEANS = re.compile(
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
     re.IGNORECASE,
 )
+#: What begins the label of a part of another level.
+_PART = re.compile(
+    r"(?:of|from) wh(?:ich|om)\b|there ?of\b|davon\b|darunter\b|dont\b|di cui\b|waarvan\b|"
+    r"w tym\b|de l[oa]s cuales\b|dos quais\b|das quais\b|heraf\b|herav\b|derav\b|varav\b|darav\b"
+)
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -315,6 +320,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _split_totals(draft, how)
         if how.totals is None:
             _check_overlap(draft)
+            _check_parts(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -776,7 +782,9 @@ def _check_mixture(draft: Draft) -> None:
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
             flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            enough = there.sum(axis=1) >= (3 if what == "decimals" else 1)
+            least = [3 if what == "decimals" and not _MEANS.match(x) else 1 for x in labels]
+            least = [1] * len(labels) if 1 in least else least
+            enough = there.sum(axis=1) >= np.array(least)
             odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
             others = np.flatnonzero(enough & (share == 0.0)).tolist()
             if odd and others and facet.grain is None:
@@ -871,6 +879,24 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     if len(at) > 1:
         _check_two(draft, axis, at)
     return Sums({at[0]: tuple(rest)}, (at[0],))
+
+
+def _check_parts(draft: Draft) -> None:
+    """Raise for levels such as "of which ..." where no level is the sum of such parts."""
+    for axis, labels in enumerate(draft.facet.labels):
+        parts = [label for label in labels if _PART.match(plain_text(label))]
+        if parts and not any(a == axis for a, _ in draft.totals):
+            raise ValueError(
+                Message(
+                    "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
+                    "it. Say {skip} to leave them out, or {none} if they are levels.",
+                    where=draft.reading.where,
+                    parts=show(parts),
+                    name=draft.facet.names[axis] or "the labels",
+                    skip=Argument("skip", parts),
+                    none=Argument("totals", "none"),
+                )
+            )
 
 
 def _check_overlap(draft: Draft) -> None:
