@@ -303,6 +303,7 @@ def test_ctrl_c_ends_a_long_program(only_highs, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
 
     monkeypatch.setattr("scipy.optimize.linprog", solve)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # some runners ignore it
     Thread(target=press).start()
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -310,6 +311,7 @@ def test_ctrl_c_ends_a_long_program(only_highs, monkeypatch):
         assert not ended.is_set()  # the solver is still at work
     finally:
         ended.set()
+        signal.signal(signal.SIGINT, before)
 
 
 # ----------------------------------------------------------------------- parts

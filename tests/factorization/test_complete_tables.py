@@ -142,3 +142,18 @@ def test_ctrl_c_keeps_the_best_so_far(joint, monkeypatch):
     result = rj.factorize(given, on_interrupt="return")
     assert result.interrupted
     assert max(result.misfits.values()) < 0.05
+
+
+def test_ctrl_c_while_ranks_are_weighed_keeps_the_interactions(joint, monkeypatch):
+    from rejoint.factorization.table_choice import RankSearch
+
+    def press(self):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(RankSearch, "run", press)
+    counts = np.random.default_rng(0).multinomial(5000, joint.ravel()).reshape(joint.shape)
+    given = quietly(tables(counts, (0, 1, 2), (1, 2, 3), (0, 2, 3)), noisy=True)
+    result = rj.factorize(given, on_interrupt="return")
+    assert result.interrupted
+    assert "interrupted; this is the best model so far" in result.stop
+    assert max(result.misfits.values()) < 0.05

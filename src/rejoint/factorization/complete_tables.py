@@ -94,12 +94,12 @@ def choose(known: Understood, session: Session) -> FitResult | None:
 
     None where the tables are too large for that.
     """
-    with session.convert(partial(conclude_choice, known)):
+    with session.convert(partial(conclude_choice, known, stop=Stop.INTERRUPTED)):
         choice = choose_for_noisy(known.tables, session, few_classes=known.tables.noisy)
     return None if choice is None else conclude_choice(known, choice)
 
 
-def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
+def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OPTIMAL) -> FitResult:
     """Return the model that was chosen for tables of a sample."""
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
@@ -109,14 +109,23 @@ def conclude_choice(known: Understood, choice: TableChoice) -> FitResult:
             f"records demands, as a mixture of {plural(choice.model.rank, 'class', 'classes')} "
             "that mean nothing by themselves."
         )
-    done = Run(choice.model, float("nan"), float("nan"), float("nan"), Stop.OPTIMAL)
+    done = Run(choice.model, float("nan"), float("nan"), float("nan"), stop)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")
-    result = replace(result, stop=f"{_describe_fit(known, done, result.pmf)}.")
+    missed = float(np.mean(list(result.misfits.values())))
+    result = replace(
+        result,
+        stop=f"{_describe_fit(known, done, result.pmf)}{_describe_stop(stop)}.",
+        starts=(replace(done, objective=missed),),
+    )
     if choice.rank is None or choice.members > 1:
         return result
     certificate = certificate_of(result.pmf, known.tables)
     pmf = result.pmf.with_tables(known.tables, certificate)
     return replace(result, pmf=pmf, classes_are_groups=True)
+
+
+def _describe_stop(stop: Stop) -> str:
+    return f"; {stop.text}" if stop is Stop.INTERRUPTED else ""
 
 
 def understand(marginals: Marginals) -> Understood:

@@ -37,7 +37,6 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
-from scipy.sparse import csr_array
 from scipy.sparse.linalg import LinearOperator, cg
 
 from rejoint.factorization import grams
@@ -87,6 +86,10 @@ class TableBatch:
     members: Rows
     offsets: Rows
     weight: FloatArray
+    found_sets: dict[tuple[int, ...], tuple[list[tuple[int, ...]], Rows, Rows]] = field(
+        default_factory=dict, repr=False
+    )
+    found_rows: dict[tuple[int, ...], Rows] = field(default_factory=dict, repr=False)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -95,11 +98,14 @@ class TableBatch:
 
     def rows(self, axes: Sequence[int]) -> Rows:
         """Stacked rows (d, G * cells) of the cells over some axes, table after table."""
-        shape = [self.shape[axis] for axis in axes]
-        count = int(np.prod(shape))
-        grid = np.indices(shape, dtype=np.intp).reshape(len(shape), 1, count)
-        rows = self.offsets.T[list(axes)][:, :, None] + grid
-        return rows.reshape(len(shape), len(self.weight) * count)
+        key = tuple(axes)
+        if key not in self.found_rows:
+            shape = [self.shape[axis] for axis in axes]
+            count = int(np.prod(shape))
+            grid = np.indices(shape, dtype=np.intp).reshape(len(shape), 1, count)
+            rows = self.offsets.T[list(axes)][:, :, None] + grid
+            self.found_rows[key] = rows.reshape(len(shape), len(self.weight) * count)
+        return self.found_rows[key]
 
     def shares(self, model: Model) -> FloatArray:
         """The model's shares of all cells, (G, ..)."""
@@ -117,16 +123,33 @@ class TableBatch:
         product = khatri_rao(factors, self.rows(rest)).reshape(count, -1, rank)
         outer = (product[..., :, None] * product[..., None, :]).reshape(count, -1, rank**2)
         sums = front.reshape(count, int(np.prod(shape)), -1) @ outer
-        sets, place = np.unique(self.members[:, list(axes)], axis=0, return_inverse=True)
-        where = (place.ravel(), np.arange(count))
-        onto = csr_array((np.ones(count), where), shape=(len(sets), count))
-        added = (onto @ sums.reshape(count, -1)).reshape(len(sets), *shape, rank, rank)
-        for variables, block in zip(sets, added, strict=True):
-            yield tuple(map(int, variables)), block
+        sets, order, first = self.sets_of(axes)
+        sums = sums[order] if len(sets) == count else np.add.reduceat(sums[order], first, axis=0)
+        yield from zip(sets, sums.reshape(len(sets), *shape, rank, rank), strict=True)
+
+    def sets_of(self, axes: tuple[int, ...]) -> tuple[list[tuple[int, ...]], Rows, Rows]:
+        """The sets of variables on some axes, the tables ordered by them, where each set begins."""
+        if axes not in self.found_sets:
+            members = self.members[:, list(axes)]
+            sets, place, number = np.unique(
+                members, axis=0, return_inverse=True, return_counts=True
+            )
+            first = np.cumsum(number) - number
+            listed = [tuple(map(int, variables)) for variables in sets]
+            self.found_sets[axes] = listed, np.argsort(place.ravel(), kind="stable"), first
+        return self.found_sets[axes]
 
 
 def batches(problem: TableProblem, rank: int) -> Iterator[TableBatch]:
-    """The tables grouped by shape, some at a time."""
+    """The tables grouped by shape, some at a time; kept for the next step where they are small."""
+    kept: dict[int, list[TableBatch]] = problem.__dict__.setdefault("_batches", {})
+    if rank not in kept and sum(table.size for table in problem.tables) <= CHUNK_NUMBERS:
+        kept[rank] = list(make_batches(problem, rank))
+    return iter(kept[rank]) if rank in kept else make_batches(problem, rank)
+
+
+def make_batches(problem: TableProblem, rank: int) -> Iterator[TableBatch]:
+    """Group the tables by shape."""
     groups: dict[tuple[int, ...], list[int]] = {}
     for i, table in enumerate(problem.tables):
         groups.setdefault(table.shape, []).append(i)

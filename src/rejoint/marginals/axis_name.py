@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from rejoint.marginals.totals import is_total_word, plain_text
+from rejoint.marginals.unit_word import unit_word
 
 _BY = re.compile(
     r"\b(?:by|nach|par|selon|por|segun|según|naar|per|efter|etter|wedlug|według|podle|mukaan)\s+(.+)",
@@ -110,7 +111,8 @@ def names_in_title(titles: Sequence[str]) -> list[str]:
             parts = [
                 re.sub(r"^(?:the|le|la|les|el|los|il)\s+|^l['\u2019]", "", part) for part in parts
             ]
-            return [p for p in parts if p and not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
+            parts = [p for p in parts if p and not unit_word(p) and not p.startswith(("in %", "%"))]
+            return [p for p in parts if not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
     return []
 
 

@@ -418,6 +418,8 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     paths = _rows_by_sums(block.rows, values, digit)
     deep = len(paths[0]) - len(block.rows[0])
     names = [""] * deep + list(block.row_names)
+    if not names[0]:
+        paths = _with_first_heading(paths, values, digit, block.titles)
     rows = split_axis(paths, names, values, digit)
     for axis in rows if block.tree_name and not any(names) else ():
         _name_tree(axis, block.tree_name)
@@ -436,6 +438,30 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
         facet.units = [*row.units, *column.units, *block.titles, *block.units]
         found.append(facet)
     return found
+
+
+def _with_first_heading(
+    paths: list[Path], values: Array, digit: float, titles: Sequence[str]
+) -> list[Path]:
+    """Put first rows below the title, where the same labels follow below a heading.
+
+    Where they are the sum of those below headings, they are of all of these.
+    """
+    first = next((i for i, path in enumerate(paths) if any(path[1:])), 0)
+    if len(paths[0]) != 2:
+        return paths
+    below: dict[str, list[int]] = {}
+    for i, path in enumerate(paths[first:], first):
+        below.setdefault(path[1], []).append(i)
+    twice = [i for i in range(first) if paths[i][0] in below and not is_total_word(paths[i][0])]
+    if len(twice) < 2 or len(twice) < 0.5 * first:
+        return paths
+    slack = 1.5 * digit * np.sqrt(len(paths))
+    gaps = [np.abs(values[below[paths[i][0]]].sum(axis=0) - values[i]) for i in twice]
+    if len(below[paths[twice[0]][0]]) > 1 and not np.any(np.array(gaps) > slack):
+        return paths
+    title = titles[-1] if titles else "(without a heading)"
+    return [(title, path[0]) if i < first else path for i, path in enumerate(paths)]
 
 
 def _name_tree(axis: Axis, name: str) -> None:

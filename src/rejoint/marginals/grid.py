@@ -11,15 +11,15 @@ numbers are headings of the rows below them, indented labels are parts of the la
 import math
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 
 from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
-from rejoint.marginals.sheet import Sheet, Text
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.sheet import NotATableError, Sheet, Text
+from rejoint.marginals.totals import is_total_word, plain_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
@@ -51,6 +51,9 @@ _ATTRIBUTES = re.compile(
     r"record_(offset|count)|flags?|flag codes|time_format|unit_mult|powercode code|"
     r"reference period( code)?|unit code|obs_pre_break|comment_.*|geo_?id",
 )
+#: Those of them that have the power of ten of the unit.
+_POWERS = {"unit_mult", "powercode code"}
+_UNITS_OF_POWERS = {"3": "thousands", "6": "millions"}
 
 
 def is_value_name(text: str) -> bool:
@@ -158,8 +161,41 @@ def find_blocks(
     >>> block.columns, block.rows, block.titles, block.notes
     ([('young',), ('old',)], [('Men',)], ['Sex by age'], ['Source: X'])
     """
-    grid = _Grid(sheet, marks, value, skip)
-    return grid.blocks() if grid.number_rows else []
+    found: list[Block] = []
+    for part in _side_by_side(sheet, marks):
+        grid = _Grid(part, marks, value, skip)
+        found += grid.blocks() if grid.number_rows else []
+    return found
+
+
+def _side_by_side(sheet: Sheet, marks: frozenset[str]) -> list[Sheet]:
+    """Split a sheet at empty columns, where both sides have labels to the left of their numbers."""
+    wide = max((len(row) for row in sheet.rows), default=0)
+    rows = [[*row, *[""] * (wide - len(row))] for row in sheet.rows]
+    empty = [c for c in range(wide) if all(_is_empty(row[c]) for row in rows)]
+    starts = [0]
+    for c in empty:
+        left = _is_stub_first([row[starts[-1] : c] for row in rows], marks)
+        if left and _is_stub_first([row[c + 1 :] for row in rows], marks):
+            starts.append(c + 1)
+    if len(starts) == 1:
+        return [sheet]
+    ends = [*starts[1:], wide]
+    return [
+        replace(
+            sheet,
+            rows=[row[a:b] for row in rows],
+            merged=[(t, x - a, u, y - a) for t, x, u, y in sheet.merged if a <= x <= y < b],
+        )
+        for a, b in zip(starts, ends, strict=True)
+    ]
+
+
+def _is_stub_first(rows: Sequence[Sequence[Text]], marks: frozenset[str]) -> bool:
+    """Return whether the first cells of most rows with numbers are texts."""
+    kinds = [[_kind(cell, marks) for cell in row] for row in rows]
+    first = [row[0] for row in kinds if "number" in row[1:]]
+    return len(first) > 1 and first.count("text") > 0.5 * len(first)
 
 
 class _Grid:
@@ -171,6 +207,7 @@ class _Grid:
         self.sheet, self.marks, self.value = sheet, marks, value
         self.skip = {plain_text(text) for text in skip}
         self.skipped: list[str] = []
+        self.units: list[str] = []
         first = max((int(text) for text in skip if text.isdecimal()), default=0)
         keep = [i for i, line in enumerate(sheet.lines) if line > first]
         self.lines = [sheet.lines[i] for i in keep]
@@ -280,7 +317,8 @@ class _Grid:
                 for c, t in zip(seen, texts, strict=True)
             ]
             named = [c for c, good in zip(seen, sure, strict=True) if good]
-        if len(named) != 1 or len(seen) < 2 or not all(texts) or len(set(texts)) < len(texts):
+        unique = len({heads[c] for c in seen}) == len(seen)  # SEX has the codes of Sex
+        if len(named) != 1 or len(seen) < 2 or not all(texts) or not unique:
             return None
         value = named[0]
         rows = self.number_rows
@@ -288,21 +326,51 @@ class _Grid:
             return None
         gone = [c for c in seen if c != value and _ATTRIBUTES.fullmatch(plain_text(heads[c]))]
         rest = [c for c in seen if c not in (*gone, value)]
+        if not self._are_told_apart(rest):  # "status" may be that of persons
+            needed = [c for c in gone if self._are_told_apart([*rest, c])]
+            gone = [c for c in gone if c not in needed[:1]]
+            rest = [c for c in seen if c not in (*gone, value)]
         others = [c for c in rest if self._is_fraction(c) or c in several]
         odd = [c for c in others if not is_value_name(heads[c]) and not unit_word(heads[c])]
         if not rest or (odd and not asked):
             return None  # a cross-tabulation with a column of totals, perhaps
         if not any(len({label_of(self.rows[r][c]) for r in rows}) > 1 for c in rest):
             return None
+        powers = [c for c in gone if plain_text(heads[c]) in _POWERS]
+        for c in powers:
+            said = {label_of(self.rows[r][c]) for r in rows}
+            self.units += [_UNITS_OF_POWERS.get(power, "") for power in said if len(said) == 1]
+            if len(said) > 1:
+                raise ValueError(
+                    Message(
+                        "{where}: the numbers are in different units, {name!r} is {said}. Leave "
+                        "lines out so that one unit is left.",
+                        where=self.sheet.where,
+                        name=heads[c],
+                        said=show(sorted(said)),
+                    )
+                )
         self.skipped += [f"column {heads[c]!r} (about the number)" for c in gone]
         return [c for c in rest if c not in others], [*others, value]
+
+    def _are_told_apart(self, columns: Sequence[int]) -> bool:
+        """Return whether labels in these columns tell all rows with numbers apart."""
+        said = [tuple(label_of(self.rows[r][c]) for c in columns) for r in self.number_rows]
+        return len(set(said)) == len(said)
 
     def _is_fraction(self, c: int) -> bool:
         """Return whether a column has numbers that cannot be labels."""
         texts = [self.rows[r][c] for r in self.number_rows if not _is_empty(self.rows[r][c])]
         kinds = [_kind(text, self.marks) for text in texts]
         whole = all(label_of(text).isdecimal() for text in texts)
-        return bool(texts) and not whole and kinds.count("number") >= 0.6 * len(kinds)
+        named = any(
+            re.match(r"[^\W\d]", label_of(t))
+            for t, k in zip(texts[1:], kinds[1:], strict=True)  # the first may be a header of years
+            if k == "text"
+        )
+        if whole or named:  # codes, perhaps, such as 3000, 4000 and T001038
+            return False
+        return kinds.count("number") >= 0.6 * len(kinds) > 0
 
     def _is_marked(self, c: int, strict: bool = False) -> bool:
         """Return whether a column has marks only; strictly those that are hardly labels."""
@@ -349,6 +417,7 @@ class _Grid:
             raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
+            block.units = [*self.units, *block.units]
         return found
 
     def _texts(self, first: int, last: int) -> list[str]:
@@ -500,6 +569,8 @@ class _Grid:
                 pass  # a header that is repeated on every page
             elif not there:
                 full = len(stub) > 1 and all(self.kinds[r][c] != "empty" for c in stub)
+                if full and self.sizes[r] <= body[0] and all(map(_is_empty, self.rows[r - 1])):
+                    break  # a note below a blank line
                 if full:
                     rows.append(r)  # numbers that are not given
                 elif self._has_label(r, stub):
@@ -552,7 +623,7 @@ def _are_steps(texts: Sequence[str]) -> bool:
 
 
 def _no_numbers(sheet: Sheet, header: list[str]) -> ValueError:
-    return ValueError(
+    return NotATableError(
         Message(
             "{where}: which column holds the numbers? Its header is {header}. Name one of them "
             "'count', 'share' or 'percent' (long form), say {value}, or write a cross-tabulation "
@@ -580,6 +651,8 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
         split = [text.split("!!") for text in labels[-1]]
         deep = max(map(len, split))
         return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
+    if len(labels) == 1 and (crossed := _crossed_labels(labels[0])):
+        return crossed
     paths = []
     for path in zip(*labels, strict=True):
         said = [text for text in path if text]
@@ -587,6 +660,19 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
             path = (*said, *[ALL] * (len(path) - len(said)))
         paths.append(tuple(path))
     return paths
+
+
+def _crossed_labels(labels: Sequence[str]) -> list[Path]:
+    """Split labels such as "North: Men" if these are all combinations of two lists of labels."""
+    for mark in (": ", " - ", " \u2013 ", " | ", ", "):
+        split = [text.split(mark) for text in labels]
+        pairs = {(p[0].strip(), p[1].strip()) for p in split if len(p) == 2}
+        rest = [p for p in split if len(p) != 2]
+        wide, deep = (len({pair[k] for pair in pairs}) for k in (0, 1))
+        full = len(pairs) == wide * deep and len(pairs) + len(rest) == len(labels)
+        if full and min(wide, deep) > 1 and all(is_total_word(mark.join(p)) for p in rest):
+            return [(p[0].strip(), p[1].strip() if len(p) == 2 else ALL) for p in split]
+    return []
 
 
 def _without_codes(labels: list[list[str]]) -> list[list[str]]:
@@ -767,7 +853,7 @@ class _Layout:
         if len(named) == 1 and (len(self.header) == 1 or not self._is_unique(self.stub)):
             others = [c for c in self.body if c not in named]
             labels = [c for c in others if not self._is_unit(c)]
-            if all(self._is_whole(c) for c in labels):
+            if all(self._is_whole(c) for c in labels) and not self._add_up(labels, named[0]):
                 return named[0]
             whole = all(
                 label_of(self.grid.rows[r][c]).isdecimal() for r in self.rows for c in labels
@@ -789,6 +875,15 @@ class _Layout:
         few = len(set(texts)) <= max(len(texts) / 2, 2) or all(_is_year(t) for t in texts)
         numbers = [t for t in texts if _kind(t, self.grid.marks) == "number"]
         return few and all(t.isdecimal() for t in numbers)
+
+    def _add_up(self, columns: Sequence[int], value: int) -> bool:
+        """Return whether numbers of several columns add up to 100, or to the value, in all rows."""
+        lines = [[label_of(self.grid.rows[r][c]) for c in (*columns, value)] for r in self.rows]
+        if len(columns) < 2 or not all(text.isdecimal() for line in lines for text in line):
+            return False
+        sums = [(sum(map(int, line[:-1])), int(line[-1])) for line in lines]
+        slack = len(columns) / 2
+        return all(abs(a - 100) <= slack for a, _ in sums) or all(a == b for a, b in sums)
 
     def _is_told_apart(self) -> bool:
         """Return whether the labels of rows are unique, those that are left out filled in."""

@@ -44,9 +44,17 @@ from rejoint.marginals.facet import (
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
-from rejoint.marginals.same_names import apply_same, say_merged, use_one_name
+from rejoint.marginals.same_names import apply_same, interval_of, say_merged, use_one_name
 from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import DOUBTFUL, SURE, Sums, is_total_word, plain_text, rounding_base
+from rejoint.marginals.totals import (
+    DOUBTFUL,
+    SURE,
+    TOTALS,
+    Sums,
+    is_total_word,
+    plain_text,
+    rounding_base,
+)
 from rejoint.marginals.unit_word import unit_word
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.files import Source
@@ -55,7 +63,7 @@ from rejoint.text import nearest, show
 #: Columns that say in which unit a number is.
 _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
-    r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|multiplier",
+    r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
 )
 _THOUSANDS = re.compile(
     r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
@@ -73,6 +81,18 @@ _PER_THOUSAND = re.compile(
     re.IGNORECASE,
 )
 _PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
+#: What begins the title of numbers that are no parts of a whole.
+_MEANS = re.compile(
+    r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
+    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
+    re.IGNORECASE,
+)
+#: What begins the label of a part of another level.
+_PART = re.compile(
+    r"(?:of|from) wh(?:ich|om)\b|there ?of\b|davon\b|darunter\b|dont\b|di cui\b|waarvan\b|"
+    r"w tym\b|de l[oa]s cuales\b|dos quais\b|das quais\b|heraf\b|herav\b|derav\b|varav\b|darav\b"
+)
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -255,7 +275,7 @@ def _read_sheet(sheet: Sheet, how: ReadOptions, several: bool) -> list[Draft]:
         return []
     try:
         blocks = find_blocks(sheet, marks=marks, value=how.value, skip=how.skip)
-    except ValueError:
+    except NotATableError:
         if several and how.sheet is None:  # a sheet of notes
             return []
         raise
@@ -298,6 +318,9 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _apply_base(draft, how)
         _check_mixture(draft)
         _split_totals(draft, how)
+        if how.totals is None:
+            _check_overlap(draft)
+            _check_parts(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -332,9 +355,23 @@ def _drop_columns(block: Block) -> dict[str, str]:
         if twin is not None:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
+    for k in list(columns):
+        if _numbers_lines([columns[j] for j in columns if j != k], columns[k]):
+            del columns[k]
+            block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
+            break
     block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
     block.rows = [tuple(columns[k][i] for k in columns) for i in range(len(block.rows))]
     return constants
+
+
+def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
+    """Return whether a column counts the lines from 0 or 1, and the others tell them apart."""
+    start = column[0]
+    if start not in ("0", "1") or len(column) < 3 or not others:
+        return False
+    counts = all(text == str(i) for i, text in enumerate(column, int(start)))
+    return counts and len(set(zip(*others, strict=True))) == len(column)
 
 
 def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
@@ -352,12 +389,21 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     )
     if other and not coded:
         return False
+    totals = sum(is_total_word(label) for label in set(columns[j]))  # these have no code
+    if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
+        return True
     if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
     long = [np.mean([len(text) for text in columns[x]]) for x in (k, j)]
     return bool(long[0] < long[1] or (long[0] == long[1] and k > j))
+
+
+def _is_coded(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
+    """Return whether column k has codes, such as EMP, and column j right after it has words."""
+    code = all(re.fullmatch(r"[A-Z0-9_.+-]+", text) for text in {names[k], *columns[k]})
+    return j == k + 1 and code and all(re.search(r"[a-z]", text) for text in {*columns[j]})
 
 
 def _name_axes(draft: Draft, block: Block) -> None:
@@ -441,7 +487,12 @@ def _choose_measure(draft: Draft, how: ReadOptions) -> None:
     if ALL in labels and labels.index(ALL) != pick:  # not split into units: counts
         facet = _fill_from(facet, k, pick, labels.index(ALL))
     elsewhere = [u for u in facet.units if not unit_word(u)]
-    draft.facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
+    facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
+    for axis in range(len(facet.names)):  # levels that only the other numbers have
+        there = np.moveaxis(facet.lines, axis, 0).reshape(len(facet.labels[axis]), -1).any(axis=1)
+        facet = facet.take(axis, np.flatnonzero(there).tolist())
+    draft.facet = facet
+    _drop_constants(draft)
     if unit_word(labels[pick]) == "percent":
         draft.facet.percent = True
     _set_digits(draft.facet)
@@ -575,6 +626,9 @@ def _split_totals(draft: Draft, how: ReadOptions) -> None:
         leaves.append(sums.leaves)
         checks.append((axis, sums))
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
+        for total, run in sums.others:
+            coarse = show([labels[i] for i in run])
+            draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
     known = np.where(facet.lines > 0, facet.values, np.nan)
     for axis, at in enumerate(leaves):
         draft.facet = draft.facet.take(axis, at)
@@ -598,9 +652,16 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     facet, labels = draft.facet, draft.facet.labels[axis]
     size = len(labels)
     plain = Sums(roots=tuple(range(size)))
-    if how.totals is not None:  # as told, and nothing else
-        told = {plain_text(label) for label in how.totals}
+    told = {plain_text(label) for label in how.totals or ()}
+    named = any(plain_text(label) in told for label in labels)
+    if how.totals is not None and (named or not told):  # as told, and nothing else
         at = [i for i, label in enumerate(labels) if plain_text(label) in told or not label]
+        if any(labels[i] for i in at) and len(at) > 1:  # of parts, or of one another
+            sums = sums_of(facet, axis, lambda label: plain_text(label) in told)
+            if all(i in sums.children for i in at):
+                gone = {i: run for i, run in sums.children.items() if i in at}
+                inside = {i for run in gone.values() for i in run}
+                return Sums(gone, tuple(i for i in range(size) if i not in inside))
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
@@ -613,6 +674,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_two(draft, axis, equal)
     if sums.doubtful:
         _check_doubtful(draft, axis, sums, strong)
+    _check_beside(draft, axis, sums)
     left = [i for i in strong if i in sums.roots and i not in sums.children]
     if not left and size > 2 and not sums.children:
         _check_doubtful_word(draft, axis)
@@ -626,6 +688,27 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_unlabelled(draft, axis, left[0], rest)
     rest = _without_parts(draft, axis, left[0], rest)
     return Sums({**sums.children, left[0]: tuple(rest)}, (left[0],)) if rest else sums
+
+
+def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
+    """Raise for levels beside a total of others: it may lack them, or they are parts of these."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    whole = [i for i in sums.roots if i in sums.children and plain_text(labels[i]) in TOTALS]
+    beside = [i for i in sums.roots if i not in sums.children and labels[i]]
+    if len(whole) == 1 and beside:
+        raise ValueError(
+            Message(
+                "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
+                "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
+                "does not have: say {totals}.",
+                where=draft.reading.where,
+                label=labels[whole[0]],
+                name=facet.names[axis] or "the labels",
+                beside=show([labels[i] for i in beside]),
+                skip=Argument("skip", [labels[i] for i in beside]),
+                totals=Argument("totals", [labels[whole[0]]]),
+            )
+        )
 
 
 def _check_doubtful_word(draft: Draft, axis: int) -> None:
@@ -691,6 +774,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
 def _check_mixture(draft: Draft) -> None:
     """Raise for levels that have another kind of number than the others: means, changes, bases."""
     facet = draft.facet
+    mixed: list[tuple[float, int, str, list[int], list[int]]] = []
     for axis, labels in enumerate(facet.labels):
         _check_mean(draft, axis)
         there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
@@ -698,24 +782,30 @@ def _check_mixture(draft: Draft) -> None:
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
             flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            enough = there.sum(axis=1) >= (3 if what == "decimals" else 1)
-            odd = [i for i in np.flatnonzero(enough & (share >= 0.5))]
-            others = np.flatnonzero(enough & (share == 0.0))
-            if not odd or not len(others) or facet.grain is not None:
-                continue
-            few = odd if len(odd) <= len(others) else others.tolist()
-            raise ValueError(
-                Message(
-                    "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-                    "different kinds of numbers. Leave one kind out: {skip}.",
-                    where=draft.reading.where,
-                    odd=show([labels[i] for i in odd]),
-                    rest=show([labels[i] for i in others]),
-                    name=facet.names[axis] or "the labels",
-                    what=what,
-                    skip=Argument("skip", [labels[i] for i in few]),
-                )
-            )
+            least = [3 if what == "decimals" and not _MEANS.match(x) else 1 for x in labels]
+            least = [1] * len(labels) if 1 in least else least
+            enough = there.sum(axis=1) >= np.array(least)
+            odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
+            others = np.flatnonzero(enough & (share == 0.0)).tolist()
+            if odd and others and facet.grain is None:
+                mixed.append((float(share[odd].mean()), axis, what, odd, others))
+    if not mixed:
+        return
+    _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
+    labels = facet.labels[axis]
+    few = odd if len(odd) <= len(others) else others
+    raise ValueError(
+        Message(
+            "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
+            "different kinds of numbers. Leave one kind out: {skip}.",
+            where=draft.reading.where,
+            odd=show([labels[i] for i in odd]),
+            rest=show([labels[i] for i in others]),
+            name=facet.names[axis] or "the labels",
+            what=what,
+            skip=Argument("skip", [labels[i] for i in few]),
+        )
+    )
 
 
 def _check_mean(draft: Draft, axis: int) -> None:
@@ -791,6 +881,46 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     return Sums({at[0]: tuple(rest)}, (at[0],))
 
 
+def _check_parts(draft: Draft) -> None:
+    """Raise for levels such as "of which ..." where no level is the sum of such parts."""
+    for axis, labels in enumerate(draft.facet.labels):
+        parts = [label for label in labels if _PART.match(plain_text(label))]
+        if parts and not any(a == axis for a, _ in draft.totals):
+            raise ValueError(
+                Message(
+                    "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
+                    "it. Say {skip} to leave them out, or {none} if they are levels.",
+                    where=draft.reading.where,
+                    parts=show(parts),
+                    name=draft.facet.names[axis] or "the labels",
+                    skip=Argument("skip", parts),
+                    none=Argument("totals", "none"),
+                )
+            )
+
+
+def _check_overlap(draft: Draft) -> None:
+    """Raise for levels such as 0+ and 15+: cases of the one are cases of the other."""
+    for axis, labels in enumerate(draft.facet.labels):
+        ends = [(interval_of(label), label) for label in labels]
+        known = sorted((each, label) for each, label in ends if each is not None)
+        for (one, label), (other, beside) in combinations(known, 2):
+            if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
+                raise ValueError(
+                    Message(
+                        "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
+                        "be added up. Leave one out by {skip}, or say {none} if no case is in "
+                        "both.",
+                        where=draft.reading.where,
+                        one=label,
+                        other=beside,
+                        name=draft.facet.names[axis] or "the labels",
+                        skip=Argument("skip", [beside]),
+                        none=Argument("totals", "none"),
+                    )
+                )
+
+
 def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
     if len(at) < 2:
         return
@@ -828,6 +958,10 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
 def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) -> None:
     """Raise where a level may be a total or not: its sum agrees, but few numbers say so."""
     labels = draft.facet.labels[axis]
+    totals = [i for i in sums.children if labels[i]]
+    for level, run in sums.doubtful:  # all that is to be said, at once
+        if labels[level] and not any(i in (*totals, level) for i in run):
+            totals.append(level)
     for level, run in sums.doubtful:
         if level in strong or any(i in strong for i in run) or not labels[level]:
             continue
@@ -840,7 +974,7 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
                 label=labels[level],
                 name=draft.facet.names[axis] or "the labels",
                 parts=parts,
-                one=Argument("totals", [labels[level]]),
+                one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
                 none=Argument("totals", "none"),
             )
         )
@@ -944,12 +1078,25 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    words = [plain_text(facet.value), *map(str, facet.units)]
+    notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
+    scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
+    words = [plain_text(facet.value), *map(str, facet.units), *scales]
     percent = facet.percent or any(_PERCENT.search(w) for w in words)
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
     thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
     millions = any(_MILLIONS.search(w) for w in words)
+    means = [word for word in [facet.value, *facet.units] if _MEANS.match(word)]
+    if means and kind == "auto" and not percent:
+        raise ValueError(
+            Message(
+                "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
+                "add up. Say {kind} if they are counts.",
+                where=draft.reading.where,
+                word=means[0],
+                kind=Argument("kind", "counts"),
+            )
+        )
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
     one = _total_share(draft, percent)

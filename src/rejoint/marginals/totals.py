@@ -82,17 +82,20 @@ def is_total_word(label: object) -> bool:
 
 @dataclass
 class Sums:
-    """Which levels are sums of which: children of each total, and sums that may be chance."""
+    """Which levels are sums of which: children of each total, and sums that may be chance.
+
+    ``others`` are further divisions of a total, coarser than its children.
+    """
 
     children: dict[int, tuple[int, ...]] = field(default_factory=dict)
     roots: tuple[int, ...] = ()
     doubtful: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    others: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
     def leaves(self) -> list[int]:
         """Levels that are no totals, in their order."""
-        inside = {c for run in self.children.values() for c in run}
-        return sorted((inside | set(self.roots)) - set(self.children))
+        return sorted(leaf for root in self.roots for leaf in self.leaves_of(root))
 
     def leaves_of(self, level: int) -> list[int]:
         """Levels that add up to a level."""
@@ -133,6 +136,7 @@ def find_sums(
     """
     active = list(range(len(values)))
     found = Sums()
+    gone: set[int] = set()
     while len(active) > 2:
         equations = _equations(values, parts, active, digit, words, exact)
         sure = [e for e in equations if e[1] >= SURE]
@@ -151,11 +155,18 @@ def find_sums(
             twins = [e for e in sure if e[0] == size and e[2] in run and i in e[3]]
             if any(e[1] >= score - 1e-9 for e in twins) and not words[active[i]]:
                 found.doubtful += ((active[i], tuple(active[k] for k in run)),)
-            found.children[active[i]] = tuple(active[k] for k in run)
+            kept = tuple(active[k] for k in run)
+            before = found.children.get(active[i], ())
+            if sum(len(found.leaves_of(k)) for k in before) > sum(
+                len(found.leaves_of(k)) for k in kept
+            ):
+                before, kept = kept, before
+            found.others += ((active[i], before),) if before else ()
+            found.children[active[i]] = kept
             taken |= {i, *run}
+            gone |= {active[k] for k in run}
         if not taken:
             break
-        gone = {c for run in found.children.values() for c in run}
         active = [a for a in active if a not in gone]
     found.roots = tuple(active)
     return found

@@ -71,4 +71,5 @@ def is_count_word(label: str) -> bool:
     """
     inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", label)
     words = [plain_text(label), *([plain_text(inside[1])] if inside else [])]
-    return any(unit_word(word) == "count" and word not in THOUSANDS for word in words)
+    open_ = {*THOUSANDS, "valor", "valore", "estimate"}  # of what, they do not say
+    return any(unit_word(word) == "count" and word not in open_ for word in words)

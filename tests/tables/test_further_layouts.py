@@ -1,0 +1,253 @@
+"""Layouts that are easily misread: units apart from numbers, parts of parts, several tables."""
+
+import warnings
+
+import numpy as np
+import pytest
+from workbook import xlsx
+
+from rejoint.marginals import Marginals
+
+
+def read(tmp_path, text, name="t.csv", **options):
+    path = tmp_path / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return Marginals.read(path, **options)
+
+
+def refuse(tmp_path, text, *words, name="t.csv", **options):
+    with pytest.raises(ValueError) as error:  # noqa: PT011 (its words are checked below)
+        read(tmp_path, text, name, **options)
+    for word in words:
+        assert word in str(error.value)
+
+
+OECD = """\
+REF_AREA,Reference area,SEX,Sex,LFS,Labour status,TIME_PERIOD,OBS_VALUE,OBS_STATUS,UNIT_MULT
+FIN,Finland,M,Male,EMP,Employment,2022,140.2,A,3
+FIN,Finland,M,Male,UNE,Unemployment,2022,30.1,A,3
+FIN,Finland,F,Female,EMP,Employment,2022,150.9,A,3
+FIN,Finland,F,Female,UNE,Unemployment,2022,25.1,A,3
+"""
+
+
+def test_codes_before_their_labels_and_a_power_of_ten(tmp_path):
+    m = read(tmp_path, OECD)
+    assert m.domain.names == ("Sex", "Labour status")
+    np.testing.assert_allclose(m["Sex", "Labour status"], [[140200, 30100], [150900, 25100]])
+
+
+def test_a_power_of_ten_that_differs(tmp_path):
+    refuse(tmp_path, OECD.replace("25.1,A,3", "25.1,A,6"), "'UNIT_MULT'", "different units")
+
+
+def test_levels_that_only_the_other_measure_has(tmp_path):
+    text = "Characteristic,Gender,UOM,SCALAR_FACTOR,VALUE\n"
+    for name, unit, scale, numbers in [
+        ("Employment", "Persons", "thousands", [9311.2, 8401.0]),
+        ("Unemployment", "Persons", "thousands", [470.1, 140.2]),
+        ("Unemployment rate", "Percentage", "units", [4.8, 1.6]),
+    ]:
+        for gender, number in zip(["Men", "Women"], numbers, strict=True):
+            text += f"{name},{gender},{unit},{scale},{number}\n"
+    m = read(tmp_path, text)
+    assert m.domain.names == ("Characteristic", "Gender")
+    np.testing.assert_allclose(m["Characteristic", "Gender"][1], [470100, 140200])
+
+
+PARTS = """\
+Education;Total;Men;Women
+Total;30112;14401;15711
+Higher;7800;3300;4500
+Secondary;17212;8901;8311
+Primary;5100;2200;2900
+of which not completed;400;150;250
+"""
+
+
+def test_a_level_beside_a_total_is_asked_about(tmp_path):
+    refuse(
+        tmp_path,
+        PARTS,
+        "sum of others without 'of which not completed'",
+        "skip=['of which not completed']",
+        "totals=['Total']",
+    )
+    m = read(tmp_path, PARTS, skip=["of which not completed"])
+    assert m["Education", "Sex"].sum() == 30112
+    m = read(tmp_path, PARTS, totals=["Total"])
+    assert m["Education", "Sex"].sum() == 30512
+
+
+def test_two_divisions_of_one_total(tmp_path):
+    text = (
+        "Age;Male;Female\nTotal;10432;11208\n0-14;1907;1822\n15-29;1811;1799\n30-59;3913;4115\n"
+        "60+;2801;3472\n0-19;2511;2402\n20-64;5611;5990\n65+;2310;2816\n"
+    )
+    m = read(tmp_path, text)
+    assert m.domain["Age"].levels == ("0-14", "15-29", "30-59", "60+")
+
+
+def test_told_totals_of_parts(tmp_path):
+    text = (
+        "Age;Male;Female\nTotal;5000;5200\n  0-14;900;880\n    0-4;300;290\n    5-14;600;590\n"
+        "  15-64;3200;3220\n    15-24;600;590\n    25-64;2600;2630\n  65+;900;1100\n"
+    )
+    refuse(tmp_path, text, "totals=['0-14', '15-64']")
+    m = read(tmp_path, text, totals=["0-14", "15-64"])
+    assert m.domain["Age"].levels == ("0-4", "5-14", "15-24", "25-64", "65+")
+    head, *lines = text.splitlines()
+    sums = [f"{line};{sum(map(int, line.split(';')[1:]))}" for line in lines]
+    m = read(tmp_path, "\n".join([f"{head};Total", *sums]), totals=["0-14", "15-64"])
+    assert m.domain["Sex"].levels == ("Male", "Female")  # other variables as ever
+
+
+def test_levels_that_overlap(tmp_path):
+    text = "Age;Men;Women\n0+;10000;10400\n15+;8411;8822\n65+;1801;2404\n"
+    refuse(tmp_path, text, "'0+' and '15+'", "overlap", "skip=['15+']", "totals='none'")
+    m = read(tmp_path, text.replace("0+;", "0-20;").replace("15+", "20-30").replace("65+", "30+"))
+    assert len(m.domain["Age"].levels) == 3
+
+
+def test_line_numbers_and_codes_with_letters(tmp_path):
+    text = '"ID";"Sex";"Age";"Value_1"\n'
+    for i, (sex, age, n) in enumerate(
+        (sex, age, n)
+        for sex, numbers in [("3000", [1702, 5402]), ("4000", [1602, 5302]), ("T01", [3304, 10704])]
+        for age, n in zip(["10010", "10020"], numbers, strict=True)
+    ):
+        text += f'"{i}";"{sex}   ";"{age}";"  {n}"\n'
+    m = read(tmp_path, text, value="Value_1")
+    assert m.domain.names == ("Sex", "Age")
+    np.testing.assert_allclose(m["Sex", "Age"], [[1702, 5402], [1602, 5302]])
+
+
+def test_tables_side_by_side(tmp_path):
+    book = xlsx(
+        {
+            "S": [
+                ["Table 1", "", "", "", "Table 2"],
+                ["Smoking", "Men", "Women", "", "Drinking", "Men", "Women"],
+                ["Yes", 301, 250, "", "Often", 702, 601],
+                ["No", 702, 790, "", "Never", 301, 439],
+            ]
+        }
+    )
+    m = read(tmp_path, book, "t.xlsx")
+    np.testing.assert_allclose(m["Smoking", "Sex"], [[301, 250], [702, 790]])
+    np.testing.assert_allclose(m["Drinking", "Sex"], [[702, 601], [301, 439]])
+
+
+def test_a_sheet_with_a_question_is_not_left_out(tmp_path):
+    book = xlsx(
+        {
+            "A": [["Sex", "Age", "Count"], ["m", "young", 10], ["f", "young", 12], ["f", "old", 9]],
+            "B": [
+                ["Smoking", "Sex", "Estimate (thousands)", "95% CI lower", "95% CI upper"],
+                ["Yes", "m", 410, 380, 440],
+                ["Yes", "f", 390, 361, 419],
+                ["No", "m", 800, 760, 840],
+                ["No", "f", 701, 660, 742],
+            ],
+        }
+    )
+    refuse(tmp_path, book, "sheet 'B'", "'95% CI lower'", name="t.xlsx")
+
+
+def test_a_unit_in_a_note(tmp_path):
+    text = "Sex;Employed;Unemployed\nMale;21411;801\nFemale;19102;603\nAngaben in Tausend\n"
+    m = read(tmp_path, text, same={"Employed/Unemployed": "Work"})
+    assert m["Sex", "Work"].sum() == 41917000
+
+
+def test_a_value_says_nothing_about_its_decimals(tmp_path):
+    text = "Sexo;Estudios;Valor\nH;Bajos;1.201\nH;Altos;2.301\nM;Bajos;1.102\nM;Altos;2.702\n"
+    refuse(tmp_path, text, "decimal=','", "decimal='.'")
+
+
+def test_a_status_of_persons_is_no_flag(tmp_path):
+    text = "geo;sex;status;value;flag\n"
+    for i, (geo, sex, status) in enumerate(
+        (g, s, t) for g in ("DE", "FR") for s in "MF" for t in ("single", "married")
+    ):
+        text += f"{geo};{sex};{status};{1000 + i};{'p' if i < 2 else ''}\n"
+    m = read(tmp_path, text)
+    assert m.domain.names == ("geo", "sex", "status")
+
+
+def test_headed_tables_of_which_the_first_has_a_title(tmp_path):
+    text = "Employment by sex\n"
+    for year, add in [(2021, 0), (2022, 20), (2023, 43)]:
+        text += (
+            f"{year},,\nEmployment,Men,Women\nYes,{1201 + add},{1102 + add}\nNo,501,{702 - add}\n"
+        )
+    m = read(tmp_path, text)
+    assert set(m.domain.names) == {"Year", "Employment", "sex"}
+    assert m["Year", "Employment", "sex"][1, 0].tolist() == [1221, 1122]
+    text = text.replace("2021,,", "Table 1a. North").replace("2022,,", "Table 1b. South")
+    refuse(tmp_path, text.partition("2023,,")[0], "'Table 1a. North', 'Table 1b. South'")
+
+
+def test_labels_of_two_variables_in_one(tmp_path):
+    text = (
+        "Education by sex and region\nEducation,Total,North: Male,North: Female,South: Male,"
+        "South: Female\nLow,430,100,110,120,100\nHigh,481,130,121,110,120\n"
+    )
+    m = read(tmp_path, text)
+    assert set(m.domain.names) == {"Education", "region", "sex"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Median income by sex and region\nRegion,Male,Female\nN,31200,28700\nS,35100,30900\n",
+        "Region,Sex,Average age\nN,m,41\nN,f,44\nS,m,40\nS,f,43\n",
+        "Product,Size,Price\nShirt,S,12.99\nShirt,M,13.99\nHat,S,39.90\nHat,M,41.90\n",
+    ],
+)
+def test_means_and_prices_are_no_counts(tmp_path, text):
+    refuse(tmp_path, text, "do not add up", "kind='counts'")
+    assert len(read(tmp_path, text, kind="counts").domain.names) == 2
+
+
+def test_the_kind_that_differs_is_that_of_columns(tmp_path):
+    text = (
+        "Grade by sex\nGrade,Male,Male %,Female,Female share\nTop,108,2.8,102,2.4\n"
+        "High,1640,42.0,1660,39.5\nLow,2154,55.2,2438,58.1\n"
+    )
+    refuse(tmp_path, text, "'Male %', 'Female share'")
+
+
+def test_a_unit_in_a_title_is_no_name(tmp_path):
+    text = "Use by age, per cent\nAge,Daily,Weekly,Never,N\n16-24,97,2,1,1201\n25+,90,7,3,4400\n"
+    refuse(tmp_path, text, "a variable that the file does not name")
+
+
+def test_notes_of_two_cells_below_a_blank_line(tmp_path):
+    text = (
+        'Counting persons\n,"Status","Yes","No",\n"Age","Sex",\n"0-9","Male",1200,110,\n'
+        ',"Female",1150,101,\n"10-19","Male",1302,98,\n,"Female",1244,90,\n\n'
+        '"Data source: a census"\n\n"INFO","Cells have been randomly adjusted."\n'
+    )
+    m = read(tmp_path, text, same={"Yes/No": "Status"})
+    assert set(m.domain.names) == {"Age", "Sex", "Status"}
+    assert m["Age", "Sex", "Status"].sum() == 5295
+
+
+def test_parts_without_a_sum(tmp_path):
+    text = (
+        "Religion by sex\nReligion,Males,Females\nChristians,2101,2333\n"
+        "thereof Catholic,1100,1200\n"
+        "Muslims,310,302\nNo religion,1801,1702\n"
+    )
+    refuse(tmp_path, text, "'thereof Catholic'", "skip=['thereof Catholic']", "totals='none'")
+    assert read(tmp_path, text, totals="none")["Religion", "sex"].sum() == sum(
+        [2101, 2333, 1100, 1200, 310, 302, 1801, 1702]
+    )
+
+
+def test_a_row_of_means(tmp_path):
+    text = "Number of rooms by tenure\nRooms,Owned,Rented\n1,12,101\n2+,120,402\nAverage,3.5,2.4\n"
+    refuse(tmp_path, text, "'Average'", "different kinds of numbers", "skip=['Average']")
