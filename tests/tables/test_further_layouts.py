@@ -251,3 +251,15 @@ def test_parts_without_a_sum(tmp_path):
 def test_a_row_of_means(tmp_path):
     text = "Number of rooms by tenure\nRooms,Owned,Rented\n1,12,101\n2+,120,402\nAverage,3.5,2.4\n"
     refuse(tmp_path, text, "'Average'", "different kinds of numbers", "skip=['Average']")
+
+
+def test_bounds_of_cells_held_back_exclude_a_total(tmp_path):
+    """A label that two variables share is no total of cells that are too small for it."""
+    rows = ["home,car,care,count"]
+    numbers = {"none": (64, 106, 78), "one": (17, 10, "<10"), "two": ("<10", 37, "<10")}
+    for car, cells in {**numbers, "more": (24, 21, 13)}.items():
+        for home, first in zip(("rent", "own", "other"), cells, strict=True):
+            rows += [f"{home},{car},none,{first}", f"{home},{car},child,<10"]
+    m = read(tmp_path, "\n".join(rows))
+    assert m.domain["car"].levels == ("none", "one", "two", "more")
+    assert m.domain["care"].levels == ("none", "child")

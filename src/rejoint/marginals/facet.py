@@ -609,9 +609,9 @@ def sums_of(
 ) -> Sums:
     """Return which levels of an axis are sums of others; ``beside`` has all labels."""
     claims = np.where(facet.lines > 0, facet.values, np.nan)  # a total must be printed
-    lines, parts = (
+    lines, parts, most = (
         np.moveaxis(array, axis, 0).reshape(len(facet.labels[axis]), -1)
-        for array in (claims, facet.values)
+        for array in (claims, facet.values, facet.high)
     )
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
@@ -621,4 +621,4 @@ def sums_of(
         ]
     )
     digit = rounding_base(facet.values) if facet.whole else facet.digit
-    return find_sums(lines, digit, words, parts=parts)
+    return find_sums(lines, digit, words, parts=parts, most=most)

@@ -111,6 +111,7 @@ def find_sums(
     *,
     exact: bool = False,
     parts: Array | None = None,
+    most: Array | None = None,
 ) -> Sums:
     """Find which rows of an array are sums of rows next to them, once these are taken together.
 
@@ -126,6 +127,8 @@ def find_sums(
         Whether totals add up exactly if they do at all.
     parts : array (levels, lines), optional
         The numbers as parts of sums: those that are not listed are zero there.
+    most : array (levels, lines), optional
+        What numbers that are not known may be at the most.
 
     Examples
     --------
@@ -138,7 +141,7 @@ def find_sums(
     found = Sums()
     gone: set[int] = set()
     while len(active) > 2:
-        equations = _equations(values, parts, active, digit, words, exact)
+        equations = _equations(values, parts, most, active, digit, words, exact)
         sure = [e for e in equations if e[1] >= SURE]
         taken: set[int] = set()
         if not sure:
@@ -183,6 +186,7 @@ def _is_part(one: Equation, other: Equation) -> bool:
 def _equations(
     values: Array,
     parts: Array | None,
+    most: Array | None,
     active: list[int],
     digit: float,
     words: Array | NDArray[np.bool_],
@@ -196,6 +200,9 @@ def _equations(
     filled = np.where(known, added, 0.0)
     total = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(filled, axis=0)])
     count = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(known, axis=0)])
+    # What is not known adds no more than this; infinity would not survive differences.
+    room = np.where(known, 0.0, 1e300 if most is None else np.minimum(most[active], 1e300))
+    above = np.vstack([np.zeros((1, part.shape[1])), np.cumsum(np.minimum(room, 1e12), axis=0)])
     chance = np.log10(max(size * (size - 1), 1))
     coarse = rounding_base(values, 3) if digit >= 1.0 else 0.0
     found: list[Equation] = []
@@ -214,7 +221,8 @@ def _equations(
             sums = total[last] - total[first]
             whole = (count[last] - count[first]) == (last - first)[:, None]
             full = last - first == size - 1
-            scores = _scores(part[i], sums, whole, last - first, digit, exact, full, coarse)
+            extra = above[last] - above[first]
+            scores = _scores(part[i], sums, whole, extra, last - first, digit, exact, full, coarse)
             for k in np.flatnonzero(np.isfinite(scores)):
                 run = tuple(range(int(first[k]), int(last[k])))
                 word = _WORD * float(words[active[i]])
@@ -226,17 +234,26 @@ def _equations(
             whole = np.asarray(known[rest].all(axis=0, keepdims=True))
             every = np.ones(1, dtype=bool)
             sizes = np.array([size - 1])
-            score = _scores(part[i], sums, whole, sizes, digit, exact or not word, every, coarse)[0]
+            extra = room[rest].sum(axis=0, keepdims=True)
+            score = _scores(
+                part[i], sums, whole, extra, sizes, digit, exact or not word, every, coarse
+            )[0]
             if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
                 score = min(score, SURE - 0.1) if not word else score
                 found.append((size - 1, float(score) + word, i, tuple(rest)))
         if i in (0, size - 1) and 3 < size <= _FEW and not exact:
-            found += _but_one(part, filled, known, i, digit, chance)
+            found += _but_one(part, filled, known, room, i, digit, chance)
     return found
 
 
 def _but_one(
-    part: Array, filled: Array, known: NDArray[np.bool_], i: int, digit: float, chance: float
+    part: Array,
+    filled: Array,
+    known: NDArray[np.bool_],
+    room: Array,
+    i: int,
+    digit: float,
+    chance: float,
 ) -> list[Equation]:
     """Return sums of all others but one, which is then part of another: never sure by itself."""
     size = len(part)
@@ -248,7 +265,9 @@ def _but_one(
         sums = filled[rest].sum(axis=0, keepdims=True)
         whole = np.asarray(known[rest].all(axis=0, keepdims=True))
         none = np.zeros(1, dtype=bool)
-        score = _scores(part[i], sums, whole, np.array([len(rest)]), digit, True, none, 0.0)[0]
+        extra = room[rest].sum(axis=0, keepdims=True)
+        number = np.array([len(rest)])
+        score = _scores(part[i], sums, whole, extra, number, digit, True, none, 0.0)[0]
         if score - chance >= SURE:
             found.append((len(rest), SURE - 0.1, i, tuple(rest)))
     return found
@@ -258,6 +277,7 @@ def _scores(
     claim: Array,
     sums: Array,
     whole: NDArray[np.bool_],
+    extra: Array,
     sizes: NDArray[np.intp],
     digit: float,
     exact: bool,
@@ -280,7 +300,8 @@ def _scores(
     for number, tolerance in enumerate(tolerances):
         limit = tolerance + 1e-9 * np.maximum(magnitude, 1.0)
         fits = known & (gap <= limit)
-        wrong = (known & ~fits) | (~whole & there & (sums - claim > limit))
+        beyond = (sums - claim > limit) | (claim - sums - extra > limit)
+        wrong = (known & ~fits) | (~whole & there & beyond)
         places = np.log10(np.maximum(magnitude / (2.0 * tolerance + digit), 1.0))
         score = np.where(fits, places, 0.0).sum(axis=1) - 2.0 * wrong.sum(axis=1)
         if number == len(tolerances) - 1 and not exact:  # nearly the sum: never sure by itself
