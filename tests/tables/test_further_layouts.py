@@ -255,11 +255,18 @@ def test_a_row_of_means(tmp_path):
 
 def test_bounds_of_cells_held_back_exclude_a_total(tmp_path):
     """A label that two variables share is no total of cells that are too small for it."""
-    rows = ["home,car,care,count"]
-    numbers = {"none": (64, 106, 78), "one": (17, 10, "<10"), "two": ("<10", 37, "<10")}
-    for car, cells in {**numbers, "more": (24, 21, 13)}.items():
-        for home, first in zip(("rent", "own", "other"), cells, strict=True):
-            rows += [f"{home},{car},none,{first}", f"{home},{car},child,<10"]
-    m = read(tmp_path, "\n".join(rows))
-    assert m.domain["car"].levels == ("none", "one", "two", "more")
-    assert m.domain["care"].levels == ("none", "child")
+    counts = {
+        "none": [64, 41, 50, 36, 106, 314, 129, 35, 78, 145, 72, 28, 5, 8, 10, 5],
+        "one": [7, 10, 17, 8, 0, 1, 3, 1, 3, 1, 7, 4, 3, 4, 6, 4],
+        "two": [3, 3, 3, 1, 37, 135, 49, 0, 13, 52, 23, 2, 1, 2, 0, 0],
+        "more": [24, 60, 84, 62, 6, 21, 14, 1, 7, 13, 24, 13, 21, 36, 46, 39],
+    }
+    homes = [h for h in ("rent", "own", "shared", "other") for _ in range(4)]
+    cares = ["none", "child", "parent", "both"] * 4
+    rows = [
+        f"{home},{car},{care},{number if number >= 10 else '<10'}"
+        for car, numbers in counts.items()
+        for home, care, number in zip(homes, cares, numbers, strict=True)
+    ]
+    m = read(tmp_path, "\n".join(["home,car,care,count", *rows]))
+    assert m.domain["car"].levels == tuple(counts)
