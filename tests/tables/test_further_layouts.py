@@ -251,3 +251,66 @@ def test_parts_without_a_sum(tmp_path):
 def test_a_row_of_means(tmp_path):
     text = "Number of rooms by tenure\nRooms,Owned,Rented\n1,12,101\n2+,120,402\nAverage,3.5,2.4\n"
     refuse(tmp_path, text, "'Average'", "different kinds of numbers", "skip=['Average']")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Score,Frequency,Cumulative\n1,10,10\n2,20,30\n3,15,45\n4,5,50\n",
+        "Score,Cumulative,Frequency\n1,10,10\n2,30,20\n3,45,15\n4,50,5\n",
+    ],
+)
+def test_running_sums_are_no_labels(tmp_path, text):
+    m = read(tmp_path, text)
+    assert m.domain.names == ("Score",)
+    assert m["Score"].tolist() == [10, 20, 15, 5]
+
+
+def test_numbers_to_the_right_of_counts_are_no_labels(tmp_path):
+    text = "Grade,Count,Points\n1,10,4\n2,20,9\n3,15,2\n4,5,1\n"
+    refuse(tmp_path, text, "'Points' may be labels", "skip=['Points']", "value='Points'")
+
+
+def test_counts_beside_a_p_value_are_no_labels(tmp_path):
+    text = "Sex,Cases,Controls,p\nMale,45,60,0.03\nFemale,55,40,\n"
+    refuse(tmp_path, text, "may be labels of a variable or numbers beside 'p'", "skip=[")
+
+
+@pytest.mark.parametrize("form", ["12.1,10.4 5.5,6.1 4.0,4.2 6.0,6.2", "31,40 12,15 22,18 21,24"])
+def test_a_total_that_lies_between_its_parts(tmp_path, form):
+    ages = ("15-24", "25-54", "55-64", "Total")
+    lines = [f"{age},{row}" for age, row in zip(ages, form.split(), strict=True)]
+    text = "\n".join(["Age,Male,Female", *lines]) + "\n"
+    refuse(tmp_path, text, "'Total'", "rates or means", "kind='counts'")
+
+
+def test_a_title_that_lists_more_than_the_table_names_nothing(tmp_path):
+    text = (
+        "Bevölkerung: Deutschland, Stichtag, Geschlecht\n;31.12.2021;31.12.2022\n"
+        "männlich;41027050;41566340\nweiblich;42210074;42792505\nInsgesamt;83237124;84358845\n"
+    )
+    refuse(tmp_path, text, "'31.12.2021', '31.12.2022'", "a variable that the file does not name")
+    rows = ["Residents by sex, age and tenure", "Region,Men,,Women,", ",Rent,Own,Rent,Own"]
+    text = "\n".join([*rows, "North,12,30,25,8", "South,7,19,11,13"]) + "\n"
+    refuse(tmp_path, text, "'Rent', 'Own'", "a variable that the file does not name")
+
+
+def test_an_empty_column_before_the_numbers_is_no_level(tmp_path):
+    text = (
+        '"","","Survived","No","Yes"\n"Sex","Class","","",""\n"Male","1st","","118","62"\n'
+        '"","2nd","","154","25"\n"Female","1st","","4","141"\n"","2nd","","13","93"\n'
+    )
+    m = read(tmp_path, text, same={"No/Yes": "Survived"})
+    assert m["Sex", "Class", "Survived"].tolist() == [[[118, 62], [154, 25]], [[4, 141], [13, 93]]]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_numbers_of_lines_without_a_name(tmp_path, start):
+    rows = ["M,Young,12", "M,Old,30", "F,Young,25", "F,Old,8"]
+    text = "\n".join([",Sex,Age,n", *(f"{i},{row}" for i, row in enumerate(rows, start))]) + "\n"
+    assert read(tmp_path, text)["Sex", "Age"].tolist() == [[12, 30], [25, 8]]
+
+
+def test_a_power_in_brackets_is_no_footnote(tmp_path):
+    text = "Province,Area (km2),Residents1)\nAlpha,400,1200\nBeta,1250,2500\n"
+    refuse(tmp_path, text, "'Area (km2)', 'Residents'")

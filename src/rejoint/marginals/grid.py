@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, chain, pairwise
 
 from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -118,7 +118,10 @@ def label_of(cell: Text) -> str:
     text = re.sub(r"\s+", " ", cell).strip()
     if re.fullmatch(r"(?:19|20)\d\d ?[a-z]|\d\d?[./-]\d\d?[./-]\d{4} [a-z]", text):
         return text[:-1].strip()  # a year or date with a flag
-    return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
+    if text[-1:] not in _ENDS:
+        return text
+    bare = _FOOTNOTE.sub("", text)
+    return bare if bare.count("(") <= bare.count(")") else text  # "Area (km2)" has no footnote
 
 
 #: Footnotes at the end of a label, and the number of cases: "Men1)", "Total ¹", "Men (N=250)".
@@ -299,6 +302,11 @@ class _Grid:
         stub = [c for c in seen if c <= last]
         # A column of marks only, between numbers, has numbers that are not given.
         body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
+        first = next((k for k, c in enumerate(body) if c in numeric), 0)
+        for c in body[:first]:  # an empty column before the numbers has a name, no level
+            if fill[c] == 0.0 and c > last:
+                self.skipped.append(f"column {heads[c]!r} (empty)")
+                body.remove(c)
         return stub, body
 
     def _long_columns(
@@ -763,6 +771,9 @@ class _Layout:
         for c in stub[1:]:
             if self._is_number_column(c) and not self._is_code(c, stub):
                 self._is_other_number(c, [s for s in stub if s != c], value)
+                if self._is_running_sum(c, value):
+                    others.append(c)
+        stub = [c for c in stub if c not in others]
         self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
         self._check_density(stub, value)
@@ -818,11 +829,24 @@ class _Layout:
             if self.grid.value is not None:
                 return True
             raise self._two_uses(c, value)
-        distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
-        large = max(map(int, filter(None, texts)), default=0) >= 200
+        if self._is_running_sum(c, value):
+            return True
+        distinct = len(set(texts)) == len(texts) > 1 and self._is_unique(stub)
+        numbers = [int(text) for text in texts if text]
+        large = max(numbers, default=0) >= 200 or c > value
+        if len(texts) == 2:  # two codes follow each other
+            large = len(numbers) == 2 and abs(numbers[0] - numbers[1]) > 1
         if distinct and large and not all(_is_year(text) for text in texts):
             raise self._two_uses(c, value)
         return False
+
+    def _is_running_sum(self, c: int, value: int) -> bool:
+        """Return whether a column adds up the numbers of the value from the first row on."""
+        texts = [[label_of(self.grid.rows[r][k]) for r in self.rows] for k in (c, value)]
+        if len(self.rows) < 3 or not all(text.isdecimal() for text in chain(*texts)):
+            return False
+        sums, steps = ([int(text) for text in column] for column in texts)
+        return sums == list(accumulate(steps))
 
     def _two_uses(self, c: int, value: int) -> ValueError:
         return ValueError(

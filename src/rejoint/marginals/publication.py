@@ -18,7 +18,7 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
@@ -148,6 +148,7 @@ class Draft:
     totals: list[tuple[int, str]] = field(default_factory=list)  # axis and label of each
     constants: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)  # names in titles
+    mean: str = ""  # a total between the numbers that it is of
 
 
 @dataclass(frozen=True)
@@ -328,12 +329,26 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
 
 
 def _check_headers(block: Block) -> None:
+    _drop_row_names(block)
     for k, name in enumerate(block.row_names):
         if not name and len(block.row_names) > 1 and any(path[k] for path in block.rows):
             raise ValueError(f"{block.sheet.where}: column {k + 1} has no name.")
     twice = sorted({n for n in block.row_names if n and block.row_names.count(n) > 1})
     if twice:
         raise ValueError(f"{block.sheet.where}: two columns are called {show(twice)}.")
+
+
+def _drop_row_names(block: Block) -> None:
+    """Leave out a first column without a name that numbers the lines, as data frames have it."""
+    names, rows = block.row_names, block.rows
+    if len(names) < 2 or names[0] or not all(names[1:]):
+        return
+    column = [path[0] for path in rows]
+    rise = all(text.isdecimal() for text in column)
+    rise = rise and all(int(a) < int(b) for a, b in pairwise(column))
+    if rise and len({path[1:] for path in rows}) == len(rows):
+        block.row_names, block.rows = names[1:], [path[1:] for path in rows]
+        block.skipped.append("column 1 (it numbers the lines)")
 
 
 def _drop_columns(block: Block) -> dict[str, str]:
@@ -683,6 +698,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     rest = [i for i in sums.roots if i != left[0]]
     if _is_mean(facet, axis, left[0]):
         draft.reading.skipped.append(f"{labels[left[0]]!r} (the share of all together)")
+        draft.mean = labels[left[0]]
         return Sums(sums.children, tuple(rest))
     if not labels[left[0]]:
         _check_unlabelled(draft, axis, left[0], rest)
@@ -814,6 +830,8 @@ def _check_mean(draft: Draft, axis: int) -> None:
     lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
     for place in {0, len(labels) - 1} if len(labels) > 2 else ():
         rest = [i for i in range(len(labels)) if i != place]
+        if _is_strong(labels[place]) and _is_mean(facet, axis, place):
+            continue  # the share of all together: the kind of the numbers decides
         gap = np.abs(lines[rest].mean(axis=0) - lines[place])
         known = ~np.isnan(gap)
         size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
@@ -821,7 +839,8 @@ def _check_mean(draft: Draft, axis: int) -> None:
             raise ValueError(
                 Message(
                     "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                    "out.",
+                    "out; if all are rates or means, they do not add up: multiply them by the "
+                    "number of cases that each is of.",
                     where=draft.reading.where,
                     label=labels[place],
                     rest=show([labels[i] for i in rest]),
@@ -1113,6 +1132,17 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
+    if draft.mean and not draft.given and kind == "auto":
+        raise ValueError(
+            Message(
+                "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
+                "they may be rates or means, which do not add up. Multiply them by the number of "
+                "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
+                where=draft.reading.where,
+                label=draft.mean,
+                kind=Argument("kind", "counts"),
+            )
+        )
     if draft.kind == "counts" and (thousands or millions):
         scale = 1e6 if millions else 1e3
         draft.facet = _scaled(facet, scale)
