@@ -314,3 +314,42 @@ def test_numbers_of_lines_without_a_name(tmp_path, start):
 def test_a_power_in_brackets_is_no_footnote(tmp_path):
     text = "Province,Area (km2),Residents1)\nAlpha,400,1200\nBeta,1250,2500\n"
     refuse(tmp_path, text, "'Area (km2)', 'Residents'")
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "difference", "total"),
+    [
+        ("Region,2011,2021,Change", "North,1200,1300,100 South,2400,2511,111", "Change", "2021"),
+        ("Region,2011,2021,Rise", "North,1200,1300,100 South,2400,2511,111", "Rise", "2021"),
+        ("Age,Men,Women,Gap", "0-17,517,455,62 18-64,803,702,101 65+,312,281,31", "Gap", "Men"),
+        ("Year,Inflow,Outflow,Net", "2019,1558,1231,327 2020,1186,966,220", "Net", "Inflow"),
+    ],
+)
+def test_a_difference_of_two_columns(tmp_path, head, rows, difference, total):
+    text = "\n".join(["Persons by region and sex", head, *rows.split()]) + "\n"
+    words = f"'{difference}' may be the difference", f"skip=['{difference}']"
+    refuse(tmp_path, text, *words, f"totals=['{total}']")
+
+
+def test_means_of_all_together(tmp_path):
+    text = "Region,Men,Women,All\nNorth,2450,2100,2280\nSouth,2800,2390,2610\nAll,2650,2250,2460\n"
+    refuse(tmp_path, text, "'All'", "rates or means", "totals='none'")
+
+
+def test_decimals_without_a_total_may_be_means(tmp_path):
+    text = "Year,Men,Women\n2000,75.1,81.2\n2010,77.5,82.6\n2020,78.6,83.4\n"
+    refuse(tmp_path, text, "decimals and no total", "rates or means", "kind='counts'")
+    assert read(tmp_path, text, kind="counts")["Year", "Sex"].sum() == pytest.approx(478.4)
+    total = text + "Total,231.2,247.2\n"
+    assert read(tmp_path, total)["Year", "Sex"].sum() == pytest.approx(478.4)
+
+
+def test_percent_in_the_name_of_the_rows(tmp_path):
+    text = "News source (%),Men,Women\nTV,70,65\nRadio,40,45\nInternet,80,85\n"
+    refuse(tmp_path, text, "shares must add up to 1 (or 100 %)", "kind='counts'")
+
+
+def test_titles_of_wages_and_lives(tmp_path):
+    for title in ("Wages in EUR per month", "Life expectancy by sex"):
+        text = f"{title}\nRegion,Men,Women\nNorth,2450,2100\nSouth,2800,2390\n"
+        refuse(tmp_path, text, "means, prices or the like", "kind='counts'")

@@ -28,6 +28,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.axis_name import (
     asked_in_title,
+    concept_of_labels,
     find_names,
     is_same_name,
     names_in_title,
@@ -85,8 +86,18 @@ _PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|
 _MEANS = re.compile(
     r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
     r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
+    r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
     re.IGNORECASE,
+)
+#: Words for all cases together, which are hardly ever levels beside others.
+_OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
+#: A label of the difference of two others.
+_DIFFERENCE = re.compile(
+    r"\b(?:(?:net )?change|difference|gap|net|balance|increase|decrease|growth|excess|veranderung|"
+    r"differenz|saldo|zunahme|solde|evolution|difference|ecart|variation|variacion|diferencia|"
+    r"variazione|differenza|verschil|roznica|skillnad|forandring|diferenca|variacao)\b"
 )
 #: What begins the label of a part of another level.
 _PART = re.compile(
@@ -687,6 +698,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     equal = [i for i in sums.roots if is_total_word(labels[i])]
     if len(equal) > 1 and _are_equal(facet, axis, equal):
         _check_two(draft, axis, equal)
+    _check_difference(draft, axis, sums)
     if sums.doubtful:
         _check_doubtful(draft, axis, sums, strong)
     _check_beside(draft, axis, sums)
@@ -727,8 +739,38 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
         )
 
 
+def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
+    """Raise for a sum of two levels one of which may be the difference: 2011, 2021, change."""
+    labels = draft.facet.labels[axis]
+    for total, run in [*sums.children.items(), *sums.doubtful]:
+        if len(run) != 2 or is_total_word(labels[total]):
+            continue
+        for part, other in (run, run[::-1]):
+            concept = concept_of_labels([labels[total], labels[other]])
+            alike = concept in ("Sex", "Year")
+            alike = alike and concept_of_labels([labels[other], labels[part]]) != concept
+            if not alike and not _DIFFERENCE.search(plain_text(labels[part])):
+                continue
+            raise ValueError(
+                Message(
+                    "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
+                    "{total!r} the total of the other two. Say {skip} to leave the difference "
+                    "out, or {totals} if it is a total.",
+                    where=draft.reading.where,
+                    part=labels[part],
+                    total=labels[total],
+                    other=labels[other],
+                    skip=Argument("skip", [labels[part]]),
+                    totals=Argument("totals", [labels[total]]),
+                )
+            )
+
+
 def _check_doubtful_word(draft: Draft, axis: int) -> None:
-    """Raise for a word such as "Persons" over the largest numbers that are no sum of the others."""
+    """Raise for a word such as "Persons" over numbers that are no sum of the others.
+
+    They may be the largest, or lie between the others, as the mean of all together does.
+    """
     facet, labels = draft.facet, draft.facet.labels[axis]
     lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
     for place in (0, len(labels) - 1):
@@ -736,6 +778,18 @@ def _check_doubtful_word(draft: Draft, axis: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
             most = np.nanmax(rest, axis=0)
+        if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
+            raise ValueError(
+                Message(
+                    "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
+                    "may be rates or means, which do not add up, or {label!r} a level. Multiply "
+                    "rates by the number of cases that each is of; say {none} if it is a level.",
+                    where=draft.reading.where,
+                    label=labels[place],
+                    name=facet.names[axis] or "the labels",
+                    none=Argument("totals", "none"),
+                )
+            )
         if is_total_word(labels[place]) and np.all(lines[place] >= most):
             raise ValueError(
                 Message(
@@ -1100,7 +1154,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
     scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
     words = [plain_text(facet.value), *map(str, facet.units), *scales]
-    percent = facet.percent or any(_PERCENT.search(w) for w in words)
+    percent = facet.percent or any(_PERCENT.search(w) for w in [*words, *facet.names])
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
     thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
@@ -1150,6 +1204,18 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.total = None if draft.total is None else draft.total * scale
         draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
         return
+    checked = draft.margins or draft.total is not None or counted or how.noisy
+    checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
+    if draft.kind == "counts" and fractions and kind == "auto" and not checked:
+        raise ValueError(
+            Message(
+                "{where}: the numbers have decimals and no total, so that they may be rates or "
+                "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
+                "are counts.",
+                where=draft.reading.where,
+                kind=Argument("kind", "counts"),
+            )
+        )
     if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
         remark(
             Message(
@@ -1196,11 +1262,11 @@ def _find_conditional(
             )
         return
     given, whole = ways[0]
-    names = ", ".join(facet.names[k] for k in given)
+    names = ", ".join(facet.names[k] or "column" for k in given)
     if len(ways) > 1 or not (percent or fractions or (counted and whole == 1.0)):
         if counted and not percent:
             return
-        other = ", ".join(facet.names[k] for k in ways[-1][0])
+        other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])
         raise ValueError(
             Message(
                 "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
