@@ -258,6 +258,8 @@ def test_a_row_of_means(tmp_path):
     [
         "Score,Frequency,Cumulative\n1,10,10\n2,20,30\n3,15,45\n4,5,50\n",
         "Score,Cumulative,Frequency\n1,10,10\n2,30,20\n3,45,15\n4,50,5\n",
+        "Score,Frequency,Percent,Cumulative Frequency,Cumulative Percent\n"
+        "1,10,20,10,20\n2,20,40,30,60\n3,15,30,45,90\n4,5,10,50,100\n",
     ],
 )
 def test_running_sums_are_no_labels(tmp_path, text):
@@ -353,3 +355,24 @@ def test_titles_of_wages_and_lives(tmp_path):
     for title in ("Wages in EUR per month", "Life expectancy by sex"):
         text = f"{title}\nRegion,Men,Women\nNorth,2450,2100\nSouth,2800,2390\n"
         refuse(tmp_path, text, "means, prices or the like", "kind='counts'")
+
+
+@pytest.mark.parametrize("first", ["1912,1820", "1912,1920", "2012,2020"])
+def test_a_first_row_of_counts_that_look_like_years(tmp_path, first):
+    text = f"Age,Men,Women\n0-19,{first}\n20-64,5102,5021\n65+,1601,1850\n"
+    m = read(tmp_path, text)
+    assert m.domain["Age"].levels == ("0-19", "20-64", "65+")
+    assert m["Age", "Sex"][0].tolist() == [float(x) for x in first.split(",")]
+    refuse(tmp_path, text.replace("Age,", ","), "line 2", "may be years", "or counts")
+
+
+def test_years_below_labels_that_span_columns(tmp_path):
+    text = "Region,Men,,Women,\nRegion,2020,2021,2020,2021\nNorth,1,2,3,4\nSouth,5,6,7,9\n"
+    assert set(read(tmp_path, text).domain.names) == {"Region", "Sex", "Year"}
+
+
+def test_percentages_after_all_counts(tmp_path):
+    text = "Age,Men,Women,Men %,Women %\n0-17,100,90,52.6,47.4\n18-64,300,310,49.2,50.8\n"
+    m = read(tmp_path, text)
+    assert m.domain["Sex"].levels == ("Men", "Women")
+    assert m["Age", "Sex"].tolist() == [[100, 90], [300, 310]]

@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, pairwise
 
 from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -253,6 +253,9 @@ class _Grid:
         seen = [c for c in range(wide) if any(not _is_empty(row[c]) for row in self.rows)]
         heads = {c: self._head(c) for c in seen}
         seen = [c for c in seen if not self._is_skipped(heads[c])]
+        for c in self._running_sums(seen):
+            seen.remove(c)
+            self.skipped.append(f"column {heads[c]!r} (running sums)")
         long = self._long_columns(seen, heads)
         if long is not None:
             return long
@@ -308,6 +311,33 @@ class _Grid:
                 self.skipped.append(f"column {heads[c]!r} (empty)")
                 body.remove(c)
         return stub, body
+
+    def _running_sums(self, seen: Sequence[int]) -> list[int]:
+        """Return columns that add up the numbers of another one from the first row on."""
+        if len(self.number_rows) < 3:
+            return []
+        first = {c: self._whole_numbers(c, self.number_rows[:3]) for c in seen}
+        sums = {tuple(accumulate(steps)): c for c, steps in first.items() if steps}
+        found = []
+        for c in seen:
+            k = sums.get(tuple(first[c]), c)
+            if k == c or not first[c]:
+                continue
+            steps = self._whole_numbers(k, self.number_rows)
+            rest = [s for s in seen if s not in (c, k)]
+            if (
+                len(set(steps)) > 1
+                and sum(map(bool, steps)) > 2
+                and self._whole_numbers(c, self.number_rows) == list(accumulate(steps))
+                and self._are_told_apart(rest)
+            ):
+                found.append(c)
+        return found
+
+    def _whole_numbers(self, c: int, rows: Sequence[int]) -> list[int]:
+        """Return the numbers of a column, nothing if one is not whole."""
+        texts = [label_of(self.rows[r][c]) for r in rows]
+        return [int(text) for text in texts] if all(t.isdecimal() for t in texts) else []
 
     def _long_columns(
         self, seen: list[int], heads: dict[int, str]
@@ -555,7 +585,18 @@ class _Grid:
                 label_of(self.rows[r][c]) for r in range(first + 1, len(self.rows)) for c in body
             ]
             numbers = [t for t in below if t and kind_of_cell(t, self.marks) == "number"]
-            return bool(numbers) and not all(map(_is_year, numbers))
+            if not numbers or all(map(_is_year, numbers)):
+                return False
+            paths = _column_paths(self, header, body)
+            if len(set(paths)) < len(paths) or len(set(texts)) == 1 or not all(map(any, paths)):
+                return True
+            if self._has_corner(header, stub):
+                return False  # counts such as 1912 and 2020: each column has its label already
+            raise ValueError(
+                f"{self.sheet.where}, line {self.lines[first]}: {show(texts)} may be years, which "
+                "belong to the header, or counts. If they are counts, name the variable of the "
+                "rows in the header, above their labels."
+            )
         paths = _column_paths(self, header, body)
         twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
         if twice and "text" in self._looks(first, body):
@@ -771,9 +812,6 @@ class _Layout:
         for c in stub[1:]:
             if self._is_number_column(c) and not self._is_code(c, stub):
                 self._is_other_number(c, [s for s in stub if s != c], value)
-                if self._is_running_sum(c, value):
-                    others.append(c)
-        stub = [c for c in stub if c not in others]
         self.block.skipped += [f"column {self._name(c)!r} (another number)" for c in others]
         stub = [c for c in [*self.stub, *self.body] if c in stub or c in set(rest) - set(others)]
         self._check_density(stub, value)
@@ -829,8 +867,6 @@ class _Layout:
             if self.grid.value is not None:
                 return True
             raise self._two_uses(c, value)
-        if self._is_running_sum(c, value):
-            return True
         distinct = len(set(texts)) == len(texts) > 1 and self._is_unique(stub)
         numbers = [int(text) for text in texts if text]
         large = max(numbers, default=0) >= 200 or c > value
@@ -839,14 +875,6 @@ class _Layout:
         if distinct and large and not all(_is_year(text) for text in texts):
             raise self._two_uses(c, value)
         return False
-
-    def _is_running_sum(self, c: int, value: int) -> bool:
-        """Return whether a column adds up the numbers of the value from the first row on."""
-        texts = [[label_of(self.grid.rows[r][k]) for r in self.rows] for k in (c, value)]
-        if len(self.rows) < 3 or not all(text.isdecimal() for text in chain(*texts)):
-            return False
-        sums, steps = ([int(text) for text in column] for column in texts)
-        return sums == list(accumulate(steps))
 
     def _two_uses(self, c: int, value: int) -> ValueError:
         return ValueError(
