@@ -376,3 +376,25 @@ def test_percentages_after_all_counts(tmp_path):
     m = read(tmp_path, text)
     assert m.domain["Sex"].levels == ("Men", "Women")
     assert m["Age", "Sex"].tolist() == [[100, 90], [300, 310]]
+
+
+@pytest.mark.parametrize("labels", ["Male,Total", "Population,Male", "Total,Women"])
+def test_a_total_beside_one_of_its_parts(tmp_path, labels):
+    rows = [(500, 980), (1600, 3220), (300, 720)]
+    rows = rows if labels == "Male,Total" else [row[::-1] for row in rows]
+    lines = [f"{age},{a},{b}" for age, (a, b) in zip(("0-14", "15-64", "65+"), rows, strict=True)]
+    text = "\n".join(["Persons by age and sex", f"Age,{labels}", *lines]) + "\n"
+    refuse(tmp_path, text, "only one part", "skip=[", "totals='none'")
+
+
+@pytest.mark.parametrize("label", ["Sex ratio", "Rank", "SE Men", "Male rate", "Men per 1,000"])
+def test_measures_beside_levels(tmp_path, label):
+    head = f'Persons by age and sex\nAge,Men,Women,"{label}"\n'
+    text = head + "0-14,500,480,104\n15-64,1600,1620,99\n65+,300,420,71\n"
+    refuse(tmp_path, text, f"'{label}'", f"skip=['{label}']", "kind='counts'")
+    assert read(tmp_path, text, skip=[label]).domain.names == ("Age", "sex")
+
+
+def test_a_level_called_se(tmp_path):
+    text = "Persons by age and region\nAge,NE,SE,NW\n0-14,500,480,104\n15+,1600,1620,99\n"
+    assert read(tmp_path, text).domain["region"].levels == ("NE", "SE", "NW")

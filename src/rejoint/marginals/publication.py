@@ -91,6 +91,11 @@ _MEANS = re.compile(
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
     re.IGNORECASE,
 )
+#: Labels of numbers that are no parts of a whole.
+_MEASURE = re.compile(
+    r"\b(?:rates?|ratio|rank|index|density)$|^standard error\b|"
+    r"\bper (?:100|1[ ,.]?000|capita)\b"
+)
 #: Words for all cases together, which are hardly ever levels beside others.
 _OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
 #: A label of the difference of two others.
@@ -329,6 +334,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _choose_measure(draft, how)
         _apply_base(draft, how)
         _check_mixture(draft)
+        _check_measures(draft, how)
         _split_totals(draft, how)
         if how.totals is None:
             _check_overlap(draft)
@@ -691,6 +697,8 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
+    if size == 2:
+        _check_one_part(draft, axis)
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
@@ -735,6 +743,58 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
                 beside=show([labels[i] for i in beside]),
                 skip=Argument("skip", [labels[i] for i in beside]),
                 totals=Argument("totals", [labels[whole[0]]]),
+            )
+        )
+
+
+def _check_one_part(draft: Draft, axis: int) -> None:
+    """Raise for a total beside only one of its parts: Males, Total."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    lines = np.moveaxis(facet.values, axis, 0).reshape(2, -1)
+    for total, part in ((0, 1), (1, 0)):
+        sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
+        word = _is_strong(labels[total]) and not is_total_word(labels[part])
+        more = lines[total] - lines[part]
+        more = more[~np.isnan(more)]
+        if not (word or sexes == [False, True]) or not labels[part]:
+            continue
+        if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
+            continue
+        raise ValueError(
+            Message(
+                "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
+                "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
+                "if both are.",
+                where=draft.reading.where,
+                total=labels[total],
+                part=labels[part],
+                skip=Argument("skip", [labels[part]]),
+                none=Argument("totals", "none"),
+            )
+        )
+
+
+def _check_measures(draft: Draft, how: ReadOptions) -> None:
+    """Raise for labels that are rates, ranks or errors beside others that are not."""
+    for axis, labels in enumerate(draft.facet.labels):
+        plain = [plain_text(label) for label in labels]
+        odd = [
+            label
+            for label, text in zip(labels, plain, strict=True)
+            if _MEASURE.search(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
+        ]
+        if not odd or len(odd) == len(labels) or how.kind != "auto":
+            continue
+        raise ValueError(
+            Message(
+                "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
+                "Say {skip} to leave them out, or {kind} if they are levels.",
+                where=draft.reading.where,
+                odd=show(odd),
+                rest=show([label for label in labels if label not in odd]),
+                name=draft.facet.names[axis] or "the labels",
+                skip=Argument("skip", odd),
+                kind=Argument("kind", "counts"),
             )
         )
 
