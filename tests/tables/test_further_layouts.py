@@ -270,3 +270,150 @@ def test_bounds_of_cells_held_back_exclude_a_total(tmp_path):
     ]
     m = read(tmp_path, "\n".join(["home,car,care,count", *rows]))
     assert m.domain["car"].levels == tuple(counts)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Score,Frequency,Cumulative\n1,10,10\n2,20,30\n3,15,45\n4,5,50\n",
+        "Score,Cumulative,Frequency\n1,10,10\n2,30,20\n3,45,15\n4,50,5\n",
+        "Score,Frequency,Percent,Cumulative Frequency,Cumulative Percent\n"
+        "1,10,20,10,20\n2,20,40,30,60\n3,15,30,45,90\n4,5,10,50,100\n",
+    ],
+)
+def test_running_sums_are_no_labels(tmp_path, text):
+    m = read(tmp_path, text)
+    assert m.domain.names == ("Score",)
+    assert m["Score"].tolist() == [10, 20, 15, 5]
+
+
+def test_numbers_to_the_right_of_counts_are_no_labels(tmp_path):
+    text = "Grade,Count,Points\n1,10,4\n2,20,9\n3,15,2\n4,5,1\n"
+    refuse(tmp_path, text, "'Points' may be labels", "skip=['Points']", "value='Points'")
+
+
+def test_counts_beside_a_p_value_are_no_labels(tmp_path):
+    text = "Sex,Cases,Controls,p\nMale,45,60,0.03\nFemale,55,40,\n"
+    refuse(tmp_path, text, "may be labels of a variable or numbers beside 'p'", "skip=[")
+
+
+@pytest.mark.parametrize("form", ["12.1,10.4 5.5,6.1 4.0,4.2 6.0,6.2", "31,40 12,15 22,18 21,24"])
+def test_a_total_that_lies_between_its_parts(tmp_path, form):
+    ages = ("15-24", "25-54", "55-64", "Total")
+    lines = [f"{age},{row}" for age, row in zip(ages, form.split(), strict=True)]
+    text = "\n".join(["Age,Male,Female", *lines]) + "\n"
+    refuse(tmp_path, text, "'Total'", "rates or means", "kind='counts'")
+
+
+def test_a_title_that_lists_more_than_the_table_names_nothing(tmp_path):
+    text = (
+        "Bevölkerung: Deutschland, Stichtag, Geschlecht\n;31.12.2021;31.12.2022\n"
+        "männlich;41027050;41566340\nweiblich;42210074;42792505\nInsgesamt;83237124;84358845\n"
+    )
+    refuse(tmp_path, text, "'31.12.2021', '31.12.2022'", "a variable that the file does not name")
+    rows = ["Residents by sex, age and tenure", "Region,Men,,Women,", ",Rent,Own,Rent,Own"]
+    text = "\n".join([*rows, "North,12,30,25,8", "South,7,19,11,13"]) + "\n"
+    refuse(tmp_path, text, "'Rent', 'Own'", "a variable that the file does not name")
+
+
+def test_an_empty_column_before_the_numbers_is_no_level(tmp_path):
+    text = (
+        '"","","Survived","No","Yes"\n"Sex","Class","","",""\n"Male","1st","","118","62"\n'
+        '"","2nd","","154","25"\n"Female","1st","","4","141"\n"","2nd","","13","93"\n'
+    )
+    m = read(tmp_path, text, same={"No/Yes": "Survived"})
+    assert m["Sex", "Class", "Survived"].tolist() == [[[118, 62], [154, 25]], [[4, 141], [13, 93]]]
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_numbers_of_lines_without_a_name(tmp_path, start):
+    rows = ["M,Young,12", "M,Old,30", "F,Young,25", "F,Old,8"]
+    text = "\n".join([",Sex,Age,n", *(f"{i},{row}" for i, row in enumerate(rows, start))]) + "\n"
+    assert read(tmp_path, text)["Sex", "Age"].tolist() == [[12, 30], [25, 8]]
+
+
+def test_a_power_in_brackets_is_no_footnote(tmp_path):
+    text = "Province,Area (km2),Residents1)\nAlpha,400,1200\nBeta,1250,2500\n"
+    refuse(tmp_path, text, "'Area (km2)', 'Residents'")
+
+
+@pytest.mark.parametrize(
+    ("head", "rows", "difference", "total"),
+    [
+        ("Region,2011,2021,Change", "North,1200,1300,100 South,2400,2511,111", "Change", "2021"),
+        ("Region,2011,2021,Rise", "North,1200,1300,100 South,2400,2511,111", "Rise", "2021"),
+        ("Age,Men,Women,Gap", "0-17,517,455,62 18-64,803,702,101 65+,312,281,31", "Gap", "Men"),
+        ("Year,Inflow,Outflow,Net", "2019,1558,1231,327 2020,1186,966,220", "Net", "Inflow"),
+    ],
+)
+def test_a_difference_of_two_columns(tmp_path, head, rows, difference, total):
+    text = "\n".join(["Persons by region and sex", head, *rows.split()]) + "\n"
+    words = f"'{difference}' may be the difference", f"skip=['{difference}']"
+    refuse(tmp_path, text, *words, f"totals=['{total}']")
+
+
+def test_means_of_all_together(tmp_path):
+    text = "Region,Men,Women,All\nNorth,2450,2100,2280\nSouth,2800,2390,2610\nAll,2650,2250,2460\n"
+    refuse(tmp_path, text, "'All'", "rates or means", "totals='none'")
+
+
+def test_decimals_without_a_total_may_be_means(tmp_path):
+    text = "Year,Men,Women\n2000,75.1,81.2\n2010,77.5,82.6\n2020,78.6,83.4\n"
+    refuse(tmp_path, text, "decimals and no total", "rates or means", "kind='counts'")
+    assert read(tmp_path, text, kind="counts")["Year", "Sex"].sum() == pytest.approx(478.4)
+    total = text + "Total,231.2,247.2\n"
+    assert read(tmp_path, total)["Year", "Sex"].sum() == pytest.approx(478.4)
+
+
+def test_percent_in_the_name_of_the_rows(tmp_path):
+    text = "News source (%),Men,Women\nTV,70,65\nRadio,40,45\nInternet,80,85\n"
+    refuse(tmp_path, text, "shares must add up to 1 (or 100 %)", "kind='counts'")
+
+
+def test_titles_of_wages_and_lives(tmp_path):
+    for title in ("Wages in EUR per month", "Life expectancy by sex"):
+        text = f"{title}\nRegion,Men,Women\nNorth,2450,2100\nSouth,2800,2390\n"
+        refuse(tmp_path, text, "means, prices or the like", "kind='counts'")
+
+
+@pytest.mark.parametrize("first", ["1912,1820", "1912,1920", "2012,2020"])
+def test_a_first_row_of_counts_that_look_like_years(tmp_path, first):
+    text = f"Age,Men,Women\n0-19,{first}\n20-64,5102,5021\n65+,1601,1850\n"
+    m = read(tmp_path, text)
+    assert m.domain["Age"].levels == ("0-19", "20-64", "65+")
+    assert m["Age", "Sex"][0].tolist() == [float(x) for x in first.split(",")]
+    refuse(tmp_path, text.replace("Age,", ","), "line 2", "may be years", "or counts")
+
+
+def test_years_below_labels_that_span_columns(tmp_path):
+    text = "Region,Men,,Women,\nRegion,2020,2021,2020,2021\nNorth,1,2,3,4\nSouth,5,6,7,9\n"
+    assert set(read(tmp_path, text).domain.names) == {"Region", "Sex", "Year"}
+
+
+def test_percentages_after_all_counts(tmp_path):
+    text = "Age,Men,Women,Men %,Women %\n0-17,100,90,52.6,47.4\n18-64,300,310,49.2,50.8\n"
+    m = read(tmp_path, text)
+    assert m.domain["Sex"].levels == ("Men", "Women")
+    assert m["Age", "Sex"].tolist() == [[100, 90], [300, 310]]
+
+
+@pytest.mark.parametrize("labels", ["Male,Total", "Population,Male", "Total,Women"])
+def test_a_total_beside_one_of_its_parts(tmp_path, labels):
+    rows = [(500, 980), (1600, 3220), (300, 720)]
+    rows = rows if labels == "Male,Total" else [row[::-1] for row in rows]
+    lines = [f"{age},{a},{b}" for age, (a, b) in zip(("0-14", "15-64", "65+"), rows, strict=True)]
+    text = "\n".join(["Persons by age and sex", f"Age,{labels}", *lines]) + "\n"
+    refuse(tmp_path, text, "only one part", "skip=[", "totals='none'")
+
+
+@pytest.mark.parametrize("label", ["Sex ratio", "Rank", "SE Men", "Male rate", "Men per 1,000"])
+def test_measures_beside_levels(tmp_path, label):
+    head = f'Persons by age and sex\nAge,Men,Women,"{label}"\n'
+    text = head + "0-14,500,480,104\n15-64,1600,1620,99\n65+,300,420,71\n"
+    refuse(tmp_path, text, f"'{label}'", f"skip=['{label}']", "kind='counts'")
+    assert read(tmp_path, text, skip=[label]).domain.names == ("Age", "sex")
+
+
+def test_a_level_called_se(tmp_path):
+    text = "Persons by age and region\nAge,NE,SE,NW\n0-14,500,480,104\n15+,1600,1620,99\n"
+    assert read(tmp_path, text).domain["region"].levels == ("NE", "SE", "NW")

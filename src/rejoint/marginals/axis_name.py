@@ -211,7 +211,10 @@ def find_names(
                 left.remove(same[0])
                 open_.remove(k)
         known = sum(bool(name) for name in found)
-        if len(open_) == 1 and left and (len(left) == 1 or _leads(said, left[0], known)):
+        listed = not any(_BY.search(title) for title in titles)  # "Persons: Wales, date, sex"
+        first = bool(left) and not listed and _leads(said, left[0], known)
+        first = first and concept_of_name(left[0]) != "Age"  # their labels would show it
+        if len(open_) == 1 and left and (len(left) == 1 or first):
             k = open_[0]
             if not concept_of_labels(labels[k]):
                 found[k] = left[0]

@@ -471,7 +471,9 @@ def _name_tree(axis: Axis, name: str) -> None:
         axis.names = parts
 
 
-_LABEL_AND_UNIT = re.compile(r"(.+?)[\s,;:]*[(\[]?\s*(n|%|Number|Percent|Anzahl|Prozent)\s*[)\]]?")
+_LABEL_AND_UNIT = re.compile(
+    r"(.+?)(?:[\s,;:]+[(\[]?|[(\[]|(?=%))\s*(n|%|Number|Percent|Anzahl|Prozent)\s*[)\]]?"
+)
 
 
 def _paired_units(columns: list[Path]) -> list[Path]:
@@ -487,6 +489,9 @@ def _paired_units(columns: list[Path]) -> list[Path]:
             made.append((label, text if unit else "n"))
         return made
     split = [_LABEL_AND_UNIT.fullmatch(label) for label in last]
+    bare = [label for label, found in zip(last, split, strict=True) if not found]
+    if bare and sorted(bare) == sorted(f[1].strip(" -:") for f in split if f):  # Men, Men %
+        split = [f or _LABEL_AND_UNIT.fullmatch(f"{x} n") for x, f in zip(last, split, strict=True)]
     if len(columns) > 3 and all(split):
         pairs = [(f[1].strip(" -:"), f[2]) for f in split if f]
         if len({u for _, u in pairs}) > 1 and len(set(pairs)) == len(pairs):

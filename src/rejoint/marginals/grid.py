@@ -13,7 +13,7 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from rejoint.marginals.axis_name import BETWEEN, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -118,7 +118,10 @@ def label_of(cell: Text) -> str:
     text = re.sub(r"\s+", " ", cell).strip()
     if re.fullmatch(r"(?:19|20)\d\d ?[a-z]|\d\d?[./-]\d\d?[./-]\d{4} [a-z]", text):
         return text[:-1].strip()  # a year or date with a flag
-    return _FOOTNOTE.sub("", text) if text[-1:] in _ENDS else text
+    if text[-1:] not in _ENDS:
+        return text
+    bare = _FOOTNOTE.sub("", text)
+    return bare if bare.count("(") <= bare.count(")") else text  # "Area (km2)" has no footnote
 
 
 #: Footnotes at the end of a label, and the number of cases: "Men1)", "Total ¹", "Men (N=250)".
@@ -250,6 +253,9 @@ class _Grid:
         seen = [c for c in range(wide) if any(not _is_empty(row[c]) for row in self.rows)]
         heads = {c: self._head(c) for c in seen}
         seen = [c for c in seen if not self._is_skipped(heads[c])]
+        for c in self._running_sums(seen):
+            seen.remove(c)
+            self.skipped.append(f"column {heads[c]!r} (running sums)")
         long = self._long_columns(seen, heads)
         if long is not None:
             return long
@@ -299,7 +305,39 @@ class _Grid:
         stub = [c for c in seen if c <= last]
         # A column of marks only, between numbers, has numbers that are not given.
         body = [c for c in seen if c > last and (c in numeric or self._is_marked(c))]
+        first = next((k for k, c in enumerate(body) if c in numeric), 0)
+        for c in body[:first]:  # an empty column before the numbers has a name, no level
+            if fill[c] == 0.0 and c > last:
+                self.skipped.append(f"column {heads[c]!r} (empty)")
+                body.remove(c)
         return stub, body
+
+    def _running_sums(self, seen: Sequence[int]) -> list[int]:
+        """Return columns that add up the numbers of another one from the first row on."""
+        if len(self.number_rows) < 3:
+            return []
+        first = {c: self._whole_numbers(c, self.number_rows[:3]) for c in seen}
+        sums = {tuple(accumulate(steps)): c for c, steps in first.items() if steps}
+        found = []
+        for c in seen:
+            k = sums.get(tuple(first[c]), c)
+            if k == c or not first[c]:
+                continue
+            steps = self._whole_numbers(k, self.number_rows)
+            rest = [s for s in seen if s not in (c, k)]
+            if (
+                len(set(steps)) > 1
+                and sum(map(bool, steps)) > 2
+                and self._whole_numbers(c, self.number_rows) == list(accumulate(steps))
+                and self._are_told_apart(rest)
+            ):
+                found.append(c)
+        return found
+
+    def _whole_numbers(self, c: int, rows: Sequence[int]) -> list[int]:
+        """Return the numbers of a column, nothing if one is not whole."""
+        texts = [label_of(self.rows[r][c]) for r in rows]
+        return [int(text) for text in texts] if all(t.isdecimal() for t in texts) else []
 
     def _long_columns(
         self, seen: list[int], heads: dict[int, str]
@@ -547,7 +585,18 @@ class _Grid:
                 label_of(self.rows[r][c]) for r in range(first + 1, len(self.rows)) for c in body
             ]
             numbers = [t for t in below if t and kind_of_cell(t, self.marks) == "number"]
-            return bool(numbers) and not all(map(_is_year, numbers))
+            if not numbers or all(map(_is_year, numbers)):
+                return False
+            paths = _column_paths(self, header, body)
+            if len(set(paths)) < len(paths) or len(set(texts)) == 1 or not all(map(any, paths)):
+                return True
+            if self._has_corner(header, stub):
+                return False  # counts such as 1912 and 2020: each column has its label already
+            raise ValueError(
+                f"{self.sheet.where}, line {self.lines[first]}: {show(texts)} may be years, which "
+                "belong to the header, or counts. If they are counts, name the variable of the "
+                "rows in the header, above their labels."
+            )
         paths = _column_paths(self, header, body)
         twice = [path for path in paths if paths.count(path) > 1 and not unit_word(path[-1])]
         if twice and "text" in self._looks(first, body):
@@ -818,8 +867,11 @@ class _Layout:
             if self.grid.value is not None:
                 return True
             raise self._two_uses(c, value)
-        distinct = len(set(texts)) == len(texts) > 2 and self._is_unique(stub)
-        large = max(map(int, filter(None, texts)), default=0) >= 200
+        distinct = len(set(texts)) == len(texts) > 1 and self._is_unique(stub)
+        numbers = [int(text) for text in texts if text]
+        large = max(numbers, default=0) >= 200 or c > value
+        if len(texts) == 2:  # two codes follow each other
+            large = len(numbers) == 2 and abs(numbers[0] - numbers[1]) > 1
         if distinct and large and not all(_is_year(text) for text in texts):
             raise self._two_uses(c, value)
         return False

@@ -18,7 +18,7 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 from os import PathLike
 from typing import Any
 
@@ -28,6 +28,7 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.axis_name import (
     asked_in_title,
+    concept_of_labels,
     find_names,
     is_same_name,
     names_in_title,
@@ -85,8 +86,23 @@ _PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|
 _MEANS = re.compile(
     r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
     r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
+    r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
     re.IGNORECASE,
+)
+#: Labels of numbers that are no parts of a whole.
+_MEASURE = re.compile(
+    r"\b(?:rates?|ratio|rank|index|density)$|^standard error\b|"
+    r"\bper (?:100|1[ ,.]?000|capita)\b"
+)
+#: Words for all cases together, which are hardly ever levels beside others.
+_OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
+#: A label of the difference of two others.
+_DIFFERENCE = re.compile(
+    r"\b(?:(?:net )?change|difference|gap|net|balance|increase|decrease|growth|excess|veranderung|"
+    r"differenz|saldo|zunahme|solde|evolution|difference|ecart|variation|variacion|diferencia|"
+    r"variazione|differenza|verschil|roznica|skillnad|forandring|diferenca|variacao)\b"
 )
 #: What begins the label of a part of another level.
 _PART = re.compile(
@@ -148,6 +164,7 @@ class Draft:
     totals: list[tuple[int, str]] = field(default_factory=list)  # axis and label of each
     constants: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)  # names in titles
+    mean: str = ""  # a total between the numbers that it is of
 
 
 @dataclass(frozen=True)
@@ -317,6 +334,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _choose_measure(draft, how)
         _apply_base(draft, how)
         _check_mixture(draft)
+        _check_measures(draft, how)
         _split_totals(draft, how)
         if how.totals is None:
             _check_overlap(draft)
@@ -328,12 +346,26 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
 
 
 def _check_headers(block: Block) -> None:
+    _drop_row_names(block)
     for k, name in enumerate(block.row_names):
         if not name and len(block.row_names) > 1 and any(path[k] for path in block.rows):
             raise ValueError(f"{block.sheet.where}: column {k + 1} has no name.")
     twice = sorted({n for n in block.row_names if n and block.row_names.count(n) > 1})
     if twice:
         raise ValueError(f"{block.sheet.where}: two columns are called {show(twice)}.")
+
+
+def _drop_row_names(block: Block) -> None:
+    """Leave out a first column without a name that numbers the lines, as data frames have it."""
+    names, rows = block.row_names, block.rows
+    if len(names) < 2 or names[0] or not all(names[1:]):
+        return
+    column = [path[0] for path in rows]
+    rise = all(text.isdecimal() for text in column)
+    rise = rise and all(int(a) < int(b) for a, b in pairwise(column))
+    if rise and len({path[1:] for path in rows}) == len(rows):
+        block.row_names, block.rows = names[1:], [path[1:] for path in rows]
+        block.skipped.append("column 1 (it numbers the lines)")
 
 
 def _drop_columns(block: Block) -> dict[str, str]:
@@ -665,6 +697,8 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
+    if size == 2:
+        _check_one_part(draft, axis)
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
@@ -672,6 +706,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     equal = [i for i in sums.roots if is_total_word(labels[i])]
     if len(equal) > 1 and _are_equal(facet, axis, equal):
         _check_two(draft, axis, equal)
+    _check_difference(draft, axis, sums)
     if sums.doubtful:
         _check_doubtful(draft, axis, sums, strong)
     _check_beside(draft, axis, sums)
@@ -683,6 +718,7 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
     rest = [i for i in sums.roots if i != left[0]]
     if _is_mean(facet, axis, left[0]):
         draft.reading.skipped.append(f"{labels[left[0]]!r} (the share of all together)")
+        draft.mean = labels[left[0]]
         return Sums(sums.children, tuple(rest))
     if not labels[left[0]]:
         _check_unlabelled(draft, axis, left[0], rest)
@@ -711,8 +747,90 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
         )
 
 
+def _check_one_part(draft: Draft, axis: int) -> None:
+    """Raise for a total beside only one of its parts: Males, Total."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    lines = np.moveaxis(facet.values, axis, 0).reshape(2, -1)
+    for total, part in ((0, 1), (1, 0)):
+        sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
+        word = _is_strong(labels[total]) and not is_total_word(labels[part])
+        more = lines[total] - lines[part]
+        more = more[~np.isnan(more)]
+        if not (word or sexes == [False, True]) or not labels[part]:
+            continue
+        if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
+            continue
+        raise ValueError(
+            Message(
+                "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
+                "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
+                "if both are.",
+                where=draft.reading.where,
+                total=labels[total],
+                part=labels[part],
+                skip=Argument("skip", [labels[part]]),
+                none=Argument("totals", "none"),
+            )
+        )
+
+
+def _check_measures(draft: Draft, how: ReadOptions) -> None:
+    """Raise for labels that are rates, ranks or errors beside others that are not."""
+    for axis, labels in enumerate(draft.facet.labels):
+        plain = [plain_text(label) for label in labels]
+        odd = [
+            label
+            for label, text in zip(labels, plain, strict=True)
+            if _MEASURE.search(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
+        ]
+        if not odd or len(odd) == len(labels) or how.kind != "auto":
+            continue
+        raise ValueError(
+            Message(
+                "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
+                "Say {skip} to leave them out, or {kind} if they are levels.",
+                where=draft.reading.where,
+                odd=show(odd),
+                rest=show([label for label in labels if label not in odd]),
+                name=draft.facet.names[axis] or "the labels",
+                skip=Argument("skip", odd),
+                kind=Argument("kind", "counts"),
+            )
+        )
+
+
+def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
+    """Raise for a sum of two levels one of which may be the difference: 2011, 2021, change."""
+    labels = draft.facet.labels[axis]
+    for total, run in [*sums.children.items(), *sums.doubtful]:
+        if len(run) != 2 or is_total_word(labels[total]):
+            continue
+        for part, other in (run, run[::-1]):
+            concept = concept_of_labels([labels[total], labels[other]])
+            alike = concept in ("Sex", "Year")
+            alike = alike and concept_of_labels([labels[other], labels[part]]) != concept
+            if not alike and not _DIFFERENCE.search(plain_text(labels[part])):
+                continue
+            raise ValueError(
+                Message(
+                    "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
+                    "{total!r} the total of the other two. Say {skip} to leave the difference "
+                    "out, or {totals} if it is a total.",
+                    where=draft.reading.where,
+                    part=labels[part],
+                    total=labels[total],
+                    other=labels[other],
+                    skip=Argument("skip", [labels[part]]),
+                    totals=Argument("totals", [labels[total]]),
+                )
+            )
+
+
 def _check_doubtful_word(draft: Draft, axis: int) -> None:
-    """Raise for a word such as "Persons" over the largest numbers that are no sum of the others."""
+    """Raise for a word such as "Persons" over numbers that are no sum of the others.
+
+    They may be the largest, or lie between the others, as the mean of all together does.
+    """
     facet, labels = draft.facet, draft.facet.labels[axis]
     lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
     for place in (0, len(labels) - 1):
@@ -720,6 +838,18 @@ def _check_doubtful_word(draft: Draft, axis: int) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
             most = np.nanmax(rest, axis=0)
+        if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
+            raise ValueError(
+                Message(
+                    "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
+                    "may be rates or means, which do not add up, or {label!r} a level. Multiply "
+                    "rates by the number of cases that each is of; say {none} if it is a level.",
+                    where=draft.reading.where,
+                    label=labels[place],
+                    name=facet.names[axis] or "the labels",
+                    none=Argument("totals", "none"),
+                )
+            )
         if is_total_word(labels[place]) and np.all(lines[place] >= most):
             raise ValueError(
                 Message(
@@ -814,6 +944,8 @@ def _check_mean(draft: Draft, axis: int) -> None:
     lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
     for place in {0, len(labels) - 1} if len(labels) > 2 else ():
         rest = [i for i in range(len(labels)) if i != place]
+        if _is_strong(labels[place]) and _is_mean(facet, axis, place):
+            continue  # the share of all together: the kind of the numbers decides
         gap = np.abs(lines[rest].mean(axis=0) - lines[place])
         known = ~np.isnan(gap)
         size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
@@ -821,7 +953,8 @@ def _check_mean(draft: Draft, axis: int) -> None:
             raise ValueError(
                 Message(
                     "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                    "out.",
+                    "out; if all are rates or means, they do not add up: multiply them by the "
+                    "number of cases that each is of.",
                     where=draft.reading.where,
                     label=labels[place],
                     rest=show([labels[i] for i in rest]),
@@ -1081,7 +1214,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
     scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
     words = [plain_text(facet.value), *map(str, facet.units), *scales]
-    percent = facet.percent or any(_PERCENT.search(w) for w in words)
+    percent = facet.percent or any(_PERCENT.search(w) for w in [*words, *facet.names])
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
     thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
@@ -1113,6 +1246,17 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
+    if draft.mean and not draft.given and kind == "auto":
+        raise ValueError(
+            Message(
+                "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
+                "they may be rates or means, which do not add up. Multiply them by the number of "
+                "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
+                where=draft.reading.where,
+                label=draft.mean,
+                kind=Argument("kind", "counts"),
+            )
+        )
     if draft.kind == "counts" and (thousands or millions):
         scale = 1e6 if millions else 1e3
         draft.facet = _scaled(facet, scale)
@@ -1120,6 +1264,18 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.total = None if draft.total is None else draft.total * scale
         draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
         return
+    checked = draft.margins or draft.total is not None or counted or how.noisy
+    checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
+    if draft.kind == "counts" and fractions and kind == "auto" and not checked:
+        raise ValueError(
+            Message(
+                "{where}: the numbers have decimals and no total, so that they may be rates or "
+                "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
+                "are counts.",
+                where=draft.reading.where,
+                kind=Argument("kind", "counts"),
+            )
+        )
     if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
         remark(
             Message(
@@ -1166,11 +1322,11 @@ def _find_conditional(
             )
         return
     given, whole = ways[0]
-    names = ", ".join(facet.names[k] for k in given)
+    names = ", ".join(facet.names[k] or "column" for k in given)
     if len(ways) > 1 or not (percent or fractions or (counted and whole == 1.0)):
         if counted and not percent:
             return
-        other = ", ".join(facet.names[k] for k in ways[-1][0])
+        other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])
         raise ValueError(
             Message(
                 "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
