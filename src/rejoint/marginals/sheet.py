@@ -172,7 +172,8 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         if told and not rows and not numbers and line == 1:
             before = line
             continue
-        if line - before - sum(cell.count("\n") for cell in row) > 1:  # blank lines between
+        gap = line - before
+        if gap > 1 and gap - sum(cell.count("\n") for cell in row) > 1:  # blank lines between
             rows.append([])
             numbers.append(line - 1)
         before = line
