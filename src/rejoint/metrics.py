@@ -264,8 +264,8 @@ def _large(
     if isinstance(truth, LowRankPMF) and isinstance(estimate, LowRankPMF):
         return truth, estimate.align(truth.domain)
     raise TypeError(
-        f"{what}: a joint of {format_count(cells)} cells is compared by drawing records, which takes two "
-        f"LowRankPMFs; got {type(truth).__name__} and {type(estimate).__name__}. Compare "
+        f"{what}: a joint of {format_count(cells)} cells is compared by drawing records, which "
+        f"takes two LowRankPMFs; got {type(truth).__name__} and {type(estimate).__name__}. Compare "
         "marginals of fewer variables instead."
     )
 

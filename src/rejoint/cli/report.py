@@ -122,8 +122,9 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
     size = pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1
+    cells = format_count(prod(pmf.domain.shape))
     said.append(
-        f"{plural(len(pmf.domain), 'variable')}, {format_count(prod(pmf.domain.shape))} possible combinations, "
+        f"{plural(len(pmf.domain), 'variable')}, {cells} possible combinations, "
         f"{plural(size, 'parameter')}."
     )
     variables = [

@@ -330,8 +330,8 @@ class TargetModel:
         cells = prod(sizes) * max(len(row), labels)
         if cells > tables.MAX_CELLS:
             raise bound.error(
-                f"The table takes {format_count(cells)} numbers, more than the {tables.MAX_CELLS:,} "
-                "that are formed: ask for fewer variables."
+                f"The table takes {format_count(cells)} numbers, more than the "
+                f"{tables.MAX_CELLS:,} that are formed: ask for fewer variables."
             )
         codes = np.tile(row, (prod(sizes), 1))
         codes[:, by] = np.indices(sizes).reshape(len(by), len(codes)).T

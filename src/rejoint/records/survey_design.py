@@ -48,16 +48,6 @@ def as_weight(weight: Any, rows: int, name: str = "sample_weight") -> FloatArray
     found = as_part_weight(weight, rows, name=name)
     if rows and not found.any():
         raise no_weight_error(name)
-    with np.errstate(over="ignore"):
-        if np.isinf(found.sum()):
-            raise ValueError(
-                Message(
-                    "{name} adds up to more than {most:.3g}, the largest number: divide the "
-                    "weights by a large number.",
-                    name=PythonName(name),
-                    most=np.finfo(float).max,
-                )
-            )
     return found
 
 
@@ -110,6 +100,16 @@ def as_part_weight(
                 value=found[row],
             )
         )
+    with np.errstate(over="ignore"):
+        if np.isinf(found.sum()):
+            raise ValueError(
+                Message(
+                    "{name} adds up to more than {most:.3g}, the largest number: divide the "
+                    "weights by a large number.",
+                    name=PythonName(name),
+                    most=np.finfo(float).max,
+                )
+            )
     found.setflags(write=False)
     return found
 
