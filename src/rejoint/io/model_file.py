@@ -12,8 +12,8 @@ The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arra
 A model with classes in which some variables have one level each may have these as ``states`` (for
 each such variable the level number in each class); ``certain`` in ``meta.json`` has the positions
 of these variables, whose rows ``factors`` then lacks. A completion of tables is such a model.
-The file of another estimator has an entry ``estimator`` in ``meta.json`` (its kind, its settings and
-the names of its arrays) and these arrays, each named ``estimator_`` and its name.
+The file of another estimator has an entry ``estimator`` in ``meta.json`` (its kind, its settings
+and the names of its arrays) and these arrays, each named ``estimator_`` and its name.
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
@@ -106,8 +106,8 @@ class SavedModel(NamedTuple):
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
-    has beside its joint model, ``tables`` what a model from tables was fitted to, ``estimator`` what
-    another estimator has beside it.
+    has beside its joint model, ``estimator`` what another estimator has beside it, ``tables`` what
+    a model from tables was fitted to.
     """
 
     weights: FloatArray

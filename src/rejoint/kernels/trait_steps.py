@@ -255,9 +255,7 @@ def numpy_cell_sums(
     return np.asarray(left @ a), np.asarray(right @ b)
 
 
-def tilted_levels(
-    means: Single, variance: Single, use: Single, values: Single
-) -> Single:
+def tilted_levels(means: Single, variance: Single, use: Single, values: Single) -> Single:
     """Return shares of levels that have given means.
 
     A row's shares are proportional to ``use exp(t value - value^2 / (2 variance))`` with the ``t``
@@ -294,9 +292,7 @@ def tilted_levels(
     if compiled is None:
         return numpy_tilted_levels(means, variance, base, values)
     out = np.empty((means.size, len(values)), dtype=np.float32)
-    compiled.tilted_levels(
-        means, variance, base, values, out, MEAN_TOLERANCE, MOST_TILT_STEPS
-    )
+    compiled.tilted_levels(means, variance, base, values, out, MEAN_TOLERANCE, MOST_TILT_STEPS)
     return out.reshape(*means.shape, len(values))
 
 

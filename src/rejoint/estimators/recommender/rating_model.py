@@ -20,6 +20,9 @@ from rejoint.estimators.recommender.traits import (
 START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
 """Variance of standardized ratings around their means, before the first sweep and at least."""
 
+LEAST_USE = 1e-3
+"""Expected share of a level at least, where its use is estimated."""
+
 
 class Tastes(NamedTuple):
     """How some users rate: M kept sweeps, B users, I levels.
@@ -35,6 +38,12 @@ class Tastes(NamedTuple):
     def take(self, users: IntArray) -> "Tastes":
         """Those of some of the users."""
         return Tastes(self.points[:, users], self.variance[users], self.use[users])
+
+    def append(self, more: "Tastes") -> "Tastes":
+        """Those of these users and of some more."""
+        points = np.concatenate([self.points, more.points], axis=1)
+        rest = (np.concatenate(pair) for pair in zip(self[1:], more[1:], strict=True))
+        return Tastes(points, *rest)
 
 
 class Standard(NamedTuple):
@@ -131,7 +140,7 @@ class RatingModel:
                 mean = features @ self.user_weights[m]
             variance = np.full(users, self.variance[m], dtype=np.float32)
             for _ in range(policy.place_steps):
-                cell_precision = np.repeat(1.0 / variance, counts)
+                cell_precision = np.asarray(np.repeat(1.0 / variance, counts), dtype=np.float32)
                 prior = Prior(self.precision[m], mean)
                 found[:] = rating_half(self.item_draws[m], ratings, cell_precision, prior, None)[0]
                 off = ratings.data - cell_means(found, self.items[m], ratings)
@@ -161,12 +170,11 @@ class RatingModel:
         for level in range(size):
             expected[:, level] = np.bincount(users, shares[:, level], len(expected))
         if overall is None:
-            return np.asarray(
-                (observed.sum(0) + 1e-3) / (expected.sum(0) + 1e-3), dtype=np.float32
-            )[None]
+            found = (observed.sum(axis=0) + LEAST_USE) / (expected.sum(axis=0) + LEAST_USE)
+            return np.asarray(found, dtype=np.float32)[None]
         share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
-        share[np.diff(ratings.indptr) == 0] = 1.0  # all levels as all users use them
-        weight = policy.user_ratings * share
+        share[counts == 0] = 1.0  # all levels as all users use them
+        weight = policy.user_ratings * np.maximum(share, LEAST_USE)
         return np.asarray((observed + weight * overall) / (expected + weight), dtype=np.float32)
 
     def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
@@ -191,7 +199,8 @@ def cell_means(users: Single, items: Single, cells: Any) -> Single:
     left, right = users.copy(), items.copy()
     left[:, 0], right[:, 0] = 1.0, 1.0
     products = kernels.cell_products(left, right, cells.indptr, cells.indices) - 1.0
-    return products + np.repeat(users[:, 0], np.diff(cells.indptr)) + items[cells.indices, 0]
+    biases = np.repeat(users[:, 0], np.diff(cells.indptr)) + items[cells.indices, 0]
+    return np.asarray(products + biases)
 
 
 def user_variances(off: Single, cells: Any, overall: float, policy: TraitPolicy) -> Single:

@@ -70,6 +70,13 @@ class People(NamedTuple):
         tastes = None if self.tastes is None else self.tastes.take(users)
         return People(self.choices[:, users], tastes)
 
+    def append(self, more: "People") -> "People":
+        """These users and some more."""
+        choices = np.concatenate([self.choices, more.choices], axis=1)
+        if self.tastes is None or more.tastes is None:
+            return People(choices, None)
+        return People(choices, self.tastes.append(more.tastes))
+
 
 @dataclass(frozen=True)
 class TraitModel:
@@ -115,6 +122,11 @@ class TraitModel:
         """Probability that users choose items, (M, users, items)."""
         return self.choices.shares(people.choices, items)
 
+    def class_chosen(self, people: People, items: IntArray | slice = slice(None)) -> FloatArray:
+        """Probability that one user chooses items in each class of the joint, (classes, items)."""
+        found = self.chosen(people, items)[:, 0].astype(np.float64)
+        return np.asarray(found[np.arange(self.classes) % len(found)])
+
     def likes(
         self, people: People, level: int, items: IntArray | slice = slice(None)
     ) -> Iterator[Single]:
@@ -135,7 +147,7 @@ class TraitModel:
     def expected(self, people: People, items: IntArray | slice = slice(None)) -> FloatArray:
         """Expected ratings of users and items, (users, items); else probabilities of a choice."""
         if self.ratings is None or people.tastes is None:
-            return self.chosen(people, items).mean(axis=0, dtype=np.float64)
+            return np.asarray(self.chosen(people, items).mean(axis=0, dtype=np.float64))
         total: Any = 0.0
         for means in self.ratings.means(people.tastes.points, items):
             total = total + means
@@ -170,10 +182,9 @@ class TraitModel:
             return np.stack([1.0 - shares, shares], axis=-1)
         points, variance, use = people.tastes.take(users)
         means = self.ratings.within(pair_means(points, self.ratings.items[:, items]))
-        shares = kernels.tilted_levels(
-            np.ascontiguousarray(means.T), variance, use, self.ratings.values
-        )
-        return np.asarray(shares.mean(axis=1, dtype=np.float64))
+        rows = np.ascontiguousarray(means.T)  # a row for each pair, a column for each class
+        found = kernels.tilted_levels(rows, variance, use, self.ratings.values)
+        return np.asarray(found.mean(axis=1, dtype=np.float64))
 
     def influences(self, people: People, known: Any, items: IntArray) -> FloatArray:
         """How much each choice of one user raises the logit of each of some items.
@@ -265,7 +276,7 @@ def fit_trait_model(
     features: Features,
     policy: TraitPolicy,
     session: Session,
-    finish: Callable[[TraitModel, People], T],
+    finish: Callable[[TraitModel, People, bool], T],
 ) -> T:
     """Fit a model to ratings, and return what ``finish`` makes of it and of its users.
 
@@ -283,7 +294,7 @@ def fit_trait_model(
         Randomness and progress. From the first kept sweep on, it is offered what ``finish`` makes
         of the sweeps so far.
     finish : callable
-        Takes the model and the users.
+        Takes the model, the users, and whether Ctrl-C ended the fit.
     """
     traits, draws = policy.of_users(known.shape[0])
     chosen, rated = as_grades(known, scale), None
@@ -296,12 +307,12 @@ def fit_trait_model(
     choices: list[ChoiceDraw] = []
     ratings: list[RatingDraw] = []
 
-    def so_far() -> T:
+    def so_far(interrupted: bool = True) -> T:
         model, users = ChoiceModel.of(choices)
         if rated is None:
-            return finish(TraitModel(model, None, scale, policy), People(users, None))
+            return finish(TraitModel(model, None, scale, policy), People(users, None), interrupted)
         found, tastes = RatingModel.of(ratings, rated, standard, policy)
-        return finish(TraitModel(model, found, scale, policy), People(users, tastes))
+        return finish(TraitModel(model, found, scale, policy), People(users, tastes), interrupted)
 
     countdown = Countdown(policy.burn_in + draws)
     with one_blas_thread():
@@ -314,4 +325,4 @@ def fit_trait_model(
                 session.offer(so_far, certain=True)
             left = countdown.tell(sweep + 1)
             session.report(f"sweep {sweep + 1} of {policy.burn_in + draws}{left}")
-        return so_far()
+        return so_far(False)

@@ -1,20 +1,20 @@
 """Traits: users and items as points, whose inner products say what is chosen and how it is rated.
 
-Two models share the mechanism. With ``u = (c, z)`` the numbers of a user and ``i = (b, a)`` those of
-an item, the *choice* of the item has the logit
+Two models share the mechanism. With ``u = (c, z)`` the numbers of a user and ``i = (b, a)`` those
+of an item, the *choice* of the item has the logit
 
     x = c + b + a . z,
 
 and one of four grades with the odds ``1 : o_1 exp(.3 x) : o_2 exp(.7 x) : exp(x)``: not chosen, or
-chosen and liked little, fairly or well. Where it is only known what was chosen, this is the logistic
-model of yes and no. The *rating* of an item that was chosen is normal around another such sum, with
-a variance of each user's own.
+chosen and liked little, fairly or well. Where it is only known what was chosen, this is the
+logistic model of yes and no. The *rating* of an item that was chosen is normal around another such
+sum, with a variance of each user's own.
 
 Both sides are drawn in turn given the other one (Gibbs sampling): by the exact normal conditional
-for ratings, and for choices by one Newton step per sweep and the normal around its end. Variances of
-the traits are estimated from the draws, so that traits that are not needed shrink. What is kept of a
-sweep is the conditional mean of each side given a draw of the other one; answers average over the
-kept sweeps. For a user, each sweep is one class of a small joint.
+for ratings, and for choices by one Newton step per sweep and the normal around its end. Variances
+of the traits are estimated from the draws, so that traits that are not needed shrink. What is kept
+of a sweep is the conditional mean of each side given a draw of the other one; answers average over
+the kept sweeps. For a user, each sweep is one class of a small joint.
 """
 
 from collections.abc import Iterator
@@ -176,18 +176,19 @@ def choice_half(
         noise = rng.standard_normal(points.shape, dtype=np.float32)
     gradient = np.asarray(grades @ free, dtype=np.float32) - prior.precision * (points - prior.mean)
     count = min(len(other), max(1, policy.most_cells // max(len(points), 1)))
-    sampled, total = rng is not None and count < len(other), np.zeros(3)
-    if sampled:
+    total = np.zeros(3)
+    sampled = None if count == len(other) else rng
+    if sampled is not None:
         chosen = _chosen_moments(points, free, bias, grades, offsets)
         total += chosen.sums
     for rows in blocks(len(points), count if sampled else len(other), policy.block_cells):
-        if not sampled:
+        if sampled is None:
             logits = points[rows] @ free.T
             variance, sums = kernels.grade_moments(logits, bias, offsets)
             slope, bend = logits @ free, variance @ products
             total += sums
         else:
-            here = np.sort(rng.choice(len(other), count, replace=False))
+            here = np.sort(sampled.choice(len(other), count, replace=False))
             logits = points[rows] @ free[here].T
             variance, sums = kernels.grade_moments(logits, bias[here], offsets)
             known = grades[rows][:, here].nonzero()  # these are not sampled: all of them count
