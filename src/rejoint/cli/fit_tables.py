@@ -16,7 +16,14 @@ from rejoint.cli.options import (
     seed_option,
     table_options,
 )
-from rejoint.cli.output import check_output, clean_label, echo_json, show_table, write_saved
+from rejoint.cli.output import (
+    check_output,
+    clean_label,
+    echo_json,
+    show_table,
+    to_plain,
+    write_saved,
+)
 from rejoint.explorer.document import table_fit
 from rejoint.factorization.factorize import factorize
 from rejoint.io.fit_notes import fit_notes
@@ -116,7 +123,7 @@ def command(
         fit=table_fit(marginals, fits),
     )
     click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    write_saved(output, result.pmf, notes)
+    write_saved(output, result.pmf.to_saved(to_plain(notes)))
     _say(marginals, fits, output, notes, as_json)
     if is_ended():
         click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)

@@ -25,6 +25,7 @@ using Sums = nb::ndarray<double, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Places = nb::ndarray<const std::int32_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 constexpr float LARGEST = 60.0f;    // of a logit: its exponential is a finite float
+constexpr float LARGEST_TILT = 1e6f;   // of the log-odds of levels, per unit of their values
 constexpr float LEAST_SPREAD = 2e-3f;  // variance of levels that a Newton step divides by
 constexpr std::size_t LANES = 16;   // rows or cells that are processed at once
 
@@ -224,11 +225,13 @@ void cell_sums(const ConstVector &targets, const ConstVector &weights, const Con
 }
 
 // One Newton step of LANES cells: shares of levels are proportional to exp(base + tilt value), and
-// the tilt moves towards the target mean. Returns how far the means are from the targets.
+// the tilt moves towards the target mean, halfway between `low` and `high` where the step would
+// leave these. Returns how far the means are from the targets.
 REJOINT_CLONES
 float tilt_lanes(const float *REJOINT_RESTRICT target, float *REJOINT_RESTRICT tilt,
+                 float *REJOINT_RESTRICT low, float *REJOINT_RESTRICT high,
                  const float *REJOINT_RESTRICT base, const float *REJOINT_RESTRICT values,
-                 float *REJOINT_RESTRICT shares, float longest, std::size_t levels) {
+                 float *REJOINT_RESTRICT shares, float longest, float near, std::size_t levels) {
     float top[LANES], total[LANES], first[LANES], second[LANES], off[LANES];
     for (std::size_t l = 0; l < LANES; ++l) {
         top[l] = base[0] + tilt[l] * values[0];
@@ -258,7 +261,11 @@ float tilt_lanes(const float *REJOINT_RESTRICT target, float *REJOINT_RESTRICT t
         off[l] = target[l] - mean;
         const float move = off[l] / (spread > LEAST_SPREAD ? spread : LEAST_SPREAD);
         const float above = move < -longest ? -longest : move;
-        tilt[l] += above > longest ? longest : above;
+        const float next = tilt[l] + (above > longest ? longest : above);
+        low[l] = off[l] > 0.0f ? tilt[l] : low[l];
+        high[l] = off[l] > 0.0f ? high[l] : tilt[l];
+        const float inside = next > low[l] && next < high[l] ? next : 0.5f * (low[l] + high[l]);
+        tilt[l] = std::fabs(off[l]) < near ? tilt[l] : inside;  // a cell ends whatever others do
     }
     for (std::size_t v = 0; v < levels; ++v)
         for (std::size_t l = 0; l < LANES; ++l) shares[v * LANES + l] *= total[l];
@@ -273,7 +280,7 @@ void tilted_levels(const ConstMatrix &means, const ConstVector &variance, const 
     nb::gil_scoped_release release;
     const std::size_t rows = means.shape(0), columns = means.shape(1), levels = values.shape(0);
     std::vector<float> logs(levels), shares(levels * LANES);
-    float target[LANES], tilt[LANES];
+    float target[LANES], tilt[LANES], low[LANES], high[LANES];
     for (std::size_t i = 0; i < rows; ++i) {
         const float precision = 1.0f / variance.data()[i];
         for (std::size_t v = 0; v < levels; ++v) {
@@ -285,10 +292,12 @@ void tilted_levels(const ConstMatrix &means, const ConstVector &variance, const 
             for (std::size_t l = 0; l < LANES; ++l) {
                 target[l] = means.data()[i * columns + start + std::min(l, count - 1)];
                 tilt[l] = target[l] * precision;
+                low[l] = -LARGEST_TILT;
+                high[l] = LARGEST_TILT;
             }
             for (int step = 0; step <= steps; ++step)
-                if (tilt_lanes(target, tilt, logs.data(), values.data(), shares.data(), precision,
-                               levels) < near)
+                if (tilt_lanes(target, tilt, low, high, logs.data(), values.data(), shares.data(), precision,
+                               near, levels) < near)
                     break;
             for (std::size_t l = 0; l < count; ++l)
                 for (std::size_t v = 0; v < levels; ++v)

@@ -20,11 +20,11 @@ GRADES = np.array([0.3, 0.7, 1.0])
 LARGEST_LOGIT = 60.0
 """Logits are cut at this size, where their exponential is a finite number of single precision."""
 
-MEAN_TOLERANCE, MOST_TILT_STEPS = 1e-3, 20
+MEAN_TOLERANCE, MOST_TILT_STEPS = 1e-3, 30
 """How close levels come to a given mean, and the most Newton steps to get there."""
 
-LEAST_SPREAD = 2e-3
-"""Variance of levels that a Newton step divides by."""
+LEAST_SPREAD, LARGEST_TILT = 2e-3, 1e6
+"""Variance of levels that a Newton step divides by, and the largest tilt."""
 
 
 def grade_moments(logits: Single, bias: Single, offsets: Single) -> tuple[Single, Array]:
@@ -307,6 +307,7 @@ def numpy_tilted_levels(means: Single, variance: Single, base: Single, values: S
     """
     precision = 1.0 / variance[:, None]
     tilt = means * precision
+    low, high = np.full_like(tilt, -LARGEST_TILT), np.full_like(tilt, LARGEST_TILT)
     logs = (base - 0.5 * precision * values**2)[:, None]
     for _ in range(MOST_TILT_STEPS + 1):
         shares = logs + tilt[..., None] * values
@@ -317,7 +318,11 @@ def numpy_tilted_levels(means: Single, variance: Single, base: Single, values: S
         if np.abs(off).max(initial=0.0) < MEAN_TOLERANCE:
             break
         spread = np.maximum(shares @ values**2 - (shares @ values) ** 2, LEAST_SPREAD)
-        tilt += np.clip(off / spread, -precision, precision)
+        next_one = tilt + np.clip(off / spread, -precision, precision)
+        low, high = np.where(off > 0.0, tilt, low), np.where(off > 0.0, high, tilt)
+        inside = (next_one > low) & (next_one < high)
+        next_one = np.where(inside, next_one, 0.5 * (low + high))
+        tilt = np.where(np.abs(off) < MEAN_TOLERANCE, tilt, next_one)
     return np.asarray(shares, dtype=np.float32)
 
 

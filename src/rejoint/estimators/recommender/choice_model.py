@@ -8,7 +8,7 @@ import numpy as np
 
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.estimators.recommender.traits import (
-    Prior,
+    PointPrior,
     Side,
     Single,
     TraitPolicy,
@@ -67,7 +67,7 @@ class ChoiceModel:
             if features is not None:
                 mean = features @ self.user_weights[m]
             points[:] = mean
-            prior = Prior(self.precision[m], mean)
+            prior = PointPrior(self.precision[m], mean)
             for _ in range(policy.place_steps):
                 choice_half(
                     points, self.item_draws[m], grades, prior, self.offsets[m], policy, None

@@ -17,7 +17,7 @@ class FeatureTable:
     """How features become numbers.
 
     Numbers are standardized, and missing ones are zero: the mean. Text becomes an indicator of each
-    label; a list, tuple or set of labels has several, such as the genres of a movie.
+    label; a list, tuple or set has several, as has text with bars, such as "Action|Crime".
 
     Parameters
     ----------
@@ -120,4 +120,6 @@ def _is_absent(value: Any) -> bool:
 
 
 def _as_labels(value: Any) -> list[Any]:
+    if isinstance(value, str):
+        return value.split("|")
     return list(value) if isinstance(value, list | tuple | set | frozenset) else [value]

@@ -320,7 +320,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         X : ratings
-            Rows of user, item and rating. Items must be those of the fit.
+            In a form of :meth:`fit`. Items must be those of the fit; rows of an array are users
+            by number.
         y : ignored
             Present for API consistency.
 
@@ -338,6 +339,8 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         if not hasattr(self, "_model"):
             return self.fit(X)
+        if hasattr(self, "n_features_in_"):
+            self._check_columns(X, reset=False)
         cells = read_ratings(X, self.columns, self._implicit)
         new = [user for user in cells.users.tolist() if user not in self._users.places]
         users = as_labels([*self._users.labels.tolist(), *new])
@@ -496,8 +499,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
                 for row, item in zip(rows, items, strict=True):
                     chosen = known[[users[cells[row]]]].indices
                     others = np.setdiff1d(np.arange(scores.shape[1]), chosen)
-                    if len(others):
-                        found.append([share_below(scores[row, others], scores[row, item])])
+                    found.append([share_below(scores[row, others], scores[row, item])])
                 continue
             tastes = self._model.place_tastes(held)
             people = People(np.zeros((0, 0, 0), dtype=np.float32), tastes)

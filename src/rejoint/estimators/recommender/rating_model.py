@@ -9,7 +9,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.estimators.recommender.traits import (
-    Prior,
+    PointPrior,
     Side,
     Single,
     TraitPolicy,
@@ -141,7 +141,7 @@ class RatingModel:
             variance = np.full(users, self.variance[m], dtype=np.float32)
             for _ in range(policy.place_steps):
                 cell_precision = np.asarray(np.repeat(1.0 / variance, counts), dtype=np.float32)
-                prior = Prior(self.precision[m], mean)
+                prior = PointPrior(self.precision[m], mean)
                 found[:] = rating_half(self.item_draws[m], ratings, cell_precision, prior, None)[0]
                 off = ratings.data - cell_means(found, self.items[m], ratings)
                 variance = user_variances(off, ratings, float(self.variance[m]), policy)

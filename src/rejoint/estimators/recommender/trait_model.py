@@ -31,7 +31,7 @@ from rejoint.estimators.recommender.rating_model import (
 )
 from rejoint.estimators.recommender.ratings import RatingLevels
 from rejoint.estimators.recommender.traits import (
-    Prior,
+    PointPrior,
     Single,
     TraitPolicy,
     as_cells,
@@ -230,7 +230,7 @@ class TraitModel:
         mine = as_cells(known[users])
         if self.ratings is None or people.tastes is None:
             model, points = self.choices, people.choices[m, users].copy()
-            prior = Prior(model.precision[m], np.zeros(points.shape[1], dtype=np.float32))
+            prior = PointPrior(model.precision[m], np.zeros(points.shape[1], dtype=np.float32))
             drawn, _ = choice_half(
                 points,
                 model.item_draws[m],
@@ -245,7 +245,7 @@ class TraitModel:
         rated = self.ratings
         cells = as_standardized(mine, rated.values)
         _, variance, use = people.tastes.take(users)
-        prior = Prior(rated.precision[m], np.zeros(rated.items.shape[2], dtype=np.float32))
+        prior = PointPrior(rated.precision[m], np.zeros(rated.items.shape[2], dtype=np.float32))
         cell_precision = np.repeat(1.0 / variance, np.diff(cells.indptr))
         drawn = rating_half(rated.item_draws[m], cells, cell_precision, prior, rng)[1]
         items = rated.items[m]

@@ -85,7 +85,7 @@ class TraitPolicy:
         return self.choice_traits[many], self.choice_draws[many]
 
 
-class Prior(NamedTuple):
+class PointPrior(NamedTuple):
     """Normal prior of the points of one side: precisions (d,), and means (d,) or (rows, d)."""
 
     precision: Single
@@ -138,7 +138,7 @@ def choice_half(
     points: Single,
     other: Single,
     grades: Any,
-    prior: Prior,
+    prior: PointPrior,
     offsets: Single,
     policy: TraitPolicy,
     rng: np.random.Generator | None,
@@ -153,7 +153,7 @@ def choice_half(
         Draws of the other side.
     grades : csr_array (rows, columns)
         Grades of what was chosen.
-    prior : Prior
+    prior : PointPrior
         Of the points.
     offsets : array (2,)
         Odds of the two lower grades.
@@ -225,7 +225,7 @@ def rating_half(
     other: Single,
     ratings: Any,
     cell_precision: Single,
-    prior: Prior,
+    prior: PointPrior,
     rng: np.random.Generator | None,
 ) -> tuple[Single, Single]:
     """Return means and draws of the points of one side given ratings and the other side.
@@ -238,7 +238,7 @@ def rating_half(
         Ratings less their overall mean.
     cell_precision : array (cells,)
         Reciprocal variance of each rating.
-    prior : Prior
+    prior : PointPrior
         Of the points.
     rng : Generator, optional
         None: nothing is drawn.
@@ -280,7 +280,7 @@ class Side:
     least_squares: FloatArray
     centered: bool
     features: Single | None = None
-    prior: Prior = field(init=False)
+    prior: PointPrior = field(init=False)
     weights: Single = field(init=False)
 
     def __post_init__(self) -> None:
@@ -301,7 +301,7 @@ class Side:
         squares = np.einsum("rd,rd->d", rest, rest, dtype=np.float64)
         estimated = (rows + 2.0) / (squares + self.least_squares)
         precision = np.where(np.isnan(self.least_squares), 1.0, estimated)
-        self.prior = Prior(precision.astype(np.float32), np.asarray(means, dtype=np.float32))
+        self.prior = PointPrior(precision.astype(np.float32), np.asarray(means, dtype=np.float32))
 
 
 def ridge(features: Single, targets: FloatArray) -> Single:
