@@ -190,7 +190,7 @@ def test_exact_triples_of_low_rank_come_back(rank, levels):
 def test_exact_triples_of_fifteen_classes_come_back():
     truth = draw_mixture(np.random.default_rng(15), (10,) * 5, 15)
     subsets = list(combinations(range(5), 3))
-    flat = np.concatenate([tables_of_model(truth)(s) for s in subsets])
+    flat = np.concatenate([tables_of_model(truth)(s).ravel() for s in subsets])
     tables = rj.Marginals(rj.Domain.of({f"v{n}": 10 for n in range(5)}), tuple(subsets), flat)
     found = find_identified(tables, session())
     names = tables.domain.names
