@@ -59,11 +59,13 @@ class Effects:
 
     def __init__(self, levels: Sequence[int], subsets: Iterable[Subset]) -> None:
         self.levels = tuple(levels)
+        # A variable of one level has no contrast, and so no effect.
+        varying = ([n for n in sorted(subset) if self.levels[n] > 1] for subset in subsets)
         found = {
             part
-            for subset in subsets
+            for subset in varying
             for order in range(1, len(subset) + 1)
-            for part in combinations(sorted(subset), order)
+            for part in combinations(subset, order)
         }
         self.sets: tuple[Subset, ...] = tuple(sorted(found, key=lambda s: (len(s), s)))
         self.contrasts = [make_contrasts(size) for size in self.levels]

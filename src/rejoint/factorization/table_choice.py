@@ -170,7 +170,7 @@ def choose_for_noisy(
 ) -> TableChoice | None:
     """Choose between a low rank and a log-linear model for tables of a sample.
 
-    None where there are too many effects for their covariance, or too many states. Without
+    None where there are no effects, too many for their covariance, or too many states. Without
     ``few_classes`` it is the log-linear model: how probable tables that contradict each other are
     says nothing about a rank.
 
@@ -186,7 +186,7 @@ def choose_for_noisy(
     if marginals.moments:
         return None
     effects = Effects(marginals.domain.shape, _used(marginals))
-    if effects.size > POLICY.most_effects or not effects.is_countable:
+    if not 0 < effects.size <= POLICY.most_effects or not effects.is_countable:
         return None
     choice = _choose(marginals, effects, session, few_classes)
     if choice is not None and marginals.unknown is not None:

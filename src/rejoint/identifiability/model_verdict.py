@@ -11,7 +11,7 @@ from rejoint.identifiability.rank_report import report
 from rejoint.messages import join_messages
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.text import plural
+from rejoint.text import format_count, plural
 
 
 class ModelVerdict(NamedTuple):
@@ -94,8 +94,7 @@ def _describe_numbers(tables: GivenTables) -> str:
     layout = _layout(tables)
     if layout is None or not layout.is_countable:
         return ""
-    cells = prod(tables.domain.shape) - 1
-    shown = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
+    shown = format_count(prod(tables.domain.shape) - 1)
     said = plural(layout.equations, "independent number")
     return f": they have {said}, a joint of these variables has {shown}"
 

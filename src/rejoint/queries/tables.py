@@ -6,6 +6,7 @@ from math import prod
 import numpy as np
 
 from rejoint.model import FloatArray, Model
+from rejoint.text import format_count
 
 #: Gives the table of some variables, increasing, axes in their order.
 Tabulate = Callable[[tuple[int, ...]], FloatArray]
@@ -32,9 +33,9 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
     shape = tuple(len(factor) for factor in factors)
     if prod(shape) > MAX_CELLS:
         raise ValueError(
-            f"The table of these {len(shape)} variables would have {prod(shape):.3g} cells "
-            f"({prod(shape) * 8 / 2**30:.3g} GiB), more than the {MAX_CELLS:.3g} that are formed "
-            "at once: ask for fewer variables, or for single probabilities by prob or log_prob."
+            f"The table of these {len(shape)} variables would have {format_count(prod(shape))} "
+            f"cells, more than the {MAX_CELLS:,} (1 GiB) that are formed at once: ask for fewer "
+            "variables, or for single probabilities by prob or log_prob."
         )
     # The cut that makes both sides small keeps the axes in order.
     cuts = range(len(shape) + 1)

@@ -63,7 +63,7 @@ def take_apart(data: Any) -> Frame:
         return frame
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
-    if isinstance(data, Iterable):
+    if isinstance(data, Iterable) and not isinstance(data, (set, frozenset)):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
 
@@ -122,6 +122,11 @@ def _of_columns(data: Mapping[Any, Any]) -> Frame:
             raise TypeError(
                 f"Variable {str(name)!r} must be a column (a list, an array, a series), "
                 f"not {column!r}; one record alone is a list of one dict: [{{...}}]."
+            )
+        if isinstance(column, (set, frozenset, Mapping)):
+            raise TypeError(
+                f"Variable {str(name)!r} must be a column (a list, an array, a series), not a "
+                f"{type(column).__name__}, whose values belong to no row."
             )
         columns.append(column if hasattr(column, "__len__") else list(column))
     rows = [len(column) for column in columns]
