@@ -92,7 +92,7 @@ def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
 
 
 def format_count(count: int) -> str:
-    """Write a count in full, or as a power of ten beyond ten millions.
+    """Write a count in full, or as a power of ten from a million millions on.
 
     The number of cells of a joint is beyond what a float, or Python's ``str``, can hold.
 
@@ -101,7 +101,7 @@ def format_count(count: int) -> str:
     >>> format_count(1_048_576), format_count(2**5000)
     ('1,048,576', '10^1505')
     """
-    return f"{count:,}" if count < 1e7 else f"10^{int(log10(count))}"
+    return f"{count:,}" if count < 10**12 else f"10^{int(log10(count))}"
 
 
 def format_number(value: float) -> str:
