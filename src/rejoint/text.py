@@ -43,6 +43,25 @@ def nearest(name: object, known: Sequence[object]) -> str:
     return f" Did you mean {show([best])}?"
 
 
+def check_text(text: str, what: str) -> None:
+    r"""Raise an error for text that no file can hold.
+
+    Examples
+    --------
+    >>> check_text("\ud83d", "Variable")
+    Traceback (most recent call last):
+    ...
+    ValueError: Variable '\ud83d' has half of a character (a lone surrogate), which no file can...
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{what} {text!r} has half of a character (a lone surrogate), which no file can hold: "
+            "correct it where it comes from."
+        ) from None
+
+
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """Write a number of things for people.
 
