@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,6 +63,11 @@ class Facet:
     def digit(self) -> float:
         """The unit to which the numbers are rounded."""
         return float(10.0**-self.digits) if self.grain is None else self.grain
+
+    def by_level(self, axis: int, array: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the values, or an array like them, with a row for each level of an axis."""
+        array = self.values if array is None else array
+        return np.moveaxis(array, axis, 0).reshape(len(self.labels[axis]), -1)
 
     def take(self, axis: int, places: Sequence[int]) -> "Facet":
         """Return the facet with some of the levels of an axis."""

@@ -166,6 +166,12 @@ class Draft:
     candidates: list[str] = field(default_factory=list)  # names in titles
     mean: str = ""  # a total between the numbers that it is of
 
+    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
+        """Return an error about the table, or about the labels of one of its axes."""
+        name = "" if axis is None else self.facet.names[axis] or "the labels"
+        said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
+        return ValueError(Message(template, **{**said, **fields}))
+
 
 @dataclass(frozen=True)
 class TableFiles:
@@ -521,7 +527,7 @@ def _choose_measure(draft: Draft, how: ReadOptions) -> None:
     elsewhere = [u for u in facet.units if not unit_word(u)]
     facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
     for axis in range(len(facet.names)):  # levels that only the other numbers have
-        there = np.moveaxis(facet.lines, axis, 0).reshape(len(facet.labels[axis]), -1).any(axis=1)
+        there = facet.by_level(axis, facet.lines).any(axis=1)
         facet = facet.take(axis, np.flatnonzero(there).tolist())
     draft.facet = facet
     _drop_constants(draft)
@@ -559,15 +565,12 @@ def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions)
             return found[0]
         if len(found) > 1:
             break
-    raise ValueError(
-        Message(
-            "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
-            "{one} or {other}.",
-            where=draft.reading.where,
-            labels=show([label for label in labels if label]),
-            one=Argument("value", labels[0]),
-            other=Argument("value", labels[1]),
-        )
+    raise draft.error(
+        "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
+        "{one} or {other}.",
+        labels=show([label for label in labels if label]),
+        one=Argument("value", labels[0]),
+        other=Argument("value", labels[1]),
     )
 
 
@@ -728,29 +731,26 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
 
 def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
     """Raise for levels beside a total of others: it may lack them, or they are parts of these."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
+    labels = draft.facet.labels[axis]
     whole = [i for i in sums.roots if i in sums.children and plain_text(labels[i]) in TOTALS]
     beside = [i for i in sums.roots if i not in sums.children and labels[i]]
     if len(whole) == 1 and beside:
-        raise ValueError(
-            Message(
-                "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
-                "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
-                "does not have: say {totals}.",
-                where=draft.reading.where,
-                label=labels[whole[0]],
-                name=facet.names[axis] or "the labels",
-                beside=show([labels[i] for i in beside]),
-                skip=Argument("skip", [labels[i] for i in beside]),
-                totals=Argument("totals", [labels[whole[0]]]),
-            )
+        raise draft.error(
+            "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
+            "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
+            "does not have: say {totals}.",
+            axis=axis,
+            label=labels[whole[0]],
+            beside=show([labels[i] for i in beside]),
+            skip=Argument("skip", [labels[i] for i in beside]),
+            totals=Argument("totals", [labels[whole[0]]]),
         )
 
 
 def _check_one_part(draft: Draft, axis: int) -> None:
     """Raise for a total beside only one of its parts: Males, Total."""
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(2, -1)
+    lines = facet.by_level(axis)
     for total, part in ((0, 1), (1, 0)):
         sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
         word = _is_strong(labels[total]) and not is_total_word(labels[part])
@@ -760,17 +760,13 @@ def _check_one_part(draft: Draft, axis: int) -> None:
             continue
         if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
             continue
-        raise ValueError(
-            Message(
-                "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
-                "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
-                "if both are.",
-                where=draft.reading.where,
-                total=labels[total],
-                part=labels[part],
-                skip=Argument("skip", [labels[part]]),
-                none=Argument("totals", "none"),
-            )
+        raise draft.error(
+            "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
+            "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
+            "if both are.",
+            total=labels[total],
+            part=labels[part],
+            skip=Argument("skip", [labels[part]]),
         )
 
 
@@ -785,17 +781,14 @@ def _check_measures(draft: Draft, how: ReadOptions) -> None:
         ]
         if not odd or len(odd) == len(labels) or how.kind != "auto":
             continue
-        raise ValueError(
-            Message(
-                "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
-                "Say {skip} to leave them out, or {kind} if they are levels.",
-                where=draft.reading.where,
-                odd=show(odd),
-                rest=show([label for label in labels if label not in odd]),
-                name=draft.facet.names[axis] or "the labels",
-                skip=Argument("skip", odd),
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
+            "Say {skip} to leave them out, or {kind} if they are levels.",
+            axis=axis,
+            odd=show(odd),
+            rest=show([label for label in labels if label not in odd]),
+            skip=Argument("skip", odd),
+            kind=Argument("kind", "counts"),
         )
 
 
@@ -811,18 +804,15 @@ def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
             alike = alike and concept_of_labels([labels[other], labels[part]]) != concept
             if not alike and not _DIFFERENCE.search(plain_text(labels[part])):
                 continue
-            raise ValueError(
-                Message(
-                    "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
-                    "{total!r} the total of the other two. Say {skip} to leave the difference "
-                    "out, or {totals} if it is a total.",
-                    where=draft.reading.where,
-                    part=labels[part],
-                    total=labels[total],
-                    other=labels[other],
-                    skip=Argument("skip", [labels[part]]),
-                    totals=Argument("totals", [labels[total]]),
-                )
+            raise draft.error(
+                "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
+                "{total!r} the total of the other two. Say {skip} to leave the difference "
+                "out, or {totals} if it is a total.",
+                part=labels[part],
+                total=labels[total],
+                other=labels[other],
+                skip=Argument("skip", [labels[part]]),
+                totals=Argument("totals", [labels[total]]),
             )
 
 
@@ -832,36 +822,28 @@ def _check_doubtful_word(draft: Draft, axis: int) -> None:
     They may be the largest, or lie between the others, as the mean of all together does.
     """
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis)
     for place in (0, len(labels) - 1):
         rest = np.delete(lines, place, axis=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
             most = np.nanmax(rest, axis=0)
         if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
-                    "may be rates or means, which do not add up, or {label!r} a level. Multiply "
-                    "rates by the number of cases that each is of; say {none} if it is a level.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    name=facet.names[axis] or "the labels",
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
+                "may be rates or means, which do not add up, or {label!r} a level. Multiply "
+                "rates by the number of cases that each is of; say {none} if it is a level.",
+                axis=axis,
+                label=labels[place],
             )
         if is_total_word(labels[place]) and np.all(lines[place] >= most):
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
-                    "add up to it, perhaps because cases can be in several of them. Say {none} if "
-                    "it is a level, {skip} to leave it out.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    name=facet.names[axis] or "the labels",
-                    none=Argument("totals", "none"),
-                    skip=Argument("skip", [labels[place]]),
-                )
+            raise draft.error(
+                "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
+                "add up to it, perhaps because cases can be in several of them. Say {none} if "
+                "it is a level, {skip} to leave it out.",
+                axis=axis,
+                label=labels[place],
+                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -872,7 +854,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
     """
     facet, labels = draft.facet, draft.facet.labels[axis]
     values = np.where(facet.lines > 0, facet.values, np.nan)
-    lines = np.moveaxis(values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis, values)
 
     def misfit(kept: Sequence[int]) -> float:
         gap = np.abs(lines[list(kept)].sum(axis=0) - lines[place])
@@ -888,16 +870,12 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
             if len(kept) > 1 and misfit(kept) == 0.0:
                 draft.reading.skipped.append(f"{show([labels[i] for i in gone])} (part of others)")
                 return kept
-    raise ValueError(
-        Message(
-            "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
-            "parts of others: say {skip}; or it is a level: say {none}.",
-            where=draft.reading.where,
-            label=labels[place],
-            name=facet.names[axis] or "the labels",
-            skip=Argument("skip", [labels[rest[-1]]]),
-            none=Argument("totals", "none"),
-        )
+    raise draft.error(
+        "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
+        "parts of others: say {skip}; or it is a level: say {none}.",
+        axis=axis,
+        label=labels[place],
+        skip=Argument("skip", [labels[rest[-1]]]),
     )
 
 
@@ -910,7 +888,7 @@ def _check_mixture(draft: Draft) -> None:
         there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
         there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
-            flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
+            flat = facet.by_level(axis, array) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
             least = [3 if what == "decimals" and not _MEANS.match(x) else 1 for x in labels]
             least = [1] * len(labels) if 1 in least else least
@@ -924,24 +902,21 @@ def _check_mixture(draft: Draft) -> None:
     _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
     labels = facet.labels[axis]
     few = odd if len(odd) <= len(others) else others
-    raise ValueError(
-        Message(
-            "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-            "different kinds of numbers. Leave one kind out: {skip}.",
-            where=draft.reading.where,
-            odd=show([labels[i] for i in odd]),
-            rest=show([labels[i] for i in others]),
-            name=facet.names[axis] or "the labels",
-            what=what,
-            skip=Argument("skip", [labels[i] for i in few]),
-        )
+    raise draft.error(
+        "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
+        "different kinds of numbers. Leave one kind out: {skip}.",
+        axis=axis,
+        odd=show([labels[i] for i in odd]),
+        rest=show([labels[i] for i in others]),
+        what=what,
+        skip=Argument("skip", [labels[i] for i in few]),
     )
 
 
 def _check_mean(draft: Draft, axis: int) -> None:
     """Raise for a first or last level that is the mean of the others in every line."""
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis)
     for place in {0, len(labels) - 1} if len(labels) > 2 else ():
         rest = [i for i in range(len(labels)) if i != place]
         if _is_strong(labels[place]) and _is_mean(facet, axis, place):
@@ -950,16 +925,13 @@ def _check_mean(draft: Draft, axis: int) -> None:
         known = ~np.isnan(gap)
         size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
         if (gap[known] <= 0.51 * facet.digit).all() and np.log10(size).sum() >= SURE:
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                    "out; if all are rates or means, they do not add up: multiply them by the "
-                    "number of cases that each is of.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    rest=show([labels[i] for i in rest]),
-                    skip=Argument("skip", [labels[place]]),
-                )
+            raise draft.error(
+                "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
+                "out; if all are rates or means, they do not add up: multiply them by the "
+                "number of cases that each is of.",
+                label=labels[place],
+                rest=show([labels[i] for i in rest]),
+                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -1019,16 +991,12 @@ def _check_parts(draft: Draft) -> None:
     for axis, labels in enumerate(draft.facet.labels):
         parts = [label for label in labels if _PART.match(plain_text(label))]
         if parts and not any(a == axis for a, _ in draft.totals):
-            raise ValueError(
-                Message(
-                    "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
-                    "it. Say {skip} to leave them out, or {none} if they are levels.",
-                    where=draft.reading.where,
-                    parts=show(parts),
-                    name=draft.facet.names[axis] or "the labels",
-                    skip=Argument("skip", parts),
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
+                "it. Say {skip} to leave them out, or {none} if they are levels.",
+                axis=axis,
+                parts=show(parts),
+                skip=Argument("skip", parts),
             )
 
 
@@ -1039,18 +1007,14 @@ def _check_overlap(draft: Draft) -> None:
         known = sorted((each, label) for each, label in ends if each is not None)
         for (one, label), (other, beside) in combinations(known, 2):
             if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
-                raise ValueError(
-                    Message(
-                        "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
-                        "be added up. Leave one out by {skip}, or say {none} if no case is in "
-                        "both.",
-                        where=draft.reading.where,
-                        one=label,
-                        other=beside,
-                        name=draft.facet.names[axis] or "the labels",
-                        skip=Argument("skip", [beside]),
-                        none=Argument("totals", "none"),
-                    )
+                raise draft.error(
+                    "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
+                    "be added up. Leave one out by {skip}, or say {none} if no case is in "
+                    "both.",
+                    axis=axis,
+                    one=label,
+                    other=beside,
+                    skip=Argument("skip", [beside]),
                 )
 
 
@@ -1058,17 +1022,14 @@ def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
     if len(at) < 2:
         return
     labels = draft.facet.labels[axis]
-    raise ValueError(
-        Message(
-            "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
-            "say {totals}.",
-            where=draft.reading.where,
-            name=draft.facet.names[axis],
-            one=labels[at[0]],
-            other=labels[at[1]],
-            skip=Argument("skip", [labels[at[1]]]),
-            totals=Argument("totals", [labels[at[0]]]),
-        )
+    raise draft.error(
+        "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
+        "say {totals}.",
+        axis=axis,
+        one=labels[at[0]],
+        other=labels[at[1]],
+        skip=Argument("skip", [labels[at[1]]]),
+        totals=Argument("totals", [labels[at[0]]]),
     )
 
 
@@ -1077,7 +1038,7 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
     if len(facet.names) < 2:
         return False
     others = [i for i in range(len(facet.labels[axis])) if i != place]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(facet.labels[axis]), -1)
+    lines = facet.by_level(axis)
     sums = np.nansum(lines[others], axis=0)
     slack = 2 * facet.digit
     inside = (lines[place] >= lines[others].min(axis=0) - slack) & (
@@ -1099,17 +1060,13 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
         if level in strong or any(i in strong for i in run) or not labels[level]:
             continue
         parts = " + ".join(repr(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
-        raise ValueError(
-            Message(
-                "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
-                "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
-                where=draft.reading.where,
-                label=labels[level],
-                name=draft.facet.names[axis] or "the labels",
-                parts=parts,
-                one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
-                none=Argument("totals", "none"),
-            )
+        raise draft.error(
+            "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
+            "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
+            axis=axis,
+            label=labels[level],
+            parts=parts,
+            one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
         )
 
 
@@ -1161,15 +1118,11 @@ def _check_nil(draft: Draft) -> None:
         gap = claims - facet.values.sum(axis=others)  # NaN where a cell is not known
         missing = gap > slack
         if missing.any() and np.all(np.any(nil, axis=others) | ~missing):
-            raise ValueError(
-                Message(
-                    "{where}: '-' is nil by custom, but the totals of its lines are larger than "
-                    "the sums of the other numbers. Say {gone} if it stands for a number that is "
-                    "not given, or {none} if the totals are no totals.",
-                    where=draft.reading.where,
-                    gone=Argument("suppressed", ["-"]),
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: '-' is nil by custom, but the totals of its lines are larger than "
+                "the sums of the other numbers. Say {gone} if it stands for a number that is "
+                "not given, or {none} if the totals are no totals.",
+                gone=Argument("suppressed", ["-"]),
             )
 
 
@@ -1221,14 +1174,11 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     millions = any(_MILLIONS.search(w) for w in words)
     means = [word for word in [facet.value, *facet.units] if _MEANS.match(word)]
     if means and kind == "auto" and not percent:
-        raise ValueError(
-            Message(
-                "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
-                "add up. Say {kind} if they are counts.",
-                where=draft.reading.where,
-                word=means[0],
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
+            "add up. Say {kind} if they are counts.",
+            word=means[0],
+            kind=Argument("kind", "counts"),
         )
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
@@ -1247,15 +1197,12 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     else:
         _find_conditional(draft, percent, fractions, counted, words)
     if draft.mean and not draft.given and kind == "auto":
-        raise ValueError(
-            Message(
-                "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
-                "they may be rates or means, which do not add up. Multiply them by the number of "
-                "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
-                where=draft.reading.where,
-                label=draft.mean,
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
+            "they may be rates or means, which do not add up. Multiply them by the number of "
+            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
+            label=draft.mean,
+            kind=Argument("kind", "counts"),
         )
     if draft.kind == "counts" and (thousands or millions):
         scale = 1e6 if millions else 1e3
@@ -1267,14 +1214,11 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     checked = draft.margins or draft.total is not None or counted or how.noisy
     checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
     if draft.kind == "counts" and fractions and kind == "auto" and not checked:
-        raise ValueError(
-            Message(
-                "{where}: the numbers have decimals and no total, so that they may be rates or "
-                "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
-                "are counts.",
-                where=draft.reading.where,
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: the numbers have decimals and no total, so that they may be rates or "
+            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
+            "are counts.",
+            kind=Argument("kind", "counts"),
         )
     if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
         remark(
@@ -1327,19 +1271,16 @@ def _find_conditional(
         if counted and not percent:
             return
         other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])
-        raise ValueError(
-            Message(
-                "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
-                "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
-                "within the rows (or the columns), or {counts}.",
-                where=draft.reading.where,
-                names=names,
-                whole=whole,
-                rest=f"within {other}" if len(ways) > 1 else "counts",
-                rows=Argument("kind", "rows"),
-                columns=Argument("kind", "columns"),
-                counts=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
+            "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
+            "within the rows (or the columns), or {counts}.",
+            names=names,
+            whole=whole,
+            rest=f"within {other}" if len(ways) > 1 else "counts",
+            rows=Argument("kind", "rows"),
+            columns=Argument("kind", "columns"),
+            counts=Argument("kind", "counts"),
         )
     draft.kind, draft.whole, draft.given = "shares", whole, given
 
@@ -1409,16 +1350,13 @@ def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
                 if before[0] != label
                 else f"{other.reading.where if other else ''} about several"
             )
-            raise ValueError(
-                Message(
-                    "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
-                    "used together, or leave one out.",
-                    where=draft.reading.where,
-                    name=name,
-                    label=label,
-                    against=against,
-                    skip=Argument("skip", [name]),
-                )
+            raise draft.error(
+                "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
+                "used together, or leave one out.",
+                name=name,
+                label=label,
+                against=against,
+                skip=Argument("skip", [name]),
             )
 
 
