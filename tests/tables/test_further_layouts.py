@@ -373,7 +373,7 @@ def test_percent_in_the_name_of_the_rows(tmp_path):
 def test_titles_of_wages_and_lives(tmp_path):
     for title in ("Wages in EUR per month", "Life expectancy by sex"):
         text = f"{title}\nRegion,Men,Women\nNorth,2450,2100\nSouth,2800,2390\n"
-        refuse(tmp_path, text, "means, prices or the like", "kind='counts'")
+        refuse(tmp_path, text, "means, prices, weights or the like", "kind='counts'")
 
 
 @pytest.mark.parametrize("first", ["1912,1820", "1912,1920", "2012,2020"])

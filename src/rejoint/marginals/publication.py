@@ -56,7 +56,15 @@ from rejoint.marginals.totals import (
     plain_text,
     rounding_base,
 )
-from rejoint.marginals.unit_word import unit_word
+from rejoint.marginals.unit_word import (
+    is_mean,
+    is_measure,
+    is_percent,
+    is_rate,
+    is_rate_level,
+    scale_word,
+    unit_word,
+)
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.files import Source
 from rejoint.text import nearest, show
@@ -65,36 +73,6 @@ from rejoint.text import nearest, show
 _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
-)
-_THOUSANDS = re.compile(
-    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
-    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
-    r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*$",
-    re.IGNORECASE,
-)
-_MILLIONS = re.compile(
-    r"[(\[,]\s*(?:in |en )?(?:millions?|mio\.?|mill\.|millones|miljoen)\s*[)\]]?\s*$|"
-    r"^(?:in |en )?(?:millions?|mio\.?|millones|miljoen)$",
-    re.IGNORECASE,
-)
-_PER_THOUSAND = re.compile(
-    r"(?:per|pro|je|pour|por|of) (?:1[ ,.\u00a0]?000|thousand|mille|mil)|‰|\brates?\b",
-    re.IGNORECASE,
-)
-_PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
-#: What begins the title of numbers that are no parts of a whole.
-_MEANS = re.compile(
-    r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
-    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
-    r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
-    r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
-    r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
-    re.IGNORECASE,
-)
-#: Labels of numbers that are no parts of a whole.
-_MEASURE = re.compile(
-    r"\b(?:rates?|ratio|rank|index|density)$|^standard error\b|"
-    r"\bper (?:100|1[ ,.]?000|capita)\b"
 )
 #: Words for all cases together, which are hardly ever levels beside others.
 _OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
@@ -165,6 +143,15 @@ class Draft:
     constants: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)  # names in titles
     mean: str = ""  # a total between the numbers that it is of
+
+    def scale(self, by: float) -> None:
+        """Multiply all numbers."""
+        facet = self.facet
+        changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
+        sums = [(at, value * by) for at, value in facet.sums]
+        self.facet = replace(facet, grain=facet.digit * by, sums=sums, **changed)
+        self.margins = [(axes, claims * by) for axes, claims in self.margins]
+        self.total = None if self.total is None else self.total * by
 
     def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
         """Return an error about the table, or about the labels of one of its axes."""
@@ -777,7 +764,7 @@ def _check_measures(draft: Draft, how: ReadOptions) -> None:
         odd = [
             label
             for label, text in zip(labels, plain, strict=True)
-            if _MEASURE.search(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
+            if is_rate_level(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
         ]
         if not odd or len(odd) == len(labels) or how.kind != "auto":
             continue
@@ -890,7 +877,7 @@ def _check_mixture(draft: Draft) -> None:
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
             flat = facet.by_level(axis, array) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            least = [3 if what == "decimals" and not _MEANS.match(x) else 1 for x in labels]
+            least = [3 if what == "decimals" and not is_mean(x) else 1 for x in labels]
             least = [1] * len(labels) if 1 in least else least
             enough = there.sum(axis=1) >= np.array(least)
             odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
@@ -1164,22 +1151,14 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
-    scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
-    words = [plain_text(facet.value), *map(str, facet.units), *scales]
-    percent = facet.percent or any(_PERCENT.search(w) for w in [*words, *facet.names])
+    words, hints = _words_of(draft)
+    percent = facet.percent or any(map(is_percent, [*words, *facet.names]))
     percent = percent or plain_text(facet.value) in SHARE_NAMES
-    counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
-    thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
-    millions = any(_MILLIONS.search(w) for w in words)
-    means = [word for word in [facet.value, *facet.units] if _MEANS.match(word)]
-    if means and kind == "auto" and not percent:
-        raise draft.error(
-            "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
-            "add up. Say {kind} if they are counts.",
-            word=means[0],
-            kind=Argument("kind", "counts"),
-        )
+    counted = plain_text(facet.value) in COUNT_NAMES - {"weight"}  # of a sample, or in kg
+    counted = counted or any(unit_word(w) == "count" for w in words)
+    scale = max(map(scale_word, words))
+    if kind == "auto" and not percent:
+        _check_measured(draft, counted or scale > 1.0, hints)
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
     one = _total_share(draft, percent)
@@ -1190,7 +1169,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", one or 0.0
-    elif kind.startswith("count") or thousands or millions:
+    elif kind.startswith("count") or scale > 1.0:
         pass
     elif one and (percent or (fractions and not (counted and one != 1.0))):
         draft.kind, draft.whole = "shares", one
@@ -1204,12 +1183,9 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             label=draft.mean,
             kind=Argument("kind", "counts"),
         )
-    if draft.kind == "counts" and (thousands or millions):
-        scale = 1e6 if millions else 1e3
-        draft.facet = _scaled(facet, scale)
-        draft.margins = [(axes, claims * scale) for axes, claims in draft.margins]
-        draft.total = None if draft.total is None else draft.total * scale
-        draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
+    if draft.kind == "counts" and scale > 1.0:
+        draft.scale(scale)
+        draft.reading.kind = f"counts, given in {'millions' if scale > 1e3 else 'thousands'}"
         return
     checked = draft.margins or draft.total is not None or counted or how.noisy
     checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
@@ -1236,10 +1212,37 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         if draft.kind == "counts"
         else said.get(draft.whole, "shares") + (f" for each {', '.join(names)}" if names else "")
     )
+    if draft.whole == 1000.0:
+        draft.scale(0.1)
+        draft.whole = 100.0
 
 
-def _is_rate(word: str) -> bool:
-    return bool(_PER_THOUSAND.search(word))
+def _words_of(draft: Draft) -> tuple[list[str], list[str]]:
+    """Return texts that say the unit of the numbers, and all that may say what they are."""
+    facet, notes = draft.facet, draft.reading.notes
+    short = [note.strip("() ") for note in notes if len(note) <= 40]
+    scales = [note for note in short if scale_word(note) > 1.0 or scale_word(f"({note})") > 1.0]
+    return [plain_text(facet.value), *map(str, facet.units), *scales], [
+        facet.value,
+        *facet.units,
+        *notes,
+    ]
+
+
+def _check_measured(draft: Draft, counted: bool, hints: Sequence[str]) -> None:
+    """Raise for means, prices or weights; totals show that numbers add up, whatever hints say."""
+    facet = draft.facet
+    added = bool(draft.margins) or draft.total is not None or counted
+    found = [word for word in [facet.value, *facet.units] if is_mean(word)]
+    if not found and not added:
+        found = [hint for hint in hints if is_measure(hint)]
+    if found:
+        raise draft.error(
+            "{where}: {word!r}: the numbers seem to be means, prices, weights or the like, which "
+            "do not add up. Say {kind} if they are counts.",
+            word=found[0],
+            kind=Argument("kind", "counts"),
+        )
 
 
 def _find_conditional(
@@ -1259,7 +1262,7 @@ def _find_conditional(
     if not ways:
         if percent and not counted:
             draft.kind, draft.whole = "shares", 0.0
-        elif any(_is_rate(w) for w in words) and not counted:
+        elif any(map(is_rate, words)) and not counted:
             raise ValueError(
                 f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
                 "any variable: multiply them by the number of cases that each is of."
@@ -1321,11 +1324,6 @@ def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
         if slack <= 0.1 * whole and (near | (~full & below))[used].all() and (near & full).any():
             return whole
     return 0.0
-
-
-def _scaled(facet: Facet, by: float) -> Facet:
-    changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
-    return replace(facet, grain=facet.digit * by, **changed)
 
 
 # All files --------------------------------------------------------------------------------
@@ -1501,8 +1499,6 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
             for axes, claims in draft.margins
         ),
     )
-    if shares and draft.whole == 1000.0:
-        table = replace(table, values=table.values / 10.0, percent=True, digit=table.digit / 10.0)
     if facet.errors is not None:
         errors = facet.errors[~np.isnan(facet.errors)]
         if len(errors):
