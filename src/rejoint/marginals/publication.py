@@ -27,6 +27,7 @@ import numpy as np
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.axis_name import (
+    are_opposites,
     asked_in_title,
     concept_of_labels,
     find_names,
@@ -133,7 +134,7 @@ class Draft:
 
     facet: Facet
     reading: Reading
-    said: Mapping[str, str]
+    block: Block
     margins: list[Margin] = field(default_factory=list)
     total: float | None = None
     kind: str = "counts"  # counts, shares
@@ -143,6 +144,11 @@ class Draft:
     constants: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)  # names in titles
     mean: str = ""  # a total between the numbers that it is of
+
+    @property
+    def said(self) -> Mapping[str, str]:
+        """What comments of its file say."""
+        return self.block.sheet.said
 
     def scale(self, by: float) -> None:
         """Multiply all numbers."""
@@ -203,7 +209,7 @@ def read_files(
     _check_constants(drafts, how)
     facets = [(draft.facet, draft.reading.where) for draft in drafts]
     apply_same([draft.facet for draft in drafts], how.same)
-    _check_names(drafts)
+    _name_by_labels(drafts)
     said = use_one_name(facets, how.same, () if domain is None else domain.names)
     drafts = _without_twins(drafts)
     say_merged(said)
@@ -321,7 +327,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
             skipped=list(block.skipped),
             notes=[*block.titles, *block.notes],
         )
-        draft = Draft(facet, reading, block.sheet.said, constants=dict(constants))
+        draft = Draft(facet, reading, block, constants=dict(constants))
         _name_axes(draft, block)
         _drop_constants(draft)
         _choose_measure(draft, how)
@@ -340,7 +346,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
 
 def _check_headers(block: Block) -> None:
     _drop_row_names(block)
-    for k, name in enumerate(block.row_names):
+    for k, name in enumerate(block.row_names if any(block.row_names) else ()):
         if not name and len(block.row_names) > 1 and any(path[k] for path in block.rows):
             raise ValueError(f"{block.sheet.where}: column {k + 1} has no name.")
     twice = sorted({n for n in block.row_names if n and block.row_names.count(n) > 1})
@@ -417,7 +423,9 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     totals = sum(is_total_word(label) for label in set(columns[j]))  # these have no code
     if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
         return True
-    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
+    beside = j == k + 1 and len(pairs) == len(set(columns[k])) > 1
+    beside = beside and coded is not None and coded[1] in ("code", "id")
+    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0 or beside)):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
@@ -452,8 +460,14 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
 
 
 def _drop_constants(draft: Draft) -> None:
-    """Leave out variables of one level, where others have more."""
+    """Leave out variables of one level, where others have more, and years of no known number."""
     facet = draft.facet
+    for k, known in enumerate(facet.labels):
+        open_ = np.isnan(facet.by_level(k)) & (facet.by_level(k, facet.high) == np.inf)
+        gone = np.flatnonzero(open_.all(axis=1)).tolist()
+        if 0 < len(gone) < len(known) and concept_of_labels([*known] * 2) == "Year":
+            draft.reading.skipped.append(f"{show([known[i] for i in gone])} (no number is given)")
+            facet = facet.take(k, [i for i in range(len(known)) if i not in gone])
     while len(facet.names) > 1:
         one = [k for k, known in enumerate(facet.labels) if len(known) == 1]
         if not one or len(one) == len(facet.names):
@@ -1358,34 +1372,87 @@ def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
             )
 
 
-def _check_names(drafts: Sequence[Draft]) -> None:
-    """Raise for variables that no file names."""
+def _name_by_labels(drafts: Sequence[Draft]) -> None:
+    """Name variables that no file names after their labels, where these are parts of a whole.
+
+    Raise where they may be different numbers, such as births and deaths, and where another table
+    has some of the labels, so that the variable may be the same.
+    """
     for draft in drafts:
-        for name, labels in zip(draft.facet.names, draft.facet.labels, strict=True):
-            if name:
+        facet = draft.facet
+        for axis, labels in enumerate(facet.labels):
+            if facet.names[axis]:
                 continue
-            raise _unnamed(draft, labels, drafts)
-        twice = [n for n in draft.facet.names if draft.facet.names.count(n) > 1]
+            if not _is_whole(draft, axis) or _is_shared(draft, axis, drafts):
+                raise _unnamed(draft, labels, drafts)
+            made = "/".join(labels[:3]) + ("/..." if len(labels) > 3 else "")
+            for other in drafts:  # other tables with the same columns
+                if other.block is draft.block:
+                    names = zip(other.facet.names, other.facet.labels, strict=True)
+                    other.facet.names = [n or (made if x == labels else n) for n, x in names]
+            remark(
+                Message(
+                    "{where}: the variable of the labels {labels} has no name and is called "
+                    "{made!r}. Say {same} to name it.",
+                    where=draft.reading.where,
+                    labels=show(labels),
+                    made=made,
+                    same=_name_option(draft, labels, ()),
+                )
+            )
+        twice = [n for n in facet.names if facet.names.count(n) > 1]
         if twice:
             raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
 
 
-def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
-    """Return the error for labels whose variable no file names, with the names that it may have."""
+def _is_whole(draft: Draft, axis: int) -> bool:
+    """Return whether labels are surely parts of a whole.
+
+    They are if the numbers add up along the axis, to a total that is printed or to 1 or 100, and if
+    one of two labels is the opposite of the other.
+    """
+    shares = draft.kind == "shares" and draft.whole > 0.0 and axis not in draft.given
+    added = any(a == axis for a, _ in draft.totals)
+    return shares or added or are_opposites(draft.facet.labels[axis])
+
+
+def _is_shared(draft: Draft, axis: int, drafts: Sequence[Draft]) -> bool:
+    """Return whether a variable of another table, or another one of this table, has a label."""
+    labels = draft.facet.labels[axis]
+    own = {plain_text(label) for label in labels}
+    for other in drafts:
+        for k, known in enumerate(other.facet.labels):
+            same = other.block is draft.block and known == labels
+            if (other is draft and k == axis) or (same and other is not draft):
+                continue
+            if own & {plain_text(label) for label in known}:
+                return True
+    return False
+
+
+def _name_option(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Message:
+    """Return the options that name a variable, with the names that it may have."""
     others = [n for d in drafts for n in d.facet.names if n]
-    key = "/".join(labels[:2])
     names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
+    key = "/".join(labels[:2])
     options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
+    rest = "" if may else ", with its name in place of Name,"
+    return join_messages(options, " or ") + rest
+
+
+def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
+    """Return the error for labels whose variable no file names, with the names that it may have."""
     value = next((label for label in labels if is_value_name(label)), None)
     parts: list[str] = [
         Message(
-            "{where}: the labels {labels} belong to a variable that the file does not name. Say "
-            "{same}{rest}.",
+            "{where}: the labels {labels} belong to a variable that the file does not name, or are "
+            "different numbers, such as births and deaths. Say {same} if each case has one of "
+            "them, or {skip} to keep one of different numbers.",
             where=draft.reading.where,
             labels=show(labels),
-            same=join_messages(options, " or "),
-            rest="" if may else ", with its name in place of Name",
+            same=_name_option(draft, labels, drafts),
+            skip=Argument("skip", list(labels[1:4]) + [...] * (len(labels) > 4)),
         )
     ]
     if value is not None:

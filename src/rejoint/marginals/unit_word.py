@@ -13,6 +13,7 @@ _UNITS = {
         *("n", "number", "no", "no.", "count", "counts", "frequency", "freq", "absolute", "abs"),
         *("anzahl", "absolut", "personen", "effectif", "effectifs", "nombre", "numero", "aantal"),
         *("antall", "antal", "liczba", "persons", "people", "individuals", "estimate", "cases"),
+        *("personer", "antal personer", "osoby", "pessoas", "persone", "unidades", "habitants"),
         *("personas", "personnes", "number of persons", "number of people", "valore", "valor"),
         *THOUSANDS,
     },
@@ -76,7 +77,9 @@ def is_count_word(label: str) -> bool:
     (True, True, False)
     """
     inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", label)
-    words = [plain_text(label), *([plain_text(inside[1])] if inside else [])]
+    plain = plain_text(label)
+    said = re.fullmatch(r"(?:units?|einheit|unidad(?:es)?|unites?|eenheid)\s*:\s*(.+)", plain)
+    words = [plain, *(plain_text(found[1]) for found in (inside, said) if found)]
     open_ = {*THOUSANDS, "valor", "valore", "estimate"}  # of what, they do not say
     return any(unit_word(word) == "count" and word not in open_ for word in words)
 
