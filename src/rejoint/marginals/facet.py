@@ -52,6 +52,7 @@ class Facet:
     errors: Array | None = None
     grain: float | None = None  # unit of rounding, where numbers were multiplied
     sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
+    parents: frozenset[str] = frozenset()  # labels that have others indented below them
 
     @property
     def whole(self) -> bool:
@@ -257,6 +258,7 @@ class Axis:
     places: list[int]
     labels: list[Path]
     units: list[str] = field(default_factory=list)  # labels that span everything
+    parents: frozenset[str] = frozenset()  # labels that have others indented below them
 
 
 def split_axis(
@@ -427,7 +429,10 @@ def _nested(paths: Sequence[Path], names: Sequence[str], units: list[str]) -> Ax
         for text, path in zip(last, paths, strict=True)
     ]
     name = next((name for name in reversed(names) if name), "")
-    return Axis([name], list(range(len(paths))), labels, units)
+    outer = {path[:k] for path in paths for k in range(1, len(path)) if path[k]}
+    own = [path[: path.index(ALL)] if ALL in path else path for path in map(tuple, paths)]
+    parents = frozenset(label for (label,), path in zip(labels, own, strict=True) if path in outer)
+    return Axis([name], list(range(len(paths))), labels, units, parents)
 
 
 # Facets -----------------------------------------------------------------------------------
@@ -460,6 +465,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
         ]
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
         facet.units = [*row.units, *column.units, *block.titles, *block.units]
+        facet.parents = row.parents | column.parents
         found.append(facet)
     return found
 
@@ -482,6 +488,7 @@ def _split_units(
             [at[(*outer[p], unit)] for p in axis.places for unit in units],
             [(*label, unit) for label in axis.labels for unit in units],
             axis.units,
+            axis.parents,
         )
         for axis in split_axis(outer, names[:-1], values[first], digit)
     ]
@@ -652,8 +659,8 @@ def _dense(
     )
 
 
-#: A label that two variables share is a total, more often than not.
-_SHARED = 0.8
+#: A label that two variables share, or that has others below it, is a total, more often than not.
+_HINT = 0.8
 
 
 def sums_of(
@@ -668,7 +675,7 @@ def sums_of(
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
         [
-            1.0 if not label or word(label) else _SHARED * (label in others)
+            1.0 if not label or word(label) else _HINT * (label in others or label in facet.parents)
             for label in facet.labels[axis]
         ]
     )

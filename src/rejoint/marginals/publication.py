@@ -14,15 +14,17 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
     # standard error: 0.01     of a cell, in the unit of the table
 """
 
+import math
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
@@ -651,37 +653,58 @@ def _apply_base(draft: Draft, how: ReadOptions) -> None:
 def _split_totals(draft: Draft, how: ReadOptions) -> None:
     """Take totals out of the levels; keep them as margins, and remark on those that are off."""
     facet = draft.facet
-    places: list[int | None] = []
-    leaves: list[list[int]] = []
-    checks: list[tuple[int, Sums]] = []
-    for axis, labels in enumerate(facet.labels):
-        sums = _sums_of_axis(draft, axis, how)
-        roots = [i for i in sums.roots if i in sums.children]
-        place = roots[0] if len(sums.roots) == 1 and roots else None
-        places.append(place)
-        leaves.append(sums.leaves)
-        checks.append((axis, sums))
+    every = [_sums_of_axis(draft, axis, how) for axis in range(len(facet.names))]
+    for axis, sums in enumerate(every):
+        labels = facet.labels[axis]
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
         for total, run in sums.others:
             coarse = show([labels[i] for i in run])
             draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
+    for axis, sums in enumerate(every):
+        draft.facet = draft.facet.take(axis, sums.leaves)
     known = np.where(facet.lines > 0, facet.values, np.nan)
-    for axis, at in enumerate(leaves):
-        draft.facet = draft.facet.take(axis, at)
-    summed = [axis for axis, place in enumerate(places) if place is not None]
-    for size in range(1, len(summed) + 1):
-        for gone in combinations(summed, size):
+    _keep_margins(draft, known, every)
+    if np.isnan(draft.facet.values).any():
+        draft.facet.sums = _sums_of_parts(known, every)
+    if not how.noisy:
+        _check_totals(draft)
+
+
+def _keep_margins(draft: Draft, known: Array, every: Sequence[Sums]) -> None:
+    """Keep the totals of all levels of some variables as margins of the others."""
+    root = {axis: sums.roots[0] for axis, sums in enumerate(every) if sums.is_whole}
+    for size in range(1, len(root) + 1):
+        for gone in combinations(root, size):
             part = known
-            for axis in reversed(range(len(places))):
-                which: Any = places[axis] if axis in gone else leaves[axis]
+            for axis in reversed(range(known.ndim)):
+                which: Any = root[axis] if axis in gone else every[axis].leaves
                 part = np.take(part, which, axis)
-            kept = tuple(axis for axis in range(len(places)) if axis not in gone)
+            kept = tuple(axis for axis in range(known.ndim) if axis not in gone)
             if kept and not np.isnan(part).all():
                 draft.margins.append((kept, part))
             elif not kept and not np.isnan(part):
                 draft.total = float(part)
-    if not how.noisy:
-        _check_totals(draft)
+
+
+def _sums_of_parts(known: Array, every: Sequence[Sums]) -> list[tuple[NDArray[np.intp], float]]:
+    """Return subtotals with the places of their cells, which narrow down those not known."""
+    leaves = [sums.leaves for sums in every]
+    place = np.arange(math.prod(map(len, leaves))).reshape([len(at) for at in leaves])
+    parts = [
+        {i: [at.index(leaf) for leaf in sums.leaves_of(i)] for i in {*at, *sums.children}}
+        for sums, at in zip(every, leaves, strict=True)
+    ]
+    subtotals = [
+        set(sums.children) - (set(sums.roots) if sums.is_whole else set()) for sums in every
+    ]
+    return [
+        (
+            place[np.ix_(*(parts[axis][i] for axis, i in enumerate(cell)))].ravel(),
+            float(known[cell]),
+        )
+        for cell in product(*parts)
+        if any(i in subtotals[axis] for axis, i in enumerate(cell)) and not np.isnan(known[cell])
+    ]
 
 
 def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
@@ -1219,6 +1242,8 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
                 kind=Argument("kind", "percent"),
             )
         )
+    if draft.given:
+        draft.facet.sums = []  # of shares of different wholes
     names = [facet.names[k] for k in draft.given]
     said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
     draft.reading.kind = (
