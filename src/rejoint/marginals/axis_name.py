@@ -58,14 +58,23 @@ _WORDS = {
 _NO_NAMES = {
     *("label", "labels", "characteristic", "characteristics", "item", "items", "category", "group"),
     *("categories", "description", "label (grouping)", "wyszczegolnienie", "merkmal", "concepto"),
-    *("gegenstand", "libelle", "voce", "descripcion", "onderwerp", "subject", "topic"),
+    *(
+        "row labels",
+        "gegenstand",
+        "libelle",
+        "voce",
+        "descripcion",
+        "onderwerp",
+        "subject",
+        "topic",
+    ),
 }
 _SEXES = re.compile(
     r"(?:males?|females?|m[ae]n|wom[ae]n|boys?|girls?|m|f|w|mann(?:er|lich)?|frau(?:en)?|weiblich|"
     r"hommes?|femmes?|hombres?|mujeres?|varones|mannen|vrouwen|menn|kvinner|kvinnor|maschi|"
     r"femmine|masculin|feminin|mezczyzni|kobiety|masculino|femenino|mand|kvinde|other|divers|"
     r"maschile|femminile|homens|mulheres|maend|mænd|kvinder|miehet|naiset|muzi|zeny|muzske|"
-    r"zenske|ferfi(?:ak)?|erkek|kadin|feminino)\+?"
+    r"zenske|ferfi(?:ak)?|erkek|kad[i\u0131]n|feminino)\+?"
 )
 MALE = re.compile(
     r"(?:males?|m[ae]n|boys?|m|mann(?:er|lich)?|muzi|muzske|homens|maend|mænd|miehet|ferfi(?:ak)?|"
@@ -139,6 +148,17 @@ def concept_of_name(name: str) -> str:
     """
     text = plain_text(name)
     return next((concept for concept, words in _WORDS.items() if text in words), "")
+
+
+def is_no_name(header: str) -> bool:
+    """Return whether the header of labels says nothing about their variable.
+
+    Examples
+    --------
+    >>> is_no_name("Characteristic"), is_no_name("Region")
+    (True, False)
+    """
+    return plain_text(header) in _NO_NAMES | {""}
 
 
 def name_of_labels(name: str, labels: Collection[str]) -> str:
@@ -260,7 +280,7 @@ def find_names(
     >>> find_names(["Age group", ""], [["0-14"], ["a", "b"]], ["Persons by age and region"], "t")
     ['Age group', 'region']
     """
-    found = ["" if plain_text(name) in _NO_NAMES else name for name in names]
+    found = list(names)
     open_ = [k for k, name in enumerate(found) if not name]
     if not open_:
         return found
@@ -294,7 +314,7 @@ def find_names(
         found[k] = concept_of_labels(labels[k])
         if found.count(found[k]) > 1:
             found[k] = ""
-    return [name or own for name, own in zip(found, names, strict=True)]
+    return found
 
 
 def _only_name(

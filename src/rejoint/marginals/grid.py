@@ -902,7 +902,10 @@ class _Layout:
         """Raise for rows that look like records, not like the cells of a table."""
         named = is_value_name(self._name(value)) or self.grid.value is not None
         columns = [[label_of(self.grid.rows[r][c]) for r in self.rows] for c in stub]
-        levels = [len(set(column)) for column in columns if len(set(column)) > 1]
+        codes = {
+            tuple(map(column.index, column)) for column in columns
+        }  # of one variable: the same
+        levels = [len(set(code)) for code in codes if len(set(code)) > 1]
         levels = [size for size in levels if size < len(self.rows)] or levels  # or it numbers lines
         if named or len(levels) < 2 or len(self.rows) >= 0.5 * math.prod(levels):
             return
@@ -1044,9 +1047,11 @@ class _Layout:
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
         corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
-        if self.pandas:  # the names of columns stand in the corner
+        if len(corner) != len(block.column_names):
+            pass  # labels that hold several
+        elif self.pandas:  # the names of columns stand in the corner
             block.column_names = corner
-        elif len(corner) == len(block.column_names) and all(t[:1].isupper() for t in corner if t):
+        elif all(text[:1].isupper() for text in corner if text):
             own = self._name(self.stub[-1])  # the other rows have names of their own
             said = zip(corner, block.column_names, strict=True)
             block.column_names = [text if text not in ("", own) else name for text, name in said]
@@ -1111,7 +1116,8 @@ class _Layout:
         others = [r for r in self.sections if r > first]
         if len(above) == 1 and not others and len(self.header) >= 1:
             names = [label_of(self.grid.rows[above[0]][c]) for c in stub]
-            if all(names) and (any(self.names) or len(stub) > 1):
+            named = any(self.names) or len(stub) > 1
+            if all(names) and named and not self._has_indents():
                 self.pandas = len(stub) == 1
                 self.sections = [r for r in self.sections if r != above[0]]
                 self.block.row_names = names

@@ -33,6 +33,7 @@ from rejoint.marginals.axis_name import (
     asked_in_title,
     concept_of_labels,
     find_names,
+    is_no_name,
     is_same_name,
     names_in_title,
     split_labels,
@@ -65,6 +66,7 @@ from rejoint.marginals.unit_word import (
     is_percent,
     is_rate,
     is_rate_level,
+    is_share,
     scale_word,
     unit_word,
 )
@@ -393,9 +395,32 @@ def _drop_columns(block: Block) -> dict[str, str]:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
             break
+    _check_same_columns(block, [names[k] for k in columns], list(columns.values()))
     block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
     block.rows = [tuple(columns[k][i] for k in columns) for i in range(len(block.rows))]
     return constants
+
+
+def _check_same_columns(
+    block: Block, names: Sequence[str], columns: Sequence[Sequence[str]]
+) -> None:
+    """Raise for two columns that have one label for each of the other's, such as translations."""
+    seen: dict[tuple[int, ...], str] = {}
+    for name, column in zip(names, columns, strict=True):
+        before = seen.setdefault(tuple(map(list(column).index, column)), name)
+        if before != name and len(set(column)) > 2:
+            raise ValueError(
+                Message(
+                    "{where}: {one!r} and {other!r} have one label for each of the other's, so "
+                    "that they are one variable under two names, or all other combinations are "
+                    "zero. Say {skip} to use one of them; if they are two variables, list the "
+                    "zeros.",
+                    where=block.sheet.where,
+                    one=before,
+                    other=name,
+                    skip=Argument("skip", [before]),
+                )
+            )
 
 
 def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
@@ -457,7 +482,9 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     """Give axes that have no name those that titles, the file and their labels say."""
     facet = draft.facet
     titles = [*block.titles, block.sheet.name, *facet.units]
-    facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
+    own = facet.names if block.listed else ["" if is_no_name(n) else n for n in facet.names]
+    found = find_names(own, facet.labels, titles, block.sheet.stem)
+    facet.names = [name or before for name, before in zip(found, facet.names, strict=True)]
     draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
 
 
@@ -1076,7 +1103,7 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
 def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) -> None:
     """Raise where a level may be a total or not: its sum agrees, but few numbers say so."""
     labels = draft.facet.labels[axis]
-    totals = [i for i in sums.children if labels[i]]
+    totals = [i for i in sorted({*sums.children, *strong}) if labels[i]]
     for level, run in sums.doubtful:  # all that is to be said, at once
         if labels[level] and not any(i in (*totals, level) for i in run):
             totals.append(level)
@@ -1212,6 +1239,14 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
+    added = draft.margins or draft.total is not None or counted or how.noisy
+    if draft.kind == "counts" and kind == "auto" and not added and any(map(is_share, hints)):
+        raise draft.error(
+            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
+            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
+            hint=next(filter(is_share, hints)),
+            kind=Argument("kind", "counts"),
+        )
     if draft.mean and not draft.given and kind == "auto":
         raise draft.error(
             "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
@@ -1224,8 +1259,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.scale(scale)
         draft.reading.kind = f"counts, given in {'millions' if scale > 1e3 else 'thousands'}"
         return
-    checked = draft.margins or draft.total is not None or counted or how.noisy
-    checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
+    checked = added or bool(np.any(known < 0.0))  # which is refused for its own reason
     if draft.kind == "counts" and fractions and kind == "auto" and not checked:
         raise draft.error(
             "{where}: the numbers have decimals and no total, so that they may be rates or "
@@ -1406,15 +1440,17 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
     for draft in drafts:
         facet = draft.facet
         for axis, labels in enumerate(facet.labels):
-            if facet.names[axis]:
+            own = facet.names[axis]
+            named = _is_whole(draft, axis) and not _is_shared(draft, axis, drafts)
+            if not is_no_name(own) or (own and (not named or draft.block.listed)):
                 continue
-            if not _is_whole(draft, axis) or _is_shared(draft, axis, drafts):
+            if not named:
                 raise _unnamed(draft, labels, drafts)
             made = "/".join(labels[:3]) + ("/..." if len(labels) > 3 else "")
             for other in drafts:  # other tables with the same columns
                 if other.block is draft.block:
                     names = zip(other.facet.names, other.facet.labels, strict=True)
-                    other.facet.names = [n or (made if x == labels else n) for n, x in names]
+                    other.facet.names = [made if (n, x) == (own, labels) else n for n, x in names]
             remark(
                 Message(
                     "{where}: the variable of the labels {labels} has no name and is called "
@@ -1437,7 +1473,7 @@ def _is_whole(draft: Draft, axis: int) -> bool:
     one of two labels is the opposite of the other.
     """
     shares = draft.kind == "shares" and draft.whole > 0.0 and axis not in draft.given
-    added = any(a == axis for a, _ in draft.totals)
+    added = draft.total is not None or any(axis not in axes for axes, _ in draft.margins)
     return shares or added or are_opposites(draft.facet.labels[axis])
 
 

@@ -117,7 +117,8 @@ _MEAN = re.compile(
 #: Nouns for what is measured of each case, without accents: its sum over cases is seldom printed.
 _MEASURED = (
     r"(?:wages?|salary|salaries|earnings|incomes?|pay|rents?|prices?|costs?|heights?|weights?|bmi|"
-    r"temperatures?|hours worked|\w*verdienste?|\w*l(?:o|oe)hne?|\w*gehalte?r?|\w*einkommen|"
+    r"temperatures?|scores?|hours worked|\w*verdienste?|\w*l(?:o|oe)hne?|\w*gehalte?r?|"
+    r"\w*einkommen|"
     r"\w*mieten?|\w*preise?|\w*kosten|(?:korper)?gro(?:ss|ß)en?|\w*gewichte?|salaires?|revenus?|"
     r"loyers?|prix|taille|poids|salarios?|sueldos?|ingresos?|alquiler(?:es)?|precios?|peso|"
     r"altura|retribuzion[ei]|stipendi[o]?|reddit[oi]|affitt[oi]|prezz[oi]|altezza|lo(?:on|nen)|"
@@ -130,16 +131,25 @@ _UNIT = (
     r"km2?|hours|stunden|heures|horas|uren|minutes|minuten|degrees?|celsius)"
 )
 _IN_UNIT = re.compile(rf"\b(?:in|en|em|i|w)\s+(?:us\s?)?{_UNIT}\b|[(\[]\s*{_UNIT}\b|[€$£¥]|°c\b")
-_MEAN_IN_NOTE = re.compile(
+_NOTE = (
     r"(?:(?:notes?|nb|hinweis|nota|remarque)\s*:\s*)?(?:all |the )?(?:(?:figures|values|numbers|"
-    r"data|cells|werte|zahlen|valeurs|datos|dati)\b.{0,30}?)?\b(?:mean|average|medians?|"
-    r"durchschnitt\w*|mittelwerte?|moyennes?|medianes?|promedios?|medie|gemiddelden?)\b"
+    r"data|cells|werte|zahlen|valeurs|datos|dati)\b.{0,30}?)?\b"
+)
+_MEAN_IN_NOTE = re.compile(
+    rf"{_NOTE}(?:mean|average|medians?|durchschnitt\w*|mittelwerte?|moyennes?|medianes?|promedios?|"
+    r"medie|gemiddelden?)\b|"
+    r".*\b(?:life expectancy|lebenserwartung|esperance de vie|esperanza de vida|speranza di vita)\b"
+)
+_SHARE_IN_NOTE = re.compile(
+    rf"{_NOTE}(?:percent(?:age)?s?|per cent|proportions?|shares?|anteile?|prozent\w*|pourcentages?|"
+    r"porcentajes?|percentuali?)\b"
 )
 _BY = r"\s+(?:by|nach|par|selon|por|segun|naar|per|efter|etter|wedlug|podle|in|en)\b"
+_END = rf"(?=$|\s*[,(:]|{_BY})"
 _HEAD = re.compile(
-    rf"{_NUMBER_OF_TABLE}(?:{_MEASURED}(?=$|[\s]*[,(:]|{_BY})|(?:\w+\s+){{1,3}}{_MEASURED}"
-    rf"(?=$|[\s]*[,(:]|{_BY})|(?:salaire|revenu|loyer|salario|ingreso|sueldo|alquiler|reddito|"
-    r"retribuzione)s?\b)"
+    rf"{_NUMBER_OF_TABLE}(?:(?:hours|minutes|stunden|heures|horas|ore|uren)\s|"
+    rf"(?:\w+\s+){{0,3}}{_MEASURED}{_END}|"
+    r"(?:salaire|revenu|loyer|salario|ingreso|sueldo|alquiler|reddito|retribuzione)s?\b)"
 )
 
 
@@ -187,6 +197,17 @@ def is_percent(text: str) -> bool:
     (True, False)
     """
     return bool(_PERCENT.search(text))
+
+
+def is_share(note: str) -> bool:
+    """Return whether a title or note begins like that of shares.
+
+    Examples
+    --------
+    >>> is_share("Note: percentage of smokers"), is_share("Smokers, of 100 percent coverage")
+    (True, False)
+    """
+    return bool(_SHARE_IN_NOTE.match(plain_text(note)))
 
 
 def is_mean(title: str) -> bool:
