@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from os import stat
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -36,6 +35,7 @@ from rejoint.cli.output import (
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
 from rejoint.explorer.document import pair_fit
+from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
@@ -236,9 +236,9 @@ def _fit_stream(
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
-    with TemporaryDirectory(prefix="rejoint-") as folder:
+    with scratch_folder() as folder:
         with Progress() as report:
-            packed = replace(pack(found, folder, report), stamp=found.stamp)
+            packed = replace(pack(found, folder / "pack", report), stamp=found.stamp)
         click.echo(f"{packed.rows:,} records.", err=True)
         if packed.design is not None:
             click.echo(packed.design.text, err=True)

@@ -16,8 +16,8 @@ from typing import IO, Any
 import click
 
 from rejoint.cli.group import in_options, is_ended
-from rejoint.io.atomic import atomic_file, resolve_target
-from rejoint.io.model_file import write_open
+from rejoint.io.atomic import atomic_file, name_if_full, resolve_target
+from rejoint.io.model_file import SIGNATURE, write_open
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
@@ -138,21 +138,22 @@ _BLOCK = 10_000  # rows written at once
 
 
 @contextmanager
-def open_output(output: str | None) -> Iterator[IO[bytes]]:
+def open_output(output: str | None, signature: bytes = b"") -> Iterator[IO[bytes]]:
     """Open stdout (None or ``-``), or a file, which appears when all of it is there."""
     if output is None or output == "-":
-        stream = sys.stdout.buffer
-        yield stream
-        stream.flush()
+        with name_if_full("standard output"):
+            stream = sys.stdout.buffer
+            yield stream
+            stream.flush()
         return
-    with atomic_file(output) as file:
+    with atomic_file(output, signature=signature) as file:
         yield file
 
 
-def check_output(output: str, as_json: bool) -> None:
+def check_output(output: str, as_json: bool, signature: bytes = SIGNATURE) -> None:
     """Raise now, and not after a long fit, where a file cannot be written."""
     if output != "-":
-        resolve_target(output)
+        resolve_target(output, signature)
     elif as_json:
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
 
@@ -168,7 +169,7 @@ def write_saved(
     made = io.BytesIO()
     saved = model.to_saved(to_plain(notes), draws=draws)
     write_open(made, saved, plain=output.lower().endswith(".json"))
-    with open_output(output) as file:
+    with open_output(output, SIGNATURE) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())
 

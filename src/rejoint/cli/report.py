@@ -34,7 +34,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
-from rejoint.text import format_interval, plural
+from rejoint.text import format_count, format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -121,11 +121,10 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
             said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
-    cells = prod(pmf.domain.shape)
-    power = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
     size = pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1
+    cells = format_count(prod(pmf.domain.shape))
     said.append(
-        f"{plural(len(pmf.domain), 'variable')}, {power} possible combinations, "
+        f"{plural(len(pmf.domain), 'variable')}, {cells} possible combinations, "
         f"{plural(size, 'parameter')}."
     )
     variables = [
@@ -505,7 +504,7 @@ def command(
     One HTML file without scripts that fetches nothing. It has no records in it: only shares,
     and the tables that the model was fitted to, if there are any.
     """
-    check_output(output, as_json)
+    check_output(output, as_json, signature=b"")
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
     fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)

@@ -20,7 +20,13 @@ from typing import Any
 
 from rejoint.domain.labels import natural_order
 from rejoint.marginals.cell import kind_of_cell
-from rejoint.records.delimited import DELIMITERS, Dialect, find_dialect, read_rows
+from rejoint.records.delimited import (
+    DELIMITERS,
+    Dialect,
+    find_dialect,
+    read_csv_rows,
+    read_rows,
+)
 from rejoint.records.files import Source
 from rejoint.text import show
 
@@ -257,7 +263,7 @@ def _choose_delimiter(lines: Sequence[str]) -> str:
     best, score = ",", (0.0, 0)
     for delimiter in DELIMITERS:
         try:
-            sizes = [len(row) for row in csv.reader(there, delimiter=delimiter)]
+            sizes = [len(row) for row in read_csv_rows(there, delimiter)]
         except csv.Error:
             continue
         wide = [size for size in sizes if size > 1]
