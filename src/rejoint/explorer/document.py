@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
 from rejoint.explorer.page_tables import page_tables, plain_as_read
-from rejoint.factorization.compact_completion import compact_completion
+from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.marginals.compare import Fits
