@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoint.cli.group import in_options, keep_best
+from rejoint.cli.group import echo, in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -89,9 +89,7 @@ def command(
     there = [row for row in rows if None not in row]
     users = len({row[0] for row in there})
     noun = "choices" if implicit else "ratings"
-    click.echo(
-        f"{data}: {len(there):,} {noun} by {users:,} users (columns {', '.join(names)})", err=True
-    )
+    echo(f"{data}: {len(there):,} {noun} by {users:,} users (columns {', '.join(names)})", err=True)
     model = JointRecommender(
         "implicit" if implicit else "explicit", half_up=half_up, random_state=seed
     )
@@ -101,7 +99,7 @@ def command(
     }
     keep_best(lambda: model.fit(there, **features))
     result = model.result_
-    click.echo(in_options(result.stop), err=True)
+    echo(in_options(result.stop), err=True)
     notes = fit_notes(result, ratings=names, source=source_name(data), seed=seed)
     room = write_saved(output, model.to_saved(to_plain(notes)))
     size = {"users": len(model.users_), "items": len(model.items_)}

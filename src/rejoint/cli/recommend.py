@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -168,9 +169,9 @@ def _bundle(
         return
     sure = "" if found.exact else f" (none is above {found.bound:.4g})"
     what = "Liked, if chosen," if asked.get("by") == "like" else "Chosen and liked"
-    click.echo(f"{what} all together with probability {found.probability:.4g}{sure}:")
+    echo(f"{what} all together with probability {found.probability:.4g}{sure}:")
     for item in found.items:
-        click.echo(f"  {item}")
+        echo(f"  {item}")
 
 
 def _explain(model: "JointRecommender", who: Any, item: str, as_json: bool) -> None:
@@ -179,4 +180,4 @@ def _explain(model: "JointRecommender", who: Any, item: str, as_json: bool) -> N
         plain = {"item": found.item, "expected": found.expected, "baseline": found.baseline}
         echo_json({**plain, "moves": [move._asdict() for move in found.moves]})
         return
-    click.echo(str(found))
+    echo(str(found))

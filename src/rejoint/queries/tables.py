@@ -1,14 +1,15 @@
 """Dense tables of a mixture of products."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.model import FloatArray, Model
 from rejoint.text import format_count
 
-FloatArray = NDArray[np.float64]
+#: Gives the table of some variables, increasing, axes in their order.
+Tabulate = Callable[[tuple[int, ...]], FloatArray]
 
 MAX_CELLS = 2**27
 """Cells of the largest table that is formed: 134 million, 1 GiB."""
@@ -46,6 +47,18 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
         b = khatri_rao([factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block]))
         table += a @ b.T
     return table.reshape(shape)
+
+
+def tables_of_model(model: Model) -> Tabulate:
+    """Give the tables of a mixture.
+
+    Examples
+    --------
+    >>> tables_of_model(Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))((0,))
+    array([0.55, 0.45])
+    """
+    parts = model.parts
+    return lambda subset: joint_table(model.weights, [parts[n] for n in subset])
 
 
 def khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:

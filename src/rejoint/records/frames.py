@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Codes
+from rejoint.domain.columns import Codes, check_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.messages import Message, PythonName
@@ -118,11 +118,7 @@ def _of_array(array: NDArray[Any]) -> Frame:
 def _of_columns(data: Mapping[Any, Any]) -> Frame:
     columns: list[Any] = []
     for name, column in data.items():
-        if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
-            raise TypeError(
-                f"Variable {str(name)!r} must be a column (a list, an array, a series), "
-                f"not {column!r}; one record alone is a list of one dict: [{{...}}]."
-            )
+        check_column(column, name)
         if isinstance(column, (set, frozenset, Mapping)):
             raise TypeError(
                 f"Variable {str(name)!r} must be a column (a list, an array, a series), not a "
