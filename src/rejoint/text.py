@@ -1,6 +1,7 @@
 """How numbers and labels are put into sentences."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from math import isfinite, log10
@@ -60,6 +61,35 @@ def check_text(text: str, what: str) -> None:
             f"{what} {text!r} has half of a character (a lone surrogate), which no file can hold: "
             "correct it where it comes from."
         ) from None
+
+
+#: Characters that steer a terminal or turn the order of text, but for tabs and ends of lines.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def clean_text(text: str) -> str:
+    r"""Replace what would steer a terminal: everything that is shown passes here.
+
+    Examples
+    --------
+    >>> clean_text("a\x1b[31mb\nc")
+    'a\ufffd[31mb\nc'
+    """
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def clean_label(value: object, most: int = 60) -> str:
+    r"""Return a label on one line that a terminal, a page or a picture can show, not too long.
+
+    Examples
+    --------
+    >>> clean_label("a\x1b[31mb"), clean_label("x" * 9, most=5)
+    ('a\ufffd[31mb', 'xxxx…')
+    """
+    text = clean_text(str(value)).replace("\n", "\N{REPLACEMENT CHARACTER}").replace("\t", " ")
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def plural(number: int, noun: str, nouns: str | None = None) -> str:

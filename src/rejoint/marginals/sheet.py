@@ -42,7 +42,7 @@ _MOST_COLUMNS = 16_384  # as in a workbook
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
-_RULE = re.compile(r"(?::?[-=_]{2,}:?)?")
+_RULE = re.compile(r"(?::?[-=_][-=_+]+:?)?")
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
@@ -193,6 +193,9 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
         if line > _FIRST_LINES and not seen:
             raise _not_a_table(source.name, line)
+    if dialect.delimiter == "|":  # padded; Stata has several numbers between two lines
+        cells = [[re.split(r"\s{2,}", str(cell).strip()) for cell in row] for row in rows]
+        rows = [[text for parts in row for text in parts] for row in cells]
     _join_prose(rows, dialect.delimiter)
     _unpack_first(rows)
     return Sheet(
