@@ -25,7 +25,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import clean_label, clean_text, format_number, plural
+from rejoint.text import clean_label, clean_text, format_bytes, format_number, plural
 
 
 def format_classes(rank: int) -> str:
@@ -107,20 +107,6 @@ def list_levels(variable: Any, most: int = 4) -> str:
     """
     shown = ", ".join(clean_label(level, 16) for level in variable.levels[:most])
     return shown + (", ..." if len(variable) > most else "")
-
-
-def format_bytes(count: float) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> format_bytes(900), format_bytes(3_500_000)
-    ('900 bytes', '3.5 MB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:{'.2g' if count < 100 * scale else '.0f'}} {unit}"
-    return f"{count:.0f} bytes"
 
 
 _BLOCK = 10_000  # rows written at once
