@@ -23,7 +23,7 @@ from rejoint.queries import tables
 from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
-from rejoint.text import plural, show
+from rejoint.text import format_count, plural, show
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -330,8 +330,8 @@ class TargetModel:
         cells = prod(sizes) * max(len(row), labels)
         if cells > tables.MAX_CELLS:
             raise bound.error(
-                f"The table takes {cells:.3g} numbers, more than the {tables.MAX_CELLS:.3g} that "
-                "are formed: ask for fewer variables."
+                f"The table takes {format_count(cells)} numbers, more than the "
+                f"{tables.MAX_CELLS:,} that are formed: ask for fewer variables."
             )
         codes = np.tile(row, (prod(sizes), 1))
         codes[:, by] = np.indices(sizes).reshape(len(by), len(codes)).T
