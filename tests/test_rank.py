@@ -1,6 +1,7 @@
 """Selection of the rank: folds, growth, scores, and the sentence that explains it."""
 
 import re
+import sys
 from itertools import islice
 
 import numpy as np
@@ -916,7 +917,8 @@ def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead
 
 def test_the_representative_answers_where_it_won(records, monkeypatch):
     plan = ChainPlan(3, 10, 2, at_mode=True, by_mode=True)
-    monkeypatch.setattr("rejoint.rank.select.plan_chains", lambda *args: plan)
+    # The function of this name hides its module.
+    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
     policy = Policy(anchored_passes=0)
     result = rj.estimate(records, agreement=False, policy=policy, random_state=0)
     p = result.pmf
