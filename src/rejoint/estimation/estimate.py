@@ -19,6 +19,7 @@ from rejoint.domain.variable import Kind
 from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
+from rejoint.estimation.forecast import check_cost
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import (
     TIME_LEVELS,
@@ -307,9 +308,10 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
-    _, why = choose_solver(data, 1, request)
-    start_at(request.start, small, request.rank)
     asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
+    solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
+    start_at(request.start, small, request.rank)
+    check_cost(small.records, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
     said: list[str] = []
     selection: Selection | None = None
     plain = data
