@@ -319,7 +319,8 @@ def race(
     key = ""
     if session.checkpoint.active:
         key = digest("run-off", data.fingerprint, seed, own, rank, policy)
-    return ChainPlan(**session.checkpoint.memo(key, choose))
+    kept = session.checkpoint.parse(key, lambda entry: ChainPlan(**entry))
+    return kept or ChainPlan(**session.checkpoint.memo(key, choose))
 
 
 def enter_random(found: RunOff, data: Data, rank: int) -> None:
