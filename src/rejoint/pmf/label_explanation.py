@@ -11,7 +11,6 @@ the reverse of each. The explorer's page has the same rule (``ensemble.js``).
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from math import factorial
 from typing import Any, NamedTuple
 
@@ -148,9 +147,8 @@ def some_orders(features: int) -> tuple[NDArray[np.bool_], FloatArray]:
     known.append(np.ones(features, dtype=bool))
     found = np.zeros((features, len(known)))
     for path, places in paths:
-        for feature, (before, after) in zip(path.tolist(), pairwise(places), strict=True):
-            found[feature, after] += 1 / len(paths)
-            found[feature, before] -= 1 / len(paths)
+        found[path, places[1:]] += 1 / len(paths)
+        found[path, places[:-1]] -= 1 / len(paths)
     return np.array(known), found
 
 

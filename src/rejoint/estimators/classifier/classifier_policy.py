@@ -40,9 +40,17 @@ class ClassifierPolicy:
     bias_precision: float = 1e-3
 
     # -- Parts ------------------------------------------------------------------------------
-    # Hidden classes of each label in the parts that have several, and of all labels together.
+    # Hidden classes of each label, and of all labels together.
     classes: int = 8
     most_classes: int = 48
+    # Records from which the part for labels and features has more classes of each label, and
+    # weight of labels given features beside the likelihood of both from then on; one below and
+    # where there are rules. With 25 % of the features missing the log-loss is .823 in place of .861
+    # on 12,000 diamonds, .307 (.322) on 4,000 records of churn, .381 (.383) on INCOME; below 2,000
+    # records it is rather worse.
+    many_records: int = 3000
+    joint_classes: int = 16
+    label_emphasis: float = 4.0
     # Combinations of labels of several targets that have classes of their own.
     most_profiles: int = 20
     # Scales of the prior for the part with one class for each label, from strong to weak.

@@ -206,14 +206,23 @@ class ClassifierFit:
         self.every = every
         count = len(self.profiles)
         self.classes = max(1, min(policy.classes, policy.most_classes // count))
+        self.joint_classes = self.classes
+        if self.has_many:
+            most = policy.most_classes // count
+            self.joint_classes = max(self.classes, min(policy.joint_classes, most))
         if rank != "auto":
-            self.classes = max(1, round(rank / count))
+            self.classes = self.joint_classes = max(1, round(rank / count))
         self.rule_classes = max(1, min(policy.rule_classes, policy.most_rule_classes // count))
         self.clock = Clock(session.report)
         self.parts: list[Part] = []
         self.weights = np.ones((3, 1))
         self.words = ""
         self.members = list(self.make_members())
+
+    @property
+    def has_many(self) -> bool:
+        """Whether records are many enough for a larger joint part."""
+        return self.data.total >= self.policy.many_records
 
     # -- Members ------------------------------------------------------------------------------
 
@@ -258,7 +267,7 @@ class ClassifierFit:
 
     def threads(self, rows: int) -> int:
         """Threads of a pass."""
-        cells = rows * len(self.features) * self.classes * len(self.profiles)
+        cells = rows * len(self.features) * self.joint_classes * len(self.profiles)
         return kernels.available_threads() if cells >= THREADED_PASS else 1
 
     # -- Parts --------------------------------------------------------------------------------
@@ -340,7 +349,7 @@ class ClassifierFit:
             bias = logs[0] if form.joint else parameters[-1]
             start = self.spread_out(form, member.learn.design, self.policy.start_spread)
             start[:-1, : form.first] = parameters[:-1]
-            start[-1, form.first :] = bias[form.owners] - np.log(self.classes)
+            start[-1, form.first :] = bias[form.owners] - np.log(len(form.owners) / len(bias))
             found.append(start)
         return Part(name, form, tuple(found))
 
@@ -383,7 +392,9 @@ class ClassifierFit:
         policy, name = self.policy, "labels and features together"
         self.clock.begin(name, 0.6)
         common = min(plain.form.scale, policy.joint_common)
-        form = Form(self.owners(self.classes), joint=1.0, common=common)
+        owners = self.owners(self.joint_classes)
+        emphasis = policy.label_emphasis if self.has_many and not rules else 1.0
+        form = Form(owners, emphasis, 1.0, common=common)
         scales = policy.rule_joint_scales if rules else policy.class_scales
         if self.holed_loss(plain) > self.shares_loss():
             # Straight lines along nearly collinear columns say nothing where one is missing.
@@ -550,7 +561,7 @@ class ClassifierFit:
             Form(self.owners(1), scale=DEFAULT_SCALE),
             (self.forget(np.zeros((1 + self.members[0].learn.design.size, len(self.profiles)))),),
         )
-        form = Form(self.owners(self.classes), joint=1.0, common=DEFAULT_SCALE, scale=DEFAULT_SCALE)
+        form = Form(self.owners(self.classes), 1.0, 1.0, DEFAULT_SCALE, DEFAULT_SCALE)
         self.clock.begin("labels and features together", 1.0)
         part = self.deviate(start, "labels and features together", form)
         part = self.train(part, self.policy.first_steps)
