@@ -140,7 +140,7 @@ class Part:
 
 
 class Clock:
-    """Progress of a fit: the share of the planned work that is done.
+    """Progress of a fit: the share of the planned work that is done, and the steps of a stage.
 
     Examples
     --------
@@ -155,15 +155,20 @@ class Clock:
         self.countdown = Countdown(1.0)
         self.done = self.end = 0.0
         self.words = ""
+        self.records: list[Record] = []
 
     def begin(self, words: str, end: float) -> None:
         """Begin a stage, which ends where the share ``end`` of all work is done."""
         self.done = self.end
         self.words, self.end = words[0].upper() + words[1:], end
+        self.records = []
 
     def work(self, share: float, objective: float) -> None:
         """Note some work, and report it."""
         self.done = min(self.done + share, self.end)
+        seconds = perf_counter() - self.countdown.begun
+        step = len(self.records) + 1
+        self.records.append(Record(0, "lbfgs", step, objective, float("nan"), seconds))
         self.report(f"{self.words}, objective {objective:.8g}{self.countdown.tell(self.done)}")
 
 
@@ -601,9 +606,8 @@ class ClassifierFit:
         """The result of the joint model."""
         model = Model.of(pmf.weights, pmf.factors)
         value = self.data.expect(model).log_likelihood
-        seconds = perf_counter() - self.clock.countdown.begun
-        record = Record(0, "lbfgs", 1, -value, float("nan"), seconds)
-        run = Run(model, -value, float("nan"), float("nan"), stop, (record,))
+        records = tuple(self.clock.records)
+        run = Run(model, -value, float("nan"), float("nan"), stop, records)
         return FitResult.of(
             pmf,
             [run],
