@@ -2,14 +2,13 @@
 
 from dataclasses import replace
 from os import stat
-from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import click
 import numpy as np
 
-from rejoint.cli.group import in_options, keep_best
+from rejoint.cli.group import echo, in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -36,6 +35,7 @@ from rejoint.cli.output import (
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
 from rejoint.explorer.document import pair_fit
+from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
@@ -231,17 +231,17 @@ def _fit_stream(
     data: str, reader: DataReader, asked: dict[str, Any], known: dict[str, Any]
 ) -> tuple[FitResult, dict[str, Any]]:
     """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
-    click.echo(f"{data}: read part by part, first for its levels.", err=True)
+    echo(f"{data}: read part by part, first for its levels.", err=True)
     found = reader.scan(data)
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
-    with TemporaryDirectory(prefix="rejoint-") as folder:
+    with scratch_folder() as folder:
         with Progress() as report:
-            packed = replace(pack(found, folder, report), stamp=found.stamp)
-        click.echo(f"{packed.rows:,} records.", err=True)
+            packed = replace(pack(found, folder / "pack", report), stamp=found.stamp)
+        echo(f"{packed.rows:,} records.", err=True)
         if packed.design is not None:
-            click.echo(packed.design.text, err=True)
+            echo(packed.design.text, err=True)
         result = keep_best(estimate, packed, **asked)
         mass = float(sum(packed.map(_mass)))
         seen = Marginals.count(packed, order=1).totals / max(mass, 1e-300)
@@ -269,7 +269,7 @@ def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> Non
         )
         return
     number = format_classes(rank) if rank else f"an unknown number of classes (say {found.rank})"
-    click.echo(
+    echo(
         f"A fit of {number} takes about {format_bytes(found.memory)} of memory and "
         f"{duration(found.low)} to {duration(found.high)} of computing. {in_options(found.words)} "
         "Nothing was fitted."

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoint.cli.group import keep_best
+from rejoint.cli.group import echo, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -84,7 +84,7 @@ def command(
     rows = list(zip(*(raw.values(name) for name in names), strict=True))
     there = [row for row in rows if None not in row]
     users = len({row[0] for row in there})
-    click.echo(
+    echo(
         f"{data}: {len(there):,} ratings by {users:,} users (columns {', '.join(names)})", err=True
     )
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}

@@ -7,6 +7,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -154,9 +155,9 @@ def _bundle(
         echo_json({"items": items, "probability": found.probability, "exact": found.exact})
         return
     sure = "" if found.exact else f" (none is above {found.bound:.4f})"
-    click.echo(f"Liked all together with probability {found.probability:.4f}{sure}:")
+    echo(f"Liked all together with probability {found.probability:.4f}{sure}:")
     for item in items:
-        click.echo(f"  {item}")
+        echo(f"  {item}")
 
 
 def _explain(pmf: LowRankPMF, ratings: dict[str, float], item: str, as_json: bool) -> None:
@@ -172,6 +173,6 @@ def _explain(pmf: LowRankPMF, ratings: dict[str, float], item: str, as_json: boo
     if as_json:
         echo_json({"item": item, "expected": expected, "baseline": baseline, "moves": moves})
         return
-    click.echo(f"{item}: {expected:.2f} expected ({baseline:.2f} knowing nothing)")
+    echo(f"{item}: {expected:.2f} expected ({baseline:.2f} knowing nothing)")
     for move in moves:
-        click.echo(f"  {move['effect']:+.2f}  {move['item']} rated {move['rating']:g}")
+        echo(f"  {move['effect']:+.2f}  {move['item']} rated {move['rating']:g}")

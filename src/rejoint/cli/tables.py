@@ -6,6 +6,7 @@ from typing import Any
 import click
 import numpy as np
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -89,7 +90,7 @@ def command(
             echo_json({"tables": len(chosen), "bytes": taken})
         else:
             room = format_bytes(taken)
-            click.echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
+            echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
         return
     counted = Marginals.count(chain([first], chunks), **asked)
     said = ""
@@ -101,7 +102,7 @@ def command(
         totals = zip(counted.subsets, counted.totals.tolist(), strict=True)
         tables = [{"names": names, "total": total} for names, total in totals]
         echo_json({"folder": output, "tables": tables})
-    click.echo(f"Written: {counted!r} to {output}.{said}", err=True)
+    echo(f"Written: {counted!r} to {output}.{said}", err=True)
 
 
 def _cost(protection: Protection) -> str:

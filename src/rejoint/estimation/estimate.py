@@ -38,6 +38,7 @@ from rejoint.estimation.starts import (
     follow_start,
     follow_to_end,
     given_model,
+    limited,
     make_starts,
     random_model,
 )
@@ -888,12 +889,6 @@ def describe_gaps(gaps: Sequence[TableGap]) -> str:
         return ""
     more = f" {plural(len(gaps) - 1, 'other table')} differ, too (pmf.gaps)." * (len(gaps) > 1)
     return f"{gaps[0].text}{more}"
-
-
-def limited(solver: Any, objective: float) -> Any:
-    """The solver with its limit in proportion to an objective, where it has such a limit."""
-    by = getattr(solver, "limited_by", None)
-    return solver if by is None else by(objective)
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:

@@ -24,8 +24,9 @@ from rejoint.kernels import available_threads, has_value
 from rejoint.model import FloatArray, Model
 from rejoint.records.records import BaseRecords
 from rejoint.solver.run import run
+from rejoint.solver.search import best_run, promising, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run
+from rejoint.solver.solver import Run, with_limits
 from rejoint.text import plural
 
 #: Makes a model to start from.
@@ -302,4 +303,42 @@ def follow_to_end(
             break
     done = replace(last, records=records)
     session.checkpoint.keep_run(key, done)
+    return done
+
+
+def limited(solver: Any, objective: float) -> Any:
+    """The solver with its limit in proportion to an objective, where it has such a limit."""
+    by = getattr(solver, "limited_by", None)
+    return solver if by is None else by(objective)
+
+
+def fit_rank(
+    data: Data,
+    rank: int,
+    solver: Any,
+    known: Sequence[Model],
+    n_init: int | None,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> Run:
+    """Follow many starts for a while, the better ones further, and the best one to the end."""
+    em = solver if isinstance(solver, Em) else Em(policy=policy)
+    count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
+    starts = make_starts(data, rank, count, em, session.rng, known, policy)
+
+    def follow(solver: Any, starts: Sequence[Start]) -> list[Run]:
+        return search(data, starts, partial(follow_start, solver=solver), session)
+
+    def better(runs: list[Run], share: float) -> list[Start]:
+        good = promising(runs, range(len(runs)), share, most=1)
+        return [partial(given_model, model=runs[number].model) for number in good]
+
+    many, some = policy.kept_starts
+    runs = follow(with_limits(solver, policy.glimpse), starts)
+    runs = follow(with_limits(solver, policy.explore), better(runs, many))
+    solver = limited(solver, runs[0].objective)
+    runs = follow(solver, better(runs, some))
+    best = partial(given_model, model=runs[best_run(runs)].model)
+    end = partial(follow_to_end, solver=solver, policy=policy)
+    done: Run = search(data, [best], end, session.here())[0]
     return done

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
+from rejoint.io.atomic import scratch_folder
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
@@ -234,8 +234,8 @@ def packed(scan: Scan) -> Iterator[Scan]:
     if scan.quick:
         yield scan
         return
-    with TemporaryDirectory(prefix="rejoint-", ignore_cleanup_errors=True) as folder:
-        yield replace(scan.pack(folder), stamp=scan.stamp, memory=scan.memory)
+    with scratch_folder() as folder:
+        yield replace(scan.pack(folder / "pack"), stamp=scan.stamp, memory=scan.memory)
 
 
 def survey_of(

@@ -23,7 +23,7 @@ from rejoint.factorization.fit_tables import (
 from rejoint.factorization.loss import SQUARES, Loss, as_loss
 from rejoint.factorization.problem import make_problem
 from rejoint.identifiability.assessment import assess_tables
-from rejoint.identifiability.model_verdict import certificate_of
+from rejoint.identifiability.certificate import certificate_of
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress, join_messages, remark
 from rejoint.model import Model

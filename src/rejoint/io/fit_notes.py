@@ -26,6 +26,7 @@ All keys are optional, and their values are plain JSON:
 ``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import PurePath
@@ -71,7 +72,7 @@ def fit_notes(
     >>> fit_notes(records=rj.Records.of({"a": ["x", None]}), source="data/a.csv", seed=None)
     {'source': 'a.csv', 'records': 2.0, 'missing': {'a': 0.5}}
     """
-    notes: dict[str, Any] = {"source": None if source is None else PurePath(source).name}
+    notes: dict[str, Any] = {"source": None if source is None else _file_name(source)}
     if records is not None:
         weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
         gone = weight @ (records.codes < 0) / max(float(weight.sum()), 1e-300)
@@ -104,11 +105,16 @@ def fit_notes(
     return {key: value for key, value in (notes | more).items() if value is not None}
 
 
+def _file_name(path: str) -> str:
+    """Return the name of a file without its folder, as text: names may have any bytes."""
+    return os.fsencode(PurePath(path).name).decode(errors="replace")
+
+
 def _origin(reading: "Reading | None") -> dict[str, Any]:
     """Return file and kind of a table."""
     if reading is None:
         return {}
-    return {"where": PurePath(reading.where).name, "kind": reading.kind}
+    return {"where": _file_name(reading.where), "kind": reading.kind}
 
 
 def records_behind(notes: Mapping[str, Any]) -> float | None:

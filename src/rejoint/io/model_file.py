@@ -59,6 +59,10 @@ Block = NDArray[np.float32] | NDArray[np.float64]
 Path = str | PathLike[str]
 
 _FORMAT = "rejoint.LowRankPMF"
+
+SIGNATURE = _FORMAT.encode()
+"""What the first bytes of a model file contain; no other file is replaced by a model."""
+
 _SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
 
 
@@ -117,7 +121,7 @@ def write_model(path: Path, model: SavedModel) -> None:
     ['factors', 'meta.json', 'weights']
     """
     _check_notes(model)
-    with atomic_file(path) as file:
+    with atomic_file(path, signature=SIGNATURE) as file:
         write_open(file, model, plain=str(path).lower().endswith(".json"))
 
 

@@ -1,15 +1,22 @@
 """Tables in a folder: one CSV file for each, and ``tables.json``.
 
 The CSV files are in long form, without cells that are zero. ``tables.json`` has the rest: variables
-and their levels in order and type, weights, bounds of unknown cells, moments. A folder is written
-under a temporary name and then renamed, so that it is complete or absent.
+and their levels in order and type, weights, bounds of unknown cells, moments. A new folder is
+written under a temporary name and then renamed. In a folder that has tables, ``tables.json`` is
+replaced after the new CSV files are there, and the former ones are removed after that. The name of
+each CSV file ends with a digest of its content, so no name ever stands for two tables: who reads
+while another writes gets the old tables or the new ones, never some of both. Files of others in the
+folder stay.
 """
 
 import csv
+import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.atomic import atomic_folder
+from rejoint.io.atomic import atomic_file, atomic_folder, lock_folder, sync_folder
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells
 
@@ -36,7 +43,7 @@ def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     store : Marginals
         The tables.
     folder : path
-        A new or empty folder, or one that this function wrote, which is replaced.
+        A new or empty folder, or one that this function wrote, whose tables are replaced.
 
     Examples
     --------
@@ -45,35 +52,48 @@ def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_tables(m, folder)
     ...     sorted(os.listdir(folder))
-    ['0_a__b.csv', 'tables.json']
+    ['0_a__b-944a8cab.csv', 'tables.json']
     """
     target = Path(os.path.realpath(folder))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot write '{folder}': there is no folder '{target.parent}'.")
     if target.exists() and not target.is_dir():
         raise FileExistsError(f"Cannot write '{folder}': there is a file of that name.")
-    if target.exists() and any(target.iterdir()) and find_folder(target) is None:
-        raise FileExistsError(f"Cannot write '{folder}': it holds other files; name a new folder.")
     for variable in store.domain:
         if len({str(level) for level in variable.levels}) < len(variable):
             raise ValueError(
                 f"Variable {variable.name!r} has levels that look the same as text: rename them."
             )
-    with atomic_folder(target) as aside:
-        _write(store, aside)
+    with _open_folder(target) as place:
+        listed = _write(store, place)
+        _remove_former(place, listed)
 
 
-def _write(store: "Marginals", folder: Path) -> None:
+@contextmanager
+def _open_folder(target: Path) -> Iterator[Path]:
+    """A folder to write tables to: one that is renamed at the end, or the one that has tables."""
+    if find_folder(target) is None:
+        with atomic_folder(target) as aside:
+            yield aside
+    else:
+        with lock_folder(target):
+            yield target
+
+
+def _write(store: "Marginals", folder: Path) -> set[str]:
+    """Write the tables, then what lists them; return the names of their files."""
     entries, digits = [], len(str(max(len(store) - 1, 0)))
     for i, names in enumerate(store.subsets):
-        plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
-        file = f"{i:0{digits}d}_{plain}.csv"
         kind = "count" if store.counted[i] else "share"
-        with open(folder / file, "w", encoding="utf-8", newline="") as out:
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow([*names, kind])
-            writer.writerows(_cells(store, i))
-            _sync(out)
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([*names, kind])
+        writer.writerows(_cells(store, i))
+        content = text.getvalue().encode()
+        plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
+        file = f"{i:0{digits}d}_{plain}-{_digest(content)}.csv"
+        with atomic_file(folder / file, alone=False) as out:
+            out.write(content)
         weight = float(store.table_weight[i])
         entry = {"file": file, "variables": names, "numbers": kind, "weight": weight}
         if store.rounding[i]:
@@ -91,15 +111,27 @@ def _write(store: "Marginals", folder: Path) -> None:
         manifest["unknown"] = _unknown_to_json(store)
     if store.moments:
         manifest["moments"] = [_moment_to_json(moment) for moment in store.moments]
-    with open(folder / MANIFEST, "w", encoding="utf-8") as out:
-        json.dump(manifest, out, ensure_ascii=False, indent=1, allow_nan=False)
-        _sync(out)
+    sync_folder(folder)
+    with atomic_file(folder / MANIFEST) as out:
+        out.write(json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    return {str(entry["file"]) for entry in entries}
 
 
-def _sync(file: Any) -> None:
-    """Flush to disk, so that a full disk raises before the folder is renamed."""
-    file.flush()
-    os.fsync(file.fileno())
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=4).hexdigest()
+
+
+_TABLE_FILE = re.compile(r"\d+_.*-([0-9a-f]{8})\.csv", re.DOTALL)
+
+
+def _remove_former(folder: Path, listed: Collection[str]) -> None:
+    """Remove tables that are no longer listed; a file is one of ours if its name has its digest."""
+    for path in folder.iterdir():
+        found = _TABLE_FILE.fullmatch(path.name)
+        if found is None or path.name in listed or not path.is_file():
+            continue
+        if _digest(path.read_bytes()) == found[1]:
+            path.unlink(missing_ok=True)
 
 
 def _cells(store: "Marginals", i: int) -> Iterator[list[str]]:
@@ -171,7 +203,18 @@ def read_folder(folder: Path) -> dict[str, Any]:
     ...     read_folder(Path(name))["flat"]
     array([0.1, 0.2, 0.3, 0.4])
     """
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    while True:
+        text = (folder / MANIFEST).read_text(encoding="utf-8")
+        try:
+            return _read_listed(folder, json.loads(text))
+        except FileNotFoundError as error:
+            # Another process may have put new tables in place of those that were listed.
+            if (folder / MANIFEST).read_text(encoding="utf-8") == text:
+                what = f"'{folder / MANIFEST}' lists a file that is not there"
+                raise ValueError(f"{what}: '{error.filename}'.") from error
+
+
+def _read_listed(folder: Path, manifest: Any) -> dict[str, Any]:
     if manifest.get("schema", 0) > SCHEMA:
         raise ValueError(
             f"'{folder}' has schema version {manifest['schema']}; this rejoint reads versions up "

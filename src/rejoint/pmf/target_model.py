@@ -24,7 +24,7 @@ from rejoint.queries import tables
 from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
-from rejoint.text import nearest, plural, show
+from rejoint.text import format_count, nearest, plural, show
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -402,8 +402,8 @@ class TargetModel:
         cells = prod(sizes) * max(len(row), labels)
         if cells > tables.MAX_CELLS:
             raise bound.error(
-                f"The table takes {cells:.3g} numbers, more than the {tables.MAX_CELLS:.3g} that "
-                "are formed: ask for fewer variables."
+                f"The table takes {format_count(cells)} numbers, more than the "
+                f"{tables.MAX_CELLS:,} that are formed: ask for fewer variables."
             )
         codes = np.tile(row, (prod(sizes), 1))
         codes[:, by] = np.indices(sizes).reshape(len(by), len(codes)).T

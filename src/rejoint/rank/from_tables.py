@@ -5,12 +5,12 @@ from itertools import combinations
 
 import numpy as np
 
-from rejoint import identifiability
 from rejoint.check import whole
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import draw_model, make_problem
+from rejoint.identifiability.rank_report import report
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
 from rejoint.model import Layout
@@ -97,7 +97,7 @@ class TableBic(Judge):
         name = "BIC of the tables (each pair of variables counted once)"
         measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
         # The largest rank that the number of cells does not exclude.
-        said = identifiability.report(marginals.domain, subsets=marginals.subsets)
+        said = report(marginals.domain, subsets=marginals.subsets)
         cap = max(said.counting, 1)
         super().__init__("bic of tables", measure, CLOSE / 2 / self.records, cap)
         self.models: dict[int, LowRankPMF] = {}

@@ -21,7 +21,7 @@ import numpy as np
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
-from rejoint.io.atomic import atomic_file
+from rejoint.io.atomic import atomic_folder, sync_file
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
 from rejoint.text import duration, plural
@@ -192,10 +192,14 @@ def pack(
     ...     [part.codes.ravel().tolist() for part in found]
     [[0, 1, 1]]
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    if any(place.iterdir()):
-        raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
+    Path(folder).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(folder) as place:
+        longest = _write_parts(scan, place, report)
+    return open_pack(folder, longest)
+
+
+def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) -> int:
+    """Write the files of a pack; return the number of rows of the longest part."""
     kind = code_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = clustered = False
@@ -218,6 +222,8 @@ def pack(
             count, longest = count + len(part), max(longest, len(part))
             if report is not None:
                 report(f"{count:,} records read")
+        for file in (codes, weights, clusters):
+            sync_file(file)
     if not weighed:
         (place / "weight.bin").unlink()
     if not clustered:
@@ -227,9 +233,10 @@ def pack(
     design = None if scan.design is None else scan.design.to_json()
     head |= {"weighted": weighed, "clustered": clustered, "design": design}
     text = json.dumps(head | {"domain": scan.domain.to_json()})
-    with atomic_file(place / META) as file:
+    with open(place / META, "wb") as file:
         file.write(text.encode())
-    return open_pack(place, longest)
+        sync_file(file)
+    return longest
 
 
 def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:

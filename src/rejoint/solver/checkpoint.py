@@ -207,7 +207,7 @@ class Checkpoint:
             if self.path is None or not self._changed:
                 return
             begun = perf_counter()
-            with atomic_file(self.path) as file:
+            with atomic_file(self.path, signature=_FORMAT.encode()) as file:
                 _write(file, self.identity, self.entries)
             self._written, self._changed = perf_counter(), False
             self._pause = max(WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO * (self._written - begun))
