@@ -335,7 +335,9 @@ def test_words_are_true_of_the_curve(points, slack, scale):
         assert all(score[rank] < top - slack for rank in ranks if rank < found.rank)
         mine, best = value(near[2]), value(near[3])
         assert (best - mine) * scale > 0  # the digits shown tell them apart
-        assert [mine, best] == pytest.approx([scale * own, scale * top], rel=1e-4)
+        # Both have as many decimals as the larger one needs.
+        digits = 1e-4 * abs(scale) * max(abs(own), abs(top))
+        assert [mine, best] == pytest.approx([scale * own, scale * top], rel=1e-4, abs=digits)
     if tied := re.match(r"Ranks? ([\d, and]+) cannot be told apart from it: within one", others):
         told = set(map(int, re.findall(r"\d+", tied[1])))
     else:

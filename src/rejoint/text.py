@@ -134,6 +134,20 @@ def format_count(count: int) -> str:
     return f"{count:,}" if count < 10**12 else f"10^{int(log10(count))}"
 
 
+def format_bytes(count: float) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> format_bytes(900), format_bytes(3_500_000), format_bytes(166e9)
+    ('900 bytes', '3.5 MB', '166 GB')
+    """
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:{'.2g' if count < 100 * scale else ',.0f'}} {unit}"
+    return f"{count:.0f} bytes"
+
+
 def format_number(value: float) -> str:
     """Write a number with four significant digits, and no digit before the point left out.
 

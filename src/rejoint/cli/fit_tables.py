@@ -16,7 +16,13 @@ from rejoint.cli.options import (
     seed_option,
     table_options,
 )
-from rejoint.cli.output import check_output, echo_json, show_table, write_saved
+from rejoint.cli.output import (
+    check_output,
+    echo_json,
+    show_table,
+    to_plain,
+    write_saved,
+)
 from rejoint.explorer.document import table_fit
 from rejoint.factorization.factorize import factorize
 from rejoint.io.fit_notes import fit_notes
@@ -116,7 +122,7 @@ def command(
         fit=table_fit(marginals, fits),
     )
     echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    write_saved(output, result.pmf, notes)
+    write_saved(output, result.pmf.to_saved(to_plain(notes)))
     _say(marginals, fits, output, notes, as_json)
     if is_ended():
         echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)

@@ -259,7 +259,8 @@ def _words(error: Exception) -> str:
         place = f"'{error.filename}': " if error.filename else ""
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
-        return f"There is not enough memory. {error}".strip()
+        told = in_options(error.args[0]) if error.args else ""
+        return f"There is not enough memory. {told}".strip()
     if isinstance(error, UnicodeError):  # whose first argument is the encoding
         return f"Text cannot be read or written: {error}."
     return in_options(error.args[0] if error.args else type(error).__name__)

@@ -18,14 +18,14 @@ import click
 
 from rejoint.cli.group import echo, in_options, is_ended
 from rejoint.io.atomic import atomic_file, name_if_full, resolve_target
-from rejoint.io.model_file import SIGNATURE, write_open
+from rejoint.io.model_file import SIGNATURE, SavedModel, write_open
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import clean_label, clean_text, format_number, plural
+from rejoint.text import clean_label, clean_text, format_bytes, format_number, plural
 
 
 def format_classes(rank: int) -> str:
@@ -71,7 +71,7 @@ def show_table(
     lines = [line.rstrip() for line in shown.get().splitlines()]
     if title:
         echo(title, err=err)
-    click.echo("\n".join(lines), err=err)  # with the styles of the head
+    echo("\n".join(lines), err=err)  # with the styles of the head
 
 
 def show_columns(records: Records, source: str) -> None:
@@ -107,20 +107,6 @@ def list_levels(variable: Any, most: int = 4) -> str:
     """
     shown = ", ".join(clean_label(level, 16) for level in variable.levels[:most])
     return shown + (", ..." if len(variable) > most else "")
-
-
-def format_bytes(count: float) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> format_bytes(900), format_bytes(3_500_000)
-    ('900 bytes', '3.5 MB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:{'.2g' if count < 100 * scale else '.0f'}} {unit}"
-    return f"{count:.0f} bytes"
 
 
 _BLOCK = 10_000  # rows written at once
@@ -163,16 +149,9 @@ def check_output(output: str, as_json: bool, signature: bytes = SIGNATURE) -> No
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
 
 
-def write_saved(
-    output: str,
-    model: LowRankPMF | TargetModel,
-    notes: Mapping[str, Any],
-    *,
-    draws: bool = True,
-) -> int:
-    """Write a model with its notes and, if wanted, draws; return the number of bytes."""
+def write_saved(output: str, saved: SavedModel) -> int:
+    """Write the contents of a model file; return the number of bytes."""
     made = io.BytesIO()
-    saved = model.to_saved(to_plain(notes), draws=draws)
     write_open(made, saved, plain=output.lower().endswith(".json"))
     with open_output(output, SIGNATURE) as file:
         file.write(made.getbuffer())
@@ -191,7 +170,7 @@ def end_fit(
     """Write the model of a fit, and say what was chosen, how it ended and what is written."""
     pmf = joint_of(model)
     echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    room = write_saved(output, model, notes, draws=draws)
+    room = write_saved(output, model.to_saved(to_plain(notes), draws=draws))
     kept = len(pmf.draws) if draws else 0
     if as_json:
         size = Layout(pmf.domain.shape).parameters(pmf.rank)
@@ -199,16 +178,21 @@ def end_fit(
         if isinstance(model, TargetModel):
             found["models"] = len(model.ensemble.members)
         echo_json({"model": output, "bytes": room, **found, **notes})
-    if is_ended():
-        echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-        return
-    place = "to stdout" if output == "-" else output
     parts = [format_classes(pmf.rank)]
     if isinstance(model, TargetModel):
         count = plural(len(model.ensemble.members), "model")
         parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
     if kept:
         parts.append(plural(kept, "posterior draw"))
+    say_written(output, parts, room)
+
+
+def say_written(output: str, parts: Sequence[str], room: int) -> None:
+    """Say what a fit has written, and whether Ctrl-C has ended it."""
+    if is_ended():
+        echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
+        return
+    place = "to stdout" if output == "-" else output
     echo(f"Written: {place} ({', '.join(parts)}; {format_bytes(room)}).", err=True)
 
 

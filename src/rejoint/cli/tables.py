@@ -15,11 +15,15 @@ from rejoint.cli.options import (
     split_names,
     subsets_option,
 )
-from rejoint.cli.output import echo_json, format_bytes
+from rejoint.cli.output import echo_json
+from rejoint.cost import Cost
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.protect import Protection, protect
 from rejoint.marginals.subsets import choose_subsets, memory_of_subsets
-from rejoint.text import format_number, plural
+from rejoint.text import format_bytes, format_number, plural
+
+#: Seconds that it takes to write a table of a few cells, at the least and at the most.
+WRITTEN = (4e-4, 1.2e-3)
 
 EXAMPLES = """\b
 Examples:
@@ -92,6 +96,9 @@ def command(
             room = format_bytes(taken)
             echo(f"{len(chosen):,} tables would take {room}. Nothing was counted.")
         return
+    number = len(choose_subsets(first.domain, **asked))
+    written = Cost(0.0, *(number * seconds for seconds in WRITTEN))
+    written.check(f"Writing {number:,} tables", "--subset, --sample and a lower --order take less")
     counted = Marginals.count(chain([first], chunks), **asked)
     said = ""
     if min_count or round_to:
