@@ -35,7 +35,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,7 +43,9 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.io.fit_notes import check_class_names, check_notes
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
+from rejoint.io.schema import SchemaError, read_domain, read_json
 from rejoint.messages import Message, PythonName
 
 SCHEMA = 3
@@ -237,11 +239,13 @@ def find_certain(factors: Sequence[FloatArray]) -> list[int]:
 
 
 def _check_notes(model: SavedModel) -> None:
-    names = model.notes.get("class_names")
-    if names is not None and len(names) != len(model.weights):
-        raise ValueError(f"{len(names)} class names for a model of {len(model.weights)} classes.")
     try:
-        _dump(model.notes)
+        check_notes(model.notes)
+        check_class_names(model.notes, len(model.weights))
+    except SchemaError as error:
+        raise ValueError(f"The notes cannot be kept: {error}.") from error
+    try:
+        _dump(model.notes).encode()
     except (TypeError, ValueError) as error:
         raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
@@ -336,14 +340,15 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
     """
     start = file.read(64)
     file.seek(0)
-    if start.lstrip().startswith(b"{"):
-        return _read_text(file.read(), path)
-    if not start.startswith(START):
+    is_text = start.lstrip().startswith(b"{")
+    if not is_text and not start.startswith(START):
         raise _not_a_model(path)
     try:
-        return _read_archive(file, path)
-    except ArchiveError as error:
+        found = _read_text(file.read(), path) if is_text else _read_archive(file, path)
+        check_class_names(found.notes, len(found.weights))
+    except (ArchiveError, SchemaError) as error:
         raise _corrupt(path, str(error)) from error
+    return found
 
 
 def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
@@ -455,10 +460,7 @@ def _plain_cells(plain: Any, path: Path) -> dict[str, FloatArray]:
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
-    try:
-        plain = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise _corrupt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
+    plain = read_json(data)
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain, path)
     precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
@@ -545,10 +547,6 @@ def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
     return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
     """Return domain and notes; raise an error for another format or a later version."""
     if not isinstance(head, dict) or "format" not in head:
@@ -564,15 +562,8 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
             "update rejoint to read it."
         )
     notes = head.get("notes", {})
-    if not isinstance(notes, dict):
-        raise _corrupt(path, "its notes are no object")
-    try:
-        return Domain.from_json(head["domain"]), notes
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise _corrupt(path, f"its domain cannot be read: {str(error)[:200]}") from error
+    check_notes(notes)
+    return read_domain(head.get("domain")), notes
 
 
 def _read_parts(
