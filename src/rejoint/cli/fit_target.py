@@ -18,6 +18,7 @@ from rejoint.cli.options import (
     target_options,
 )
 from rejoint.cli.output import check_output, end_fit, show_columns
+from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.pmf.pmf import LowRankPMF
@@ -86,7 +87,6 @@ def command(
 def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
-    from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
     from rejoint.estimators.classifier.features import make_records, read_targets
     from rejoint.estimators.classifier.joint_classifier import join
 
