@@ -22,6 +22,10 @@ import numpy as np
 from sklearn.model_selection import cross_val_score
 
 import rejoint as rj
+import rejoint.cli.fit
+import rejoint.cli.fit_tables
+import rejoint.cli.fit_target
+import rejoint.rank
 from rejoint.cli import main as command_line
 
 RECORDS = rj.datasets.asia().sample(60, random_state=0)
@@ -151,15 +155,19 @@ def run_child(job, writing):
         raise KeyboardInterrupt
 
     try:
-        signal.signal(signal.SIGINT, press)
-        outcome = follow_fit(FITS[job]) if job in FITS else follow_command(COMMANDS[job])
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-    except KeyboardInterrupt:  # outside of the fit
-        outcome, pressed = "done before", []
-    if outcome == "done before" and pressed:
-        outcome = "Ctrl-C was swallowed"
-    os.write(writing, pickle.dumps(outcome))
-    os._exit(0)
+        try:
+            signal.signal(signal.SIGINT, press)
+            outcome = follow_fit(FITS[job]) if job in FITS else follow_command(COMMANDS[job])
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        except KeyboardInterrupt:  # outside of the fit
+            outcome, pressed = "done before", []
+        if outcome == "done before" and pressed:
+            outcome = "Ctrl-C was swallowed"
+    except BaseException as error:
+        outcome = f"the check failed: {type(error).__name__}: {error}"
+    finally:
+        os.write(writing, pickle.dumps(outcome))
+        os._exit(0)
 
 
 def follow_fit(fit):
