@@ -12,7 +12,6 @@ import rejoint as rj
 from rejoint.factorization.effects import (
     Effects,
     nested_taus,
-    prior_variances,
 )
 from rejoint.factorization.log_linear import Sample, fit_log_linear
 from rejoint.factorization.max_entropy import (
@@ -48,6 +47,17 @@ def as_tables(joint, subsets, **fields):
     domain = rj.Domain.of({f"v{n}": size for n, size in enumerate(joint.shape)})
     flat = np.concatenate([margin(joint, s).ravel() for s in subsets])
     return rj.Marginals(domain, tuple(subsets), flat, **fields)
+
+
+def prior_variances(effects, taus):
+    """Variance of each effect's coefficient, given the spreads of the multipliers of tables."""
+    found = np.zeros(len(effects.sets))
+    for subset, tau in taus.items():
+        for order in range(1, len(subset) + 1):
+            for part in combinations(subset, order):
+                rest = prod(effects.levels[n] for n in subset if n not in part)
+                found[effects.positions[part]] += tau**2 / rest
+    return np.repeat(found, effects.sizes)
 
 
 def draw_mixture(rng, levels, rank):

@@ -7,6 +7,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -89,7 +90,7 @@ def command(
         write_rows(output, raw.names, raw.rows(), as_json=as_json)
     count, filled = int(missing.sum()), int(missing.any(axis=1).sum())
     times = f", {draws} times" if draws is not None else ""
-    click.echo(f"{count:,} cells filled in {filled:,} of {len(missing):,} rows{times}.", err=True)
+    echo(f"{count:,} cells filled in {filled:,} of {len(missing):,} rows{times}.", err=True)
 
 
 def unused(name: str, names: Sequence[str]) -> str:

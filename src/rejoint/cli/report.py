@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import __version__
-from rejoint.cli.group import in_options
+from rejoint.cli.group import echo, in_options
 from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import (
     DataReader,
@@ -23,7 +23,7 @@ from rejoint.cli.options import (
     survey_options,
     table_options,
 )
-from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
+from rejoint.cli.output import check_output, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
 from rejoint.identifiability.model_verdict import model_verdict
@@ -34,7 +34,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
-from rejoint.text import format_count, format_interval, plural
+from rejoint.text import clean_label, format_count, format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -520,4 +520,4 @@ def command(
     if as_json:
         echo_json({"report": output, "sections": [section.title for section in found]})
     elif output != "-":
-        click.echo(f"Written: {output}.", err=True)
+        echo(f"Written: {output}.", err=True)

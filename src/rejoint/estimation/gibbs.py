@@ -266,7 +266,7 @@ class Bayes:
             key = digest("chains", problem.fingerprint, self, tuple(starts), rng)
         first = first_concentrations(problem, self.policy)
         first = first if concentrations is None else concentrations
-        state = _thaw(checkpoint.get(key), rng) or ChainState()
+        state = checkpoint.parse(key, lambda entry: _thaw(entry, rng)) or ChainState()
         if offer is not None:
             make = offer
             session.offer(lambda: make(state.kept))
@@ -328,10 +328,8 @@ def _flat(blocks: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([np.empty(0), *(block.ravel() for block in blocks)])
 
 
-def _thaw(entry: Mapping[str, Any] | None, rng: np.random.Generator) -> ChainState | None:
+def _thaw(entry: Mapping[str, Any], rng: np.random.Generator) -> ChainState:
     """The state that was frozen; ``rng`` is set to where it was."""
-    if entry is None:
-        return None
     layout, ranks = Layout(tuple(entry["levels"])), entry["ranks"]
     rows = 1 + layout.size if layout.levels else 1
 

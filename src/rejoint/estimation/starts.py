@@ -19,7 +19,6 @@ from rejoint.domain.labels import Level
 from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.factorization.problem import draw_model
 from rejoint.kernels import available_threads, has_value
 from rejoint.model import FloatArray, Model
 from rejoint.records.records import BaseRecords
@@ -89,7 +88,7 @@ def child(rng: np.random.Generator) -> np.random.Generator:
 
 def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own distribution."""
-    return draw_model(data.layout.split(data.center), rank, rng)
+    return Model.draw(data.layout.split(data.center), rank, rng)
 
 
 def profile_model(data: Data, rank: int, blend: float, rng: np.random.Generator) -> Model:
@@ -144,7 +143,7 @@ def model_from_votes(
         votes[:, k] = -data.records.log_prob(Model(layout, np.ones(1), given))
     shares = votes / votes.sum(axis=1, keepdims=True) + policy.vote_doubt
     model = model_of_shares(data, data.records, shares / shares.sum(axis=1, keepdims=True))
-    return add_random_classes(data, model, rank, rng)
+    return model.extend(rank, data.layout.split(data.center), rng)
 
 
 @dataclass(frozen=True)
@@ -219,7 +218,8 @@ known), not 2.
     def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
         """Return copies of that model with random classes up to a rank; one if there are none."""
         count = count if rank > self.model.rank else 1
-        return [add_random_classes(data, self.model, rank, child(rng)) for _ in range(count)]
+        center = data.layout.split(data.center)
+        return [self.model.extend(rank, center, child(rng)) for _ in range(count)]
 
 
 def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
@@ -229,15 +229,6 @@ def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
     factors = layout.normalize(counts + data.center[:, None])
     weights = parts.sum(axis=1) + 1.0
     return Model(layout, weights / weights.sum(), factors)
-
-
-def add_random_classes(data: Data, model: Model, rank: int, rng: np.random.Generator) -> Model:
-    """The model with random classes up to a rank, each of the weight of an average class."""
-    if model.rank == rank:
-        return model
-    more = random_model(data, rank - model.rank, rng)
-    weights = np.concatenate([model.rank * model.weights, more.rank * more.weights]) / rank
-    return Model(data.layout, weights, np.hstack([model.factors, more.factors]))
 
 
 def grown_model(data: Data, rank: int, blend: float, em: Em, rng: np.random.Generator) -> Model:

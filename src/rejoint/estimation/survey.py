@@ -16,7 +16,7 @@ from rejoint.io.atomic import scratch_folder
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
-from rejoint.records.scan import Report, Scan
+from rejoint.records.scan import Report, Scan, check_codes
 from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -244,13 +244,18 @@ def survey_of(
     """One look at all records, or what the checkpoint has of it."""
     size = sample_size(len(scan.domain), policy)
     names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
-    entry = checkpoint.get("survey")
-    if entry is not None:
+
+    def thaw(entry: dict[str, Any]) -> Survey:
         found = {name: entry[name] for name in names}
+        check_codes(scan.domain, found["codes"])
         patterns = entry.get("patterns")
         return Survey(
             scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
         )
+
+    before = checkpoint.parse("survey", thaw)
+    if before is not None:
+        return before
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))

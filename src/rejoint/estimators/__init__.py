@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rejoint.estimators.imputer.joint_imputer import JointImputer
     from rejoint.estimators.joint_pmf import JointPMF
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
-    from rejoint.estimators.recommender.traits import Traits
+    from rejoint.estimators.recommender.traits import TraitPolicy
 
 _HOMES = {
     "Conditional": "classifier.conditional",
@@ -25,7 +25,7 @@ _HOMES = {
     "JointImputer": "imputer.joint_imputer",
     "JointPMF": "joint_pmf",
     "JointRecommender": "recommender.joint_recommender",
-    "Traits": "recommender.traits",
+    "TraitPolicy": "recommender.traits",
 }
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
     "JointImputer",
     "JointPMF",
     "JointRecommender",
-    "Traits",
+    "TraitPolicy",
 ]
 
 

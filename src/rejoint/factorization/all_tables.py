@@ -28,7 +28,7 @@ from rejoint.domain.variable import Kind
 from rejoint.factorization.admm import Admm
 from rejoint.factorization.fit_tables import Auto, as_method, as_start, join_runs
 from rejoint.factorization.loss import SQUARES
-from rejoint.factorization.problem import draw_model, gram_stack
+from rejoint.factorization.problem import gram_stack
 from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -154,7 +154,7 @@ def fit_all_tables(
         models, count = iter([given]), 1
     else:
         shares = problem.shares()
-        models = (draw_model(shares, rank, session.rng) for _ in range(count))
+        models = (Model.draw(shares, rank, session.rng) for _ in range(count))
     conclude = partial(make_result, tables)
     # A solver of the user's own that is no dataclass is followed to the end at once.
     brief = (

@@ -318,28 +318,11 @@ class UnionPlan:
         return found
 
 
-def prior_variances(effects: Effects, taus: dict[Subset, float]) -> FloatArray:
-    """Variance of each effect's coefficient if cells of tables have multipliers of these spreads.
-
-    Examples
-    --------
-    >>> prior_variances(Effects((2, 2), [(0, 1)]), {(0, 1): 1.0, (0,): 0.5})
-    array([0.75, 0.5 , 1.  ])
-    """
-    found = np.zeros(len(effects.sets))
-    for subset, tau in taus.items():
-        for order in range(1, len(subset) + 1):
-            for part in combinations(subset, order):
-                rest = prod(effects.levels[n] for n in subset if n not in part)
-                found[effects.positions[part]] += tau**2 / rest
-    return np.asarray(np.repeat(found, effects.sizes))
-
-
 def nested_taus(effects: Effects, variances: FloatArray) -> dict[Subset, float]:
     """Spreads of the multipliers of tables and their margins that make these variances, by set.
 
-    The reverse of :func:`prior_variances`, where no set's variance is below what those of larger
-    sets make of it; there it stays larger.
+    A multiplier of a table adds to the variances of all its effects. Where a set's variance is
+    below what those of larger sets make of it, it stays larger.
 
     Examples
     --------

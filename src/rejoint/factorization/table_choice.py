@@ -31,7 +31,6 @@ from rejoint.factorization.max_entropy import (
 from rejoint.factorization.pool_tables import pool_effects
 from rejoint.factorization.problem import (
     TableProblem,
-    draw_model,
     own_shares,
     random_model,
 )
@@ -332,27 +331,12 @@ def fit_rank(
     quick = Kl(dense_limit=0, limits=Limits(max_steps=POLICY.first_steps, progress=1e-3, gain=gain))
     models = [random_model(problem, rank, session.rng) for _ in range(starts)]
     if below is not None and below.rank < rank:
-        models[0] = widen(below, rank, own_shares(problem), session.rng)
+        models[0] = below.extend(rank, own_shares(problem), session.rng)
     quiet = Session(session.rng, session.report)
     runs = [run(quick, problem, model, quiet) for model in models]
     best = min(runs, key=lambda each: each.objective)
     finish = Kl(limits=Limits(max_steps=steps, progress=1e-4, gain=gain))
     return run(finish, problem, best.model, quiet).model
-
-
-def widen(model: Model, rank: int, own: list[FloatArray], rng: np.random.Generator) -> Model:
-    """The classes of a smaller model, and new ones drawn around the variables' own shares.
-
-    Examples
-    --------
-    >>> small = Model.of([1.0], [[[0.5], [0.5]]])
-    >>> widen(small, 3, [np.array([0.5, 0.5])], np.random.default_rng(0)).rank
-    3
-    """
-    new = draw_model(own, rank - model.rank, rng)
-    share = new.rank / rank
-    weights = np.concatenate([(1.0 - share) * model.weights, share * new.weights])
-    return Model.of(weights, [np.hstack(pair) for pair in zip(model.parts, new.parts, strict=True)])
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@ The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arra
 A model with classes in which some variables have one level each may have these as ``states`` (for
 each such variable the level number in each class); ``certain`` in ``meta.json`` has the positions
 of these variables, whose rows ``factors`` then lacks. A completion of tables is such a model.
+The file of another estimator has an entry ``estimator`` in ``meta.json`` (its kind, its settings
+and the names of its arrays) and these arrays, each named ``estimator_`` and its name.
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
@@ -21,8 +23,8 @@ variables, each with name, kind and levels), ``weights`` (one number per class),
 each variable a list of rows, one per level, with one number per class) and, if there are any,
 ``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
 factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights``,
-``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors) and
-``tables``, which has its arrays as lists.
+``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors),
+``estimator`` and ``tables``, which have their arrays as lists.
 Numbers are written so that they are read back bit by bit. The probability of a cell is the sum over
 classes of the weight times the number of each of its levels, of ``mixture`` where there is one.
 
@@ -30,9 +32,10 @@ Files of schema 1 have no ``mixture``; the compacted mean of their draws answers
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +43,9 @@ from numpy.typing import NDArray
 from rejoint.domain.domain import Domain
 from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.io.fit_notes import check_class_names, check_notes
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
+from rejoint.io.schema import SchemaError, read_domain, read_json
 from rejoint.messages import Message, PythonName
 
 SCHEMA = 3
@@ -83,6 +88,18 @@ class SavedEnsemble(NamedTuple):
     many_missing: float
 
 
+class SavedEstimator(NamedTuple):
+    """What an estimator has beside its joint model.
+
+    ``kind`` says which estimator; ``settings`` is plain JSON. ``arrays`` are numeric, of any shape;
+    who reads them checks them.
+    """
+
+    kind: str
+    settings: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
 class SavedModel(NamedTuple):
     """Contents of a model file: the parameters, notes, and posterior draws if it has any.
 
@@ -91,7 +108,8 @@ class SavedModel(NamedTuple):
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
-    has beside its joint model, ``tables`` what a model from tables was fitted to.
+    has beside its joint model, ``estimator`` what another estimator has beside it, ``tables`` what
+    a model from tables was fitted to.
     """
 
     weights: FloatArray
@@ -103,6 +121,7 @@ class SavedModel(NamedTuple):
     draw_weights: FloatArray | None = None
     ensemble: SavedEnsemble | None = None
     tables: SavedTables | None = None
+    estimator: SavedEstimator | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -151,6 +170,14 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     cells: dict[str, FloatArray] = {}
     if model.tables is not None:
         head["tables"], cells = tables_to_plain(model.tables, model.domain)
+    if model.estimator is not None:
+        kept = model.estimator
+        head["estimator"] = {"kind": kept.kind, "settings": kept.settings}
+        head["estimator"]["arrays"] = (
+            {name: _array_to_plain(array) for name, array in kept.arrays.items()}
+            if plain
+            else list(kept.arrays)
+        )
     if plain:
         head.get("tables", {}).update(_cells_to_plain(cells))
         if model.ensemble is not None:
@@ -185,6 +212,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     }
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
+    if model.estimator is not None:
+        arrays |= {f"estimator_{name}": array for name, array in model.estimator.arrays.items()}
     write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
 
 
@@ -210,11 +239,13 @@ def find_certain(factors: Sequence[FloatArray]) -> list[int]:
 
 
 def _check_notes(model: SavedModel) -> None:
-    names = model.notes.get("class_names")
-    if names is not None and len(names) != len(model.weights):
-        raise ValueError(f"{len(names)} class names for a model of {len(model.weights)} classes.")
     try:
-        _dump(model.notes)
+        check_notes(model.notes)
+        check_class_names(model.notes, len(model.weights))
+    except SchemaError as error:
+        raise ValueError(f"The notes cannot be kept: {error}.") from error
+    try:
+        _dump(model.notes).encode()
     except (TypeError, ValueError) as error:
         raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
@@ -236,6 +267,13 @@ def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
         "always_there": [int(n) for n in ensemble.always_there],
         "many_missing": float(ensemble.many_missing),
     }
+
+
+def _array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
+    """Return an array as a list with its type and shape; single precision in its own digits."""
+    exact = array.astype(str).astype(np.float64) if array.dtype == np.float32 else array
+    kind, values = array.dtype.newbyteorder("<").str, exact.ravel().tolist()
+    return {"type": kind, "shape": list(array.shape), "values": values}
 
 
 def _cells_to_plain(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
@@ -302,14 +340,15 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
     """
     start = file.read(64)
     file.seek(0)
-    if start.lstrip().startswith(b"{"):
-        return _read_text(file.read(), path)
-    if not start.startswith(START):
+    is_text = start.lstrip().startswith(b"{")
+    if not is_text and not start.startswith(START):
         raise _not_a_model(path)
     try:
-        return _read_archive(file, path)
-    except ArchiveError as error:
+        found = _read_text(file.read(), path) if is_text else _read_archive(file, path)
+        check_class_names(found.notes, len(found.weights))
+    except (ArchiveError, SchemaError) as error:
         raise _corrupt(path, str(error)) from error
+    return found
 
 
 def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
@@ -353,7 +392,15 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         ensemble = ensemble._replace(members=members)
     cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
     tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
-    parts = (draws, mixture, draw_weights, ensemble, tables)
+    estimator = _read_estimator(archive.meta.get("estimator"), path)
+    if estimator is not None:
+        listed = archive.meta["estimator"].get("arrays")
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise _corrupt(path, "its estimator has no list of arrays")
+        for name in listed:
+            found = archive.array(f"estimator_{name}", may_be_empty=True)
+            estimator.arrays[name] = found
+    parts = (draws, mixture, draw_weights, ensemble, tables, estimator)
     return SavedModel(weights, factors, domain, notes, *parts)
 
 
@@ -413,10 +460,7 @@ def _plain_cells(plain: Any, path: Path) -> dict[str, FloatArray]:
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
-    try:
-        plain = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise _corrupt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
+    plain = read_json(data)
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain, path)
     precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
@@ -439,8 +483,39 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     tables = _read_tables(
         plain.get("tables"), _plain_cells(plain.get("tables"), path), domain, path
     )
-    more = (draws, mixture, draw_weights, ensemble, tables)
+    estimator = _read_estimator(plain.get("estimator"), path)
+    if estimator is not None:
+        listed = plain["estimator"].get("arrays")
+        if not isinstance(listed, dict):
+            raise _corrupt(path, "its estimator has no arrays")
+        estimator.arrays.update(
+            {name: _read_plain_array(array, name, path) for name, array in listed.items()}
+        )
+    more = (draws, mixture, draw_weights, ensemble, tables, estimator)
     return SavedModel(weights, factors, domain, notes, *more)
+
+
+def _read_estimator(plain: Any, path: Path) -> SavedEstimator | None:
+    """Return what an estimator has, without its arrays."""
+    if plain is None:
+        return None
+    kind, settings = (
+        (plain.get("kind"), plain.get("settings")) if isinstance(plain, dict) else (None, None)
+    )
+    if not isinstance(kind, str) or not isinstance(settings, dict):
+        raise _corrupt(path, "its estimator has no kind and settings")
+    return SavedEstimator(kind, settings, {})
+
+
+def _read_plain_array(plain: Any, name: str, path: Path) -> NDArray[Any]:
+    """Return an array that stands in a JSON object as a list."""
+    try:
+        if not re.fullmatch(r"[<|][biuf][1248]", plain["type"]):
+            raise ValueError(f"type {plain['type']!r}")
+        values = _read_numbers(plain["values"], 1, f"array {name!r}", path)
+        return values.astype(plain["type"]).reshape([int(size) for size in plain["shape"]])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _corrupt(path, f"array {name!r} of its estimator: {str(error)[:100]}") from error
 
 
 _ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
@@ -472,10 +547,6 @@ def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
     return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
     """Return domain and notes; raise an error for another format or a later version."""
     if not isinstance(head, dict) or "format" not in head:
@@ -491,15 +562,8 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
             "update rejoint to read it."
         )
     notes = head.get("notes", {})
-    if not isinstance(notes, dict):
-        raise _corrupt(path, "its notes are no object")
-    try:
-        return Domain.from_json(head["domain"]), notes
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise _corrupt(path, f"its domain cannot be read: {str(error)[:200]}") from error
+    check_notes(notes)
+    return read_domain(head.get("domain")), notes
 
 
 def _read_parts(

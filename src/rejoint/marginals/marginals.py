@@ -28,7 +28,7 @@ from rejoint.marginals.compare import (
     disagreements,
     remark_on_disagreements,
 )
-from rejoint.marginals.count import add_tables, as_chunks, count_all, count_scan
+from rejoint.marginals.count import add_tables, as_chunks, check_time, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
 from rejoint.marginals.labelled_table import Names, names_of
 from rejoint.marginals.moments import Moment, read_moments
@@ -355,6 +355,8 @@ class Marginals:
         chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
+        if not isinstance(data, Iterator):
+            check_time(len(first), len(chosen))
         flat = count_all(chain([first], chunks), chosen, threads)
         return cls(first.domain, chosen, flat, noisy=True)
 
