@@ -61,6 +61,7 @@ from rejoint.marginals.totals import (
     rounding_base,
 )
 from rejoint.marginals.unit_word import (
+    is_count_word,
     is_mean,
     is_measure,
     is_percent,
@@ -92,6 +93,8 @@ _PART = re.compile(
     r"(?:of|from) wh(?:ich|om)\b|there ?of\b|davon\b|darunter\b|dont\b|di cui\b|waarvan\b|"
     r"w tym\b|de l[oa]s cuales\b|dos quais\b|das quais\b|heraf\b|herav\b|derav\b|varav\b|darav\b"
 )
+#: Cases that each of several levels has, exactly, beyond what chance makes.
+_BATTERY = 30.0
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -391,7 +394,8 @@ def _drop_columns(block: Block) -> dict[str, str]:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
     for k in list(columns):
-        if _numbers_lines([columns[j] for j in columns if j != k], columns[k]):
+        others = [columns[j] for j in columns if j != k]
+        if _numbers_lines(others, columns[k]) or _identifies_lines(others, columns[k]):
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
             break
@@ -430,6 +434,13 @@ def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bo
         return False
     counts = all(text == str(i) for i, text in enumerate(column, int(start)))
     return counts and len(set(zip(*others, strict=True))) == len(column)
+
+
+def _identifies_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
+    """Return whether a column has another label in each line, and labels of others come again."""
+    unique = len(set(column)) == len(column) > 3
+    crossed = len(others) > 1 and all(len(set(other)) < len(column) for other in others)
+    return unique and crossed and len(set(zip(*others, strict=True))) == len(column)
 
 
 def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
@@ -1219,7 +1230,7 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
     percent = facet.percent or any(map(is_percent, [*words, *facet.names]))
     percent = percent or plain_text(facet.value) in SHARE_NAMES
     counted = plain_text(facet.value) in COUNT_NAMES - {"weight"}  # of a sample, or in kg
-    counted = counted or any(unit_word(w) == "count" for w in words)
+    counted = counted or any(map(is_count_word, words))
     scale = max(map(scale_word, words))
     if kind == "auto" and not percent:
         _check_measured(draft, counted or scale > 1.0, hints)
@@ -1257,7 +1268,8 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         )
     if draft.kind == "counts" and scale > 1.0:
         draft.scale(scale)
-        draft.reading.kind = f"counts, given in {'millions' if scale > 1e3 else 'thousands'}"
+        unit = {1e3: "thousands", 1e6: "millions"}.get(scale, f"units of {scale:,.0f}")
+        draft.reading.kind = f"counts, given in {unit}"
         return
     checked = added or bool(np.any(known < 0.0))  # which is refused for its own reason
     if draft.kind == "counts" and fractions and kind == "auto" and not checked:
@@ -1267,6 +1279,8 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             "are counts.",
             kind=Argument("kind", "counts"),
         )
+    if draft.kind == "counts" and kind == "auto":
+        _check_battery(draft)
     if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
         remark(
             Message(
@@ -1316,6 +1330,23 @@ def _check_measured(draft: Draft, counted: bool, hints: Sequence[str]) -> None:
             word=found[0],
             kind=Argument("kind", "counts"),
         )
+
+
+def _check_battery(draft: Draft) -> None:
+    """Raise for levels that have the same total each, as several questions to the same cases."""
+    facet = draft.facet
+    for axis, labels in enumerate(facet.labels if len(facet.names) == 2 else ()):
+        sums = facet.by_level(axis).sum(axis=1)
+        if len(labels) > 2 and np.ptp(sums) == 0.0 and sums[0] >= _BATTERY:
+            raise draft.error(
+                "{where}: each level of {name!r} adds up to {whole:,.10g}, so that {labels} may be "
+                "several questions to the same cases, or levels of one variable. Say {kind} if "
+                "they are levels; else give each question as a table of its own.",
+                axis=axis,
+                whole=float(sums[0]),
+                labels=show(labels),
+                kind=Argument("kind", "counts"),
+            )
 
 
 def _find_conditional(
