@@ -446,7 +446,8 @@ def table_options(callback: Callback) -> Callback:
     return found
 
 
-def _saved(path: str) -> SavedModel:
+def load_saved(path: str) -> SavedModel:
+    """Read the contents of a model file, or of stdin."""
     if path == "-":
         return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
     return read_saved(path)
@@ -454,7 +455,7 @@ def _saved(path: str) -> SavedModel:
 
 def load_with_notes(path: str) -> tuple[LowRankPMF, Mapping[str, Any]]:
     """Read a joint model and its notes, from a file or from stdin."""
-    saved = _saved(path)
+    saved = load_saved(path)
     return LowRankPMF.of_saved(saved), saved.notes
 
 
@@ -465,7 +466,7 @@ def load(path: str) -> LowRankPMF:
 
 def load_answerer(path: str) -> tuple[LowRankPMF | TargetModel, Mapping[str, Any]]:
     """Read what answers questions: with the models that predict targets, where a file has them."""
-    saved = _saved(path)
+    saved = load_saved(path)
     return of_saved(saved), saved.notes
 
 

@@ -12,6 +12,8 @@ The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arra
 A model with classes in which some variables have one level each may have these as ``states`` (for
 each such variable the level number in each class); ``certain`` in ``meta.json`` has the positions
 of these variables, whose rows ``factors`` then lacks. A completion of tables is such a model.
+The file of an imputer has an entry ``imputer`` in ``meta.json`` with its ``settings`` and the names
+of its ``arrays``, each of which is the array ``imputer_`` and its name.
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
@@ -22,7 +24,7 @@ each variable a list of rows, one per level, with one number per class) and, if 
 ``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
 factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights``,
 ``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors) and
-``tables``, which has its arrays as lists.
+``tables`` and ``imputer``, which have their arrays as lists.
 Numbers are written so that they are read back bit by bit. The probability of a cell is the sum over
 classes of the weight times the number of each of its levels, of ``mixture`` where there is one.
 
@@ -38,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
+from rejoint.io.archive import START, Archive, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
 from rejoint.messages import Message, PythonName
@@ -79,6 +81,13 @@ class SavedEnsemble(NamedTuple):
     many_missing: float
 
 
+class SavedImputer(NamedTuple):
+    """What fills in missing cells beside a joint: plain settings, and arrays of numbers by name."""
+
+    settings: dict[str, Any]
+    arrays: dict[str, NDArray[Any]]
+
+
 class SavedModel(NamedTuple):
     """Contents of a model file: the parameters, notes, and posterior draws if it has any.
 
@@ -87,7 +96,8 @@ class SavedModel(NamedTuple):
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
-    has beside its joint model, ``tables`` what a model from tables was fitted to.
+    has beside its joint model, ``tables`` what a model from tables was fitted to, ``imputer`` what
+    the file of an imputer has.
     """
 
     weights: FloatArray
@@ -99,6 +109,7 @@ class SavedModel(NamedTuple):
     draw_weights: FloatArray | None = None
     ensemble: SavedEnsemble | None = None
     tables: SavedTables | None = None
+    imputer: SavedImputer | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -144,6 +155,11 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         unequal = model.draw_weights
     if model.ensemble is not None:
         head["ensemble"] = _ensemble_to_plain(model.ensemble)
+    if model.imputer is not None:
+        head["imputer"] = {
+            "settings": model.imputer.settings,
+            "arrays": _arrays_to_plain(model.imputer.arrays) if plain else [*model.imputer.arrays],
+        }
     cells: dict[str, FloatArray] = {}
     if model.tables is not None:
         head["tables"], cells = tables_to_plain(model.tables, model.domain)
@@ -181,6 +197,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     }
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
+    if model.imputer is not None:
+        arrays |= {f"imputer_{name}": array for name, array in model.imputer.arrays.items()}
     write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
 
 
@@ -240,6 +258,38 @@ def _cells_to_plain(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
     if UNKNOWN in plain:
         plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
     return plain
+
+
+def _arrays_to_plain(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
+    """Return arrays as their shapes and numbers."""
+    return {
+        name: {"shape": list(array.shape), "numbers": array.ravel().tolist()}
+        for name, array in arrays.items()
+    }
+
+
+def _read_imputer(plain: Any, path: Path, archive: Archive | None) -> SavedImputer | None:
+    """Return what an imputer has, from an archive or from text."""
+    if plain is None:
+        return None
+    settings = plain.get("settings") if isinstance(plain, dict) else None
+    names: Any = plain.get("arrays") if isinstance(plain, dict) else None
+    if not isinstance(settings, dict) or not isinstance(names, list | dict):
+        raise _corrupt(path, "its imputer has no settings and arrays")
+    if archive is not None:
+        arrays = {str(n): archive.array(f"imputer_{n}", may_be_empty=True) for n in names}
+        return SavedImputer(settings, arrays)
+    arrays = {}
+    for name, each in dict(names).items():
+        what = f"array {name[:80]!r} of its imputer"
+        try:
+            numbers = np.array(each["numbers"]) if each["numbers"] else np.zeros(0)
+            arrays[name] = numbers.reshape([int(size) for size in each["shape"]])
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise _corrupt(path, f"{what}: {str(error)[:100]}") from error
+        if arrays[name].dtype.kind not in "if":
+            raise _corrupt(path, f"{what} has no numbers")
+    return SavedImputer(settings, arrays)
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -349,7 +399,8 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         ensemble = ensemble._replace(members=members)
     cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
     tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
-    parts = (draws, mixture, draw_weights, ensemble, tables)
+    imputer = _read_imputer(archive.meta.get("imputer"), path, archive)
+    parts = (draws, mixture, draw_weights, ensemble, tables, imputer)
     return SavedModel(weights, factors, domain, notes, *parts)
 
 
@@ -435,7 +486,8 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     tables = _read_tables(
         plain.get("tables"), _plain_cells(plain.get("tables"), path), domain, path
     )
-    more = (draws, mixture, draw_weights, ensemble, tables)
+    imputer = _read_imputer(plain.get("imputer"), path, None)
+    more = (draws, mixture, draw_weights, ensemble, tables, imputer)
     return SavedModel(weights, factors, domain, notes, *more)
 
 

@@ -14,7 +14,12 @@ from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
-from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
+from rejoint.estimators.sklearn_input import (
+    check_columns,
+    drop_weightless,
+    name_by_position,
+    name_columns,
+)
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
@@ -77,14 +82,9 @@ def make_records(
             count = np.clip(2.0 * np.cbrt(weight.sum()), FEWEST_BINS, MOST_BINS)
         rule = replace(rule, few_bins=int(count), many_bins=int(count))
         bins = declared_bins
-    frame = Frame(frame.names or name_columns(frame), frame.columns, frame.rows)
+    frame = Frame(name_columns(frame), frame.columns, frame.rows)
     made = Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used, rule=rule)
     return made, weight
-
-
-def name_columns(frame: Frame) -> tuple[str, ...]:
-    """Return names of the columns of an array."""
-    return tuple(f"x{n}" for n in range(len(frame.columns)))
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:
