@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 import rejoint as rj
 from rejoint.factorization import complete_tables as default
 from rejoint.factorization.clique_tables import CliqueTables
-from rejoint.factorization.compact_completion import ModelTables, compact_completion
 from rejoint.factorization.complete_approximately import (
+    compact_completion,
     complete_approximately,
     fit_cliques,
     measure_distance,
@@ -35,6 +35,7 @@ from rejoint.factorization.table_goals import exact_goals
 from rejoint.marginals.compare import expected_distance
 from rejoint.model import Model
 from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.tables import Tabulate, tables_of_model
 from rejoint.solver.session import Session
 
 Codes = NDArray[np.intp]
@@ -135,7 +136,7 @@ def quadruples(levels: Sequence[int], sets: Sequence[Subset]) -> list[Subset]:
 
 def find_reference(
     levels: Sequence[int], marginals: rj.Marginals, truth: RecordTables
-) -> tuple[Any, str]:
+) -> tuple[Tabulate, str]:
     """The exact completion where it is known, else records of the truth."""
     goals = exact_goals(marginals)
     tree = JunctionTree.of(levels, [goal.subset for goal in goals])
@@ -143,11 +144,11 @@ def find_reference(
         start = independent_model(levels, goals)
         tables = CliqueTables(levels, tree, [part[:, 0] for part in start.parts])
         fit_cliques(tables, goals, Session(np.random.default_rng(0)))
-        return tables, "exact completion"
+        return tables.table, "exact completion"
     if default.make_completion_problem(levels, goals) is not None:
         done = default.complete_tables(marginals, Session(np.random.default_rng(0)))
-        return ModelTables(Model.of(done.pmf.weights, done.pmf.factors)), "exact completion"
-    return truth, "records of the truth"
+        return tables_of_model(Model.of(done.pmf.weights, done.pmf.factors)), "exact completion"
+    return truth.table, "records of the truth"
 
 
 def approximate(name: str) -> Iterator[dict[str, Any]]:
@@ -195,8 +196,7 @@ def shrink(name: str) -> Iterator[dict[str, Any]]:
         few = compact_completion(whole, sets, most)
         seconds = time.process_time() - begun
         given = [
-            0.5 * np.abs(ModelTables(few).table(s) - ModelTables(whole).table(s)).sum()
-            for s in sets
+            0.5 * np.abs(tables_of_model(few)(s) - tables_of_model(whole)(s)).sum() for s in sets
         ]
         yield {
             "set": name,
@@ -204,9 +204,9 @@ def shrink(name: str) -> Iterator[dict[str, Any]]:
             "of": whole.rank,
             "file_bytes": saved,
             "given": float(max(given)),
-            "others": measure_distance(few, ModelTables(whole), judged),
-            "whole_from_truth": measure_distance(whole, truth, judged),
-            "few_from_truth": measure_distance(few, truth, judged),
+            "others": measure_distance(few, tables_of_model(whole), judged),
+            "whole_from_truth": measure_distance(whole, truth.table, judged),
+            "few_from_truth": measure_distance(few, truth.table, judged),
             "seconds": seconds,
         }
 

@@ -67,15 +67,12 @@ def only(ratings: Array, pairs: Pairs) -> Array:
 # --- ours ------------------------------------------------------------------------------------
 
 
-def ours(solver: Any, rank: Any = "auto") -> Callable[..., Answer]:
-    def predict(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
-        model = rj.JointRecommender(solver, rank, random_state=0).fit(only(ratings, learn))
-        pairs = np.column_stack(test)
-        shares = model.predict_proba([tuple(pair) for pair in pairs.tolist()])
-        median = model.levels_[(np.cumsum(shares, axis=1) < 0.5).sum(axis=1)]
-        return shares @ model.levels_, median
-
-    return predict
+def ours(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
+    model = rj.JointRecommender(random_state=0).fit(only(ratings, learn))
+    pairs = [tuple(pair) for pair in np.column_stack(test).tolist()]
+    shares = model.predict_proba(pairs)
+    median = model.levels_[(np.cumsum(shares, axis=1) < 0.5).sum(axis=1)]
+    return model.predict(pairs), median
 
 
 # --- the others ------------------------------------------------------------------------------
@@ -169,8 +166,7 @@ def my_fm(ratings: Array, learn: Pairs, tune: Pairs, test: Pairs) -> Answer:
 
 
 METHODS: dict[str, tuple[Callable[..., Answer], str]] = {
-    "JointRecommender": (ours("traits"), ""),
-    "20 free classes, Bayes": (ours("bayes", 20), ""),
+    "JointRecommender": (ours, ""),
     "SVD (biased MF), tuned": (svd, "surprise"),
     "KNNBaseline, tuned": (knn, "surprise"),
     "myFM, rank tuned": (my_fm, "myfm"),

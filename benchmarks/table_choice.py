@@ -21,16 +21,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint.factorization.effects import tables_of_completion, tables_of_model
-from rejoint.factorization.low_rank_evidence import SmoothedTables, fit_rank
 from rejoint.factorization.max_entropy import (
     Ipf,
     independent_model,
     make_completion_problem,
 )
-from rejoint.factorization.table_choice import choose_for_noisy, find_identified
+from rejoint.factorization.table_choice import (
+    SmoothedTables,
+    choose_for_noisy,
+    find_identified,
+    fit_rank,
+)
 from rejoint.factorization.table_goals import exact_goals, near_goals
 from rejoint.model import Layout
+from rejoint.queries.tables import tables_of_model
 from rejoint.solver.session import Session
 
 Array = NDArray[np.float64]
@@ -262,9 +266,7 @@ def one_case(case: Case, seed: int) -> tuple[dict[str, float], str]:
     choice = choose_for_noisy(case.tables, Session(np.random.default_rng(seed)))
     seconds = time.process_time() - began
     fixed = case.error(complete(case.tables, near_goals(case.tables, 0.5)))
-    estimated = (
-        fixed if choice is None else case.error(tables_of_completion(choice.log_linear.state))
-    )
+    estimated = fixed if choice is None else case.error(choice.log_linear.state.tabulate)
     errors = {
         "interactions, estimated": estimated,
         "soft goals, tau .5": fixed,
@@ -297,7 +299,7 @@ def complete(tables: rj.Marginals, goals: list) -> Tabulate:  # type: ignore[typ
     state = solver.init(problem, independent_model(levels, goals))
     for _ in range(60):
         state = solver.step(problem, state)
-    return tables_of_completion(state)
+    return state.tabulate
 
 
 def smooth_error(case: Case, seed: int) -> float:

@@ -109,8 +109,8 @@ reliability = [(sure[place == k].mean(), right[place == k].mean()) for k in rang
 # %%
 # For a mean, best guesses are not enough: all of them are typical, so that the mean looks more
 # certain than it is. **Multiple imputation** draws the gaps several times, each time from another
-# posterior draw of the model, and Rubin's rules (:func:`rejoint.pool`) put the results together: the
-# variance within the tables, and that between them.
+# posterior draw of the model, and Rubin's rules (:func:`rejoint.pool`) put the results together:
+# the variance within the tables, and that between them.
 tables = imputer.impute(survey, n_draws=20)
 means = np.array([table["income"].mean() for table in tables])
 pooled = rj.pool(means, [table["income"].var() / n for table in tables])

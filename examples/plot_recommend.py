@@ -4,7 +4,7 @@ Recommending movies, and explaining why
 
 Ratings of movies, most of them missing: who will like what? The joint of all movies answers for
 users of the data and for new ones alike, says which of their ratings speak for an answer, and finds
-movies that suit an evening together.
+movies that suit an evening together. Both what people choose to see and how they rate it count.
 
 With MovieLens at hand (a folder named by ``REJOINT_DATA``) its small release of 2018 is used;
 without it, ratings that are made up: 600 people, two dozen movies, and three tastes mixed in
@@ -63,7 +63,8 @@ error = np.sqrt(np.mean((plain - ratings[held]["rating"]) ** 2))
 print(f"root mean square error {-model.score(ratings[held]):.3f}; of movie averages {error:.3f}")
 
 # %%
-# Somebody new, with three ratings. Folding them in takes a few milliseconds, no refit.
+# Somebody new, with three ratings: a few milliseconds, no refit. Recommendations are what the
+# newcomer will probably choose and like; beside each are the liked movies that speak for it.
 newcomer = {"Die Hard": 5.0, "Speed": 4.5, "Pretty Woman": 2.0}
 newcomer = {
     title: stars
@@ -72,7 +73,8 @@ newcomer = {
     if title.partition(" (")[0] == name  # MovieLens has the year behind the title
 }
 for found in model.recommend(newcomer, k=5):
-    print(f"{found.item:<30} {found.expected:.2f} stars, liked with {found.like:.0%}")
+    because = f", because of {', '.join(found.because)}" if found.because else ""
+    print(f"{found.item:<30} {found.expected:.2f} stars, liked with {found.like:.0%}{because}")
 
 # %%
 # Why the first one? Each line is how far the expectation would change without that rating.
@@ -81,11 +83,10 @@ print(model.explain(newcomer, best))
 
 # %%
 # The whole distribution says more than its mean: a film that divides opinion is not one that
-# everybody finds middling. The joint itself is ``model.pmf_``.
+# everybody finds middling. A user's own joint answers any other question.
 fig, ax = plt.subplots(figsize=(6, 3), layout="constrained")
-for who, given in (("anybody", {}), ("the newcomer", newcomer)):
-    known = {str(name): stars for name, stars in given.items()}
-    ax.plot(model.levels_, model.pmf_.marginal(best, given=known), "o-", label=who)
+for who, given in (("anybody", None), ("the newcomer", newcomer)):
+    ax.plot(model.levels_, model.joint(given).marginal(best), "o-", label=who)
 ax.set(xlabel="stars", ylabel="probability", title=best)
 ax.legend()
 
@@ -94,8 +95,8 @@ ax.legend()
 # is most probably liked *all together* need not be that of the three best ones, which may be for
 # different tastes. That no other set is more probable is proved.
 picky = {title: stars for title, stars in newcomer.items() if stars < 3}
-evening = model.bundle(picky, 3)
+evening = model.bundle(picky, 3, by="like")
 singles = [found.item for found in model.recommend(picky, 3, by="like")]
-apart = model.bundle(picky, 3, among=singles)
+apart = model.bundle(picky, 3, by="like", among=singles)
 print(f"together: {', '.join(evening.items)} ({evening.probability:.0%}, proved: {evening.exact})")
 print(f"one by one: {', '.join(singles)} ({apart.probability:.0%} to be liked all together)")

@@ -13,7 +13,6 @@ import pytest
 import rejoint as rj
 from rejoint import io
 from rejoint.io.archive import ArchiveError, read_archive, write_archive
-from rejoint.io.atomic import atomic_folder
 from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
 
 
@@ -666,18 +665,6 @@ def test_archives_refuse_what_is_no_number():
         read_archive(file).array("a")
     with pytest.raises(ArchiveError, match="not a zip file"):
         read_archive(BytesIO(b"hello"))
-
-
-def test_folders_are_written_whole_or_not_at_all(tmp_path):
-    target = tmp_path / "made"
-    for text in ("first", "second"):
-        with atomic_folder(target) as folder:
-            (folder / "a.txt").write_text(text)
-        assert (target / "a.txt").read_text() == text
-    with pytest.raises(FileNotFoundError), atomic_folder(target) as folder:
-        (folder / "none" / "b.txt").write_text("third")
-    assert (target / "a.txt").read_text() == "second"
-    assert os.listdir(tmp_path) == ["made"]
 
 
 def certain_pmf(rank=600, seed=0):

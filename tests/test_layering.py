@@ -9,7 +9,7 @@ from tools.architecture import Tree, graph, knots_and_chain, names_twice
 
 #: Later ones may import earlier ones. The two verbs that use a rank come after the rank.
 LAYERS = [
-    *("check", "text", "arrays", "messages", "model", "kernels", "domain", "io", "records"),
+    *("check", "text", "arrays", "messages", "cost", "model", "kernels", "domain", "io", "records"),
     *("marginals", "queries", "language", "pmf", "metrics", "identifiability", "solver"),
     *("factorization",),
     *("estimation", "rank", "factorization.factorize", "estimation.estimate", "estimators"),

@@ -210,9 +210,9 @@ def test_tables_that_would_not_fit_are_refused_before_anything_is_allocated():
     records = rj.Records(rj.Domain.of_shape([10] * 1000), np.zeros((2, 1000), dtype=np.int16))
     with pytest.raises(ValueError, match="166,167,000 tables of order 3") as caught:
         Marginals.count(records, order=3)
-    for words in ("1.2 TiB", "limit of", "subsets=[...]", "order=2", "sample=20000"):
+    for words in ("1.3 TB", "limit of", "subsets=[...]", "order=2", "sample=20000"):
         assert words in str(caught.value)
-    with pytest.raises(ValueError, match=r"The 1 table asked for would take 7\.9 KiB"):
+    with pytest.raises(ValueError, match=r"The 1 table asked for would take 8\.1 kB"):
         Marginals.count(records, subsets=[("x0", "x1", "x2")], memory_limit=1000)
     with pytest.raises(ValueError, match="tables asked for would take"):
         Marginals.count(records, order=3, sample=400, memory_limit=1e5)

@@ -236,9 +236,9 @@ def test_unknown_names_and_levels_get_suggestions():
 
 def test_tables_that_are_too_large_are_refused():
     pmf = rj.LowRankPMF([1.0], [[[0.1]] * 10] * 12)
-    with pytest.raises(ValueError, match=r"12 variables would have 1e\+12 cells"):
+    with pytest.raises(ValueError, match=r"12 variables would have 10\^12 cells"):
         pmf.to_dense()
-    with pytest.raises(ValueError, match=r"10 variables would have 1e\+10 cells"):
+    with pytest.raises(ValueError, match=r"10 variables would have 10,000,000,000 cells"):
         pmf.marginal([f"x{n}" for n in range(10)])
 
 

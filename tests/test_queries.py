@@ -65,9 +65,7 @@ def test_joint_table_of_no_variables_is_one():
 
 def test_joint_table_refuses_before_it_allocates():
     factors = [np.full((10, 1), 0.1)] * 12
-    with pytest.raises(
-        ValueError, match=r"12 variables would have 1e\+12 cells \(7\.45e\+03 GiB\)"
-    ):
+    with pytest.raises(ValueError, match=r"12 variables would have 10\^12 cells"):
         joint_table(np.ones(1), factors)
 
 

@@ -149,7 +149,7 @@ def test_packs(places, tmp_path, weight):
     again = rj.scan(tmp_path / "pack", size=70)
     assert (packed.rows, packed.quick, again.stamp) == (ROWS, True, packed.stamp)
     assert_same(again, rj.read(places / "a.parquet", sample_weight=weight, domain=scan.domain))
-    with pytest.raises(FileExistsError, match="is not empty: name a new folder"):
+    with pytest.raises(FileExistsError, match="it holds other files; name a new folder"):
         scan.pack(tmp_path / "pack")
     with open(tmp_path / "pack" / "codes.bin", "ab") as file:
         file.write(b"x")

@@ -368,13 +368,19 @@ def test_places_that_cannot_be_written(tmp_path):
         alike.write(tmp_path / "out")
 
 
+ENTRY = {"file": "0_a__b-944a8cab.csv", "variables": ["a"], "numbers": "count", "weight": 1.0}
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
         ({"schema": 9}, "schema version 9; this rejoint reads versions up to 1: update"),
         ({"domain": {}}, "is not as rejoint writes it"),
-        ({"tables": [{"file": "../x.csv", "variables": ["a"]}]}, "which is not in its folder"),
-        ({"tables": [{"file": "0_a__b.csv", "variables": ["a"]}]}, "header is not that of"),
+        ({"tables": [{**ENTRY, "file": "../x.csv"}]}, "which is not in its folder"),
+        ({"tables": [ENTRY]}, "header is not that of"),
+        ({"tables": [{**ENTRY, "weight": "1"}]}, "'weight' of item 1 of .* no number"),
+        ({"schema": None}, "'schema' of tables.json is null, no whole number"),
+        ({"unknown": {}}, "'unknown' of tables.json has no 'places'"),
     ],
 )
 def test_spoilt_manifests(tmp_path, change, words):
@@ -387,7 +393,7 @@ def test_spoilt_manifests(tmp_path, change, words):
 
 def test_spoilt_cells_of_a_written_folder(tmp_path):
     Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]]}).write(tmp_path / "out")
-    path = tmp_path / "out" / "0_a__b.csv"
+    [path] = (tmp_path / "out").glob("0_a__b-*.csv")
     path.write_text("a,b,count\n0,0,1\n0,7,2\n")
     with pytest.raises(ValueError, match=r"line 3: \['0', '7', '2'\] is no cell of"):
         Marginals.read(tmp_path / "out")

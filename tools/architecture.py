@@ -21,6 +21,7 @@ OUTER = ("estimators", "identifiability", "population", "datasets", "explorer", 
 
 #: Public names that offer what a later layer does, and import it when called.
 LATER = {
+    ("rejoint.marginals.marginals", "Marginals.read"),
     ("rejoint.pmf.pmf", "LowRankPMF.reduce"),
     ("rejoint.pmf.pmf", "LowRankPMF.ambiguity"),
     ("rejoint.pmf.target_model", "load"),

@@ -15,7 +15,7 @@ from time import perf_counter
 from types import EllipsisType
 from typing import Any, Self
 
-from rejoint.text import duration
+from rejoint.text import clean_label, duration
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
@@ -293,5 +293,5 @@ class Progress:
         now = perf_counter()
         if self.shown and now - self.last >= self.every:
             self.last = now
-            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.write(f"\r\x1b[K{clean_label(line, 1000)}")
             sys.stderr.flush()

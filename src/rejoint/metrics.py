@@ -10,7 +10,7 @@ from rejoint.domain.domain import Domain, level_order
 from rejoint.marginals.marginals import Projectable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries import distances
-from rejoint.text import format_number
+from rejoint.text import format_count, format_number
 
 __all__ = ["Estimate", "factor_error", "kl", "pair_classes", "tensor_error", "total_variation"]
 
@@ -264,8 +264,8 @@ def _large(
     if isinstance(truth, LowRankPMF) and isinstance(estimate, LowRankPMF):
         return truth, estimate.align(truth.domain)
     raise TypeError(
-        f"{what}: a joint of {cells:.3g} cells is compared by drawing records, which takes two "
-        f"LowRankPMFs; got {type(truth).__name__} and {type(estimate).__name__}. Compare "
+        f"{what}: a joint of {format_count(cells)} cells is compared by drawing records, which "
+        f"takes two LowRankPMFs; got {type(truth).__name__} and {type(estimate).__name__}. Compare "
         "marginals of fewer variables instead."
     )
 

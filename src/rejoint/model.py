@@ -123,6 +123,21 @@ class Model:
         return cls(layout, np.array(weights, dtype=np.float64), np.vstack(arrays))
 
     @classmethod
+    def draw(cls, shares: Iterable[FloatArray], rank: int, rng: np.random.Generator) -> "Model":
+        """Draw a model of even weights, its columns around the shares of each variable.
+
+        Examples
+        --------
+        >>> model = Model.draw([np.array([0.5, 0.5])], 3, np.random.default_rng(0))
+        >>> model.weights.round(2), model.factors.shape
+        (array([0.33, 0.33, 0.33]), (2, 3))
+        """
+        # At least 0.1, so that a level that was never seen may still be drawn.
+        spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
+        columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
+        return cls.of(np.full(rank, 1.0 / rank), columns)
+
+    @classmethod
     def from_stacked(cls, layout: Layout, stacked: FloatArray) -> "Model":
         """Take apart weights above factors, (1 + L, F)."""
         return cls(layout, np.asarray(stacked[0]), np.asarray(stacked[1:]))
@@ -154,6 +169,21 @@ class Model:
         """
         weights = self.weights[classes]
         return Model(self.layout, weights / weights.sum(), self.factors[:, classes])
+
+    def extend(self, rank: int, shares: Iterable[FloatArray], rng: np.random.Generator) -> "Model":
+        """Add classes drawn around shares up to a rank, each of the weight of an average class.
+
+        Examples
+        --------
+        >>> one = Model.of([1.0], [[[0.5], [0.5]]])
+        >>> one.extend(3, [np.array([0.5, 0.5])], np.random.default_rng(0)).weights.round(2)
+        array([0.33, 0.33, 0.33])
+        """
+        if self.rank == rank:
+            return self
+        more = Model.draw(shares, rank - self.rank, rng)
+        weights = np.concatenate([self.rank * self.weights, more.rank * more.weights]) / rank
+        return Model(self.layout, weights, np.hstack([self.factors, more.factors]))
 
     def sorted(self) -> "Model":
         """The same model, classes by falling weight."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
+from rejoint.text import clean_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,9 +63,9 @@ def posteriors(
         answers = [pmf.prob(event, given=given) for event, given in asked]
         places = np.arange(len(asked)) + (row - (len(models) - 1) / 2) * thickness
         color = _COLORS[row % len(_COLORS)]
-        bars = ax.barh(places, answers, height=0.9 * thickness, label=name, color=color)
+        bars = ax.barh(places, answers, height=0.9 * thickness, label=_label(name), color=color)
         ax.bar_label(bars, fmt="%.3f", padding=3, fontsize=8)
-    ax.set_yticks(range(len(asked)), [describe(event, given) for event, given in asked])
+    ax.set_yticks(range(len(asked)), [_label(describe(event, given)) for event, given in asked])
     ax.invert_yaxis()
     ax.set_xlim(0, 1.12)
     ax.set_xlabel("probability")
@@ -134,8 +135,9 @@ def factors(
     profile = np.concatenate([pmf.factors[n] for n in chosen])[:, order]
     shown = [pmf.domain[n] for n in chosen]
     ax = _axes(ax, height=1.0 + 0.22 * len(profile))
+    labels = [_label(f"{v.name} = {level}") for v in shown for level in v.levels]
     image = ax.imshow(profile, vmin=0, vmax=1, cmap="Blues", aspect="auto")
-    ax.set_yticks(range(len(profile)), [f"{v.name} = {level}" for v in shown for level in v.levels])
+    ax.set_yticks(range(len(profile)), labels)
     ax.set_xticks(range(pmf.rank), [f"{f + 1}\n{_short(pmf.weights[f])}" for f in order])
     ax.xaxis.tick_top()
     ax.xaxis.set_label_position("top")
@@ -244,6 +246,11 @@ def rank_curve(selection: "Selection", *, ax: "Axes | None" = None) -> "Axes":
 
 def _short(share: float) -> str:
     return f"{share:.2f}" if share >= 0.005 else "<.01"
+
+
+def _label(text: str) -> str:
+    """Return text as a picture can show it: no control characters, no formulas between dollars."""
+    return clean_label(text, 200).replace("$", r"\$")
 
 
 def _axes(ax: "Axes | None", height: float) -> "Axes":

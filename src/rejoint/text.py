@@ -1,9 +1,10 @@
 """How numbers and labels are put into sentences."""
 
 import difflib
+import re
 from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
-from math import isfinite
+from math import isfinite, log10
 
 _DIGITS = 4  # significant digits of a number that no interval says more about
 _MOST_DECIMALS = 6
@@ -43,6 +44,54 @@ def nearest(name: object, known: Sequence[object]) -> str:
     return f" Did you mean {show([best])}?"
 
 
+def check_text(text: str, what: str) -> None:
+    r"""Raise an error for text that no file can hold.
+
+    Examples
+    --------
+    >>> check_text("\ud83d", "Variable")
+    Traceback (most recent call last):
+    ...
+    ValueError: Variable '\ud83d' has half of a character (a lone surrogate), which no file can...
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"{what} {text!r} has half of a character (a lone surrogate), which no file can hold: "
+            "correct it where it comes from."
+        ) from None
+
+
+#: Characters that steer a terminal or turn the order of text, but for tabs and ends of lines.
+_STEERING = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def clean_text(text: str) -> str:
+    r"""Replace what would steer a terminal: everything that is shown passes here.
+
+    Examples
+    --------
+    >>> clean_text("a\x1b[31mb\nc")
+    'a\ufffd[31mb\nc'
+    """
+    return _STEERING.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def clean_label(value: object, most: int = 60) -> str:
+    r"""Return a label on one line that a terminal, a page or a picture can show, not too long.
+
+    Examples
+    --------
+    >>> clean_label("a\x1b[31mb"), clean_label("x" * 9, most=5)
+    ('a\ufffd[31mb', 'xxxx…')
+    """
+    text = clean_text(str(value)).replace("\n", "\N{REPLACEMENT CHARACTER}").replace("\t", " ")
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def plural(number: int, noun: str, nouns: str | None = None) -> str:
     """Write a number of things for people.
 
@@ -70,6 +119,33 @@ def class_titles(rank: int, names: Sequence[str] | None = None) -> list[str]:
     return [
         title if given.count(title) == 1 else f"{title} ({f + 1})" for f, title in enumerate(given)
     ]
+
+
+def format_count(count: int) -> str:
+    """Write a count in full, or as a power of ten from a million millions on.
+
+    The number of cells of a joint is beyond what a float, or Python's ``str``, can hold.
+
+    Examples
+    --------
+    >>> format_count(1_048_576), format_count(2**5000)
+    ('1,048,576', '10^1505')
+    """
+    return f"{count:,}" if count < 10**12 else f"10^{int(log10(count))}"
+
+
+def format_bytes(count: float) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> format_bytes(900), format_bytes(3_500_000), format_bytes(166e9)
+    ('900 bytes', '3.5 MB', '166 GB')
+    """
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:{'.2g' if count < 100 * scale else ',.0f'}} {unit}"
+    return f"{count:.0f} bytes"
 
 
 def format_number(value: float) -> str:

@@ -54,10 +54,10 @@ def prepared(tmp_path_factory):
         (folder / f"smoke-{other}.csv").write_text(head + "\n".join(rows) + "\n")
     (folder / "published").mkdir()
     (folder / "published" / "a.csv").write_text(PUBLISHED.format(8, 60, 68, 79, 82))
-    films = rj.JointRecommender("map", rank=2, random_state=0).fit(
+    films = rj.JointRecommender(random_state=0).fit(
         [(u, f, float(s)) for u, f, s in (r.split(",") for r in ratings().splitlines()[1:])]
     )
-    films.pmf_.save(folder / "films.rejoint", notes={"ratings": ["user", "film", "stars"]})
+    films.save(folder / "films.rejoint", notes={"ratings": ["user", "film", "stars"]})
     return folder
 
 

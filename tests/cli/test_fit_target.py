@@ -173,14 +173,14 @@ def test_questions_to_the_file_need_no_scikit_learn(spawn, world):
 
 
 def test_ratings(run, world):
-    done = run("fit-ratings", "ratings.csv", "-o", "r.rejoint", "--rank", 2, "--json")
+    done = run("fit-ratings", "ratings.csv", "-o", "r.rejoint", "--json")
     assert done.exit_code == 0, done.stderr
     told = json.loads(done.stdout)
     assert told["ratings"] == ["user", "film", "stars"]
     assert "ratings by 30 users (columns user, film, stars)" in done.stderr
     swapped = pd.read_csv(world / "ratings.csv")[["stars", "user", "film"]]
     swapped.to_csv(world / "swapped.csv", index=False)
-    words = ["--columns", "user,film,stars", "-o", "s.rejoint", "--rank", 2]
+    words = ["--columns", "user,film,stars", "-o", "s.rejoint"]
     assert run("fit-ratings", "swapped.csv", *words).exit_code == 0
     assert rj.load(world / "s.rejoint") == rj.load(world / "r.rejoint")
     assert main.get_command(None, "fit-ratings") is not None

@@ -198,21 +198,67 @@ def test_hostile_labels_do_not_reach_the_terminal(run, world):
 
 
 def test_recommend_agrees_with_the_model(run, world):
-    p = rj.load(world / "films.rejoint")
+    model = rj.JointRecommender.load(world / "films.rejoint")
     given = {"Heat": 5, "Up": 2}
-    words = ["recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2"]
-    for entry in json.loads(run(*words, "--json").stdout):
-        assert entry["expected"] == pytest.approx(p.expect(entry["item"], given))
-    assert json.loads(run(*words, "--among", "Heat,Up", "--json").stdout) == []
-    only = json.loads(run(*words, "--among", "Heat,Ghost", "--json").stdout)
-    assert [entry["item"] for entry in only] == ["Ghost"]
-    told = json.loads(run(*words, "--explain", "Ronin", "--json").stdout)
-    assert told["expected"] == pytest.approx(p.expect("Ronin", given))
-    moved = {move["item"]: move["effect"] for move in told["moves"]}
-    assert moved["Heat"] == pytest.approx(p.expect("Ronin", given) - p.expect("Ronin", {"Up": 2}))
-    told = json.loads(run(*words, "--bundle", "-k", 2, "--json").stdout)
-    event = {item: [4, 5] if 4 in p.domain[item].levels else [5] for item in told["items"]}
-    assert told["probability"] == pytest.approx(p.prob(event, given))
+    words = ["recommend", "films.rejoint", "--rated", "Heat=5", "--rated", "Up=2", "--json"]
+
+    def told(*more):
+        return json.loads(run(*words, *more).stdout)
+
+    def plain(found):
+        return [one._asdict() | {"because": list(one.because)} for one in found]
+
+    assert told() == plain(model.recommend(given))
+    assert told("--by", "expected", "-k", 1) == plain(model.recommend(given, 1, by="expected"))
+    assert told("--among", "Heat,Up") == []
+    assert [entry["item"] for entry in told("--among", "Heat,Ghost")] == ["Ghost"]
+    assert len(told("--seen")) == 5
+    why = model.explain(given, "Ronin")
+    found = told("--explain", "Ronin")
+    assert (found["expected"], found["baseline"]) == (why.expected, why.baseline)
+    assert found["moves"] == [move._asdict() for move in why.moves]
+    for by in ("probability", "like"):
+        bundle = model.bundle(given, 2, by=by)
+        found = told("--bundle", "-k", 2, "--by", by)
+        assert found["items"] == list(bundle.items)
+        assert found["probability"] == bundle.probability
+    by_id = ["recommend", "films.rejoint", "--user", "u1", "--json"]
+    assert json.loads(run(*by_id).stdout) == plain(model.recommend("u1"))
+    rows = [row.split(",") for row in (world / "ratings.csv").read_text().split()[1:]]
+    mine = {film: float(stars) for user, film, stars in rows if user == "u1"}
+    found = json.loads(run(*by_id, "--data", "ratings.csv").stdout)
+    assert found == plain(model.recommend(mine))
+    text = run("recommend", "films.rejoint", "--user", "u1", "-k", 1).stdout
+    assert "chosen and liked" in text
+    assert "expected" in run(*words[:-1], "--explain", "Ronin").stdout
+    assert "Chosen and liked all together" in run(*words[:-1], "--bundle", "-k", 2).stdout
+
+
+def test_fit_ratings_gives_the_numbers_of_python(run, world):
+    (world / "kinds.csv").write_text("film,kind\nHeat,action\nRonin,action\nAlien,action\n")
+    words = ["-o", "new.rejoint", "--seed", 3]
+    done = run("fit-ratings", "ratings.csv", *words, "--item-features", "kinds.csv")
+    assert done.exit_code == 0, done.stderr
+    rows = [row.split(",") for row in (world / "ratings.csv").read_text().split()[1:]]
+    ratings = [(user, film, float(stars)) for user, film, stars in rows]
+    kinds = {film: {"kind": "action"} for film in ("Heat", "Ronin", "Alien")}
+    twin = rj.JointRecommender(random_state=3).fit(ratings, item_features=kinds)
+    found = rj.JointRecommender.load("new.rejoint")
+    assert found.recommend("u1") == twin.recommend("u1")
+    assert "Alien" in {one.item for one in found.recommend({"Heat": 5})}
+
+
+def test_fit_ratings_of_choices(run, world):
+    rows = [row.split(",")[:2] for row in (world / "ratings.csv").read_text().split()[1:]]
+    (world / "chosen.csv").write_text("\n".join(["user,film", *map(",".join, rows)]) + "\n")
+    done = run("fit-ratings", "chosen.csv", "--implicit", "-o", "chosen.rejoint")
+    assert done.exit_code == 0, done.stderr
+    assert "choices by 30 users (columns user, film)" in done.stderr
+    words = ["recommend", "chosen.rejoint", "--rated", "Heat", "--json"]
+    twin = rj.JointRecommender("implicit", random_state=0).fit([tuple(row) for row in rows])
+    assert [e["item"] for e in json.loads(run(*words).stdout)] == [
+        one.item for one in twin.recommend(["Heat"])
+    ]
 
 
 def test_fit_tables_without_a_rank_says_which_and_why(run):

@@ -262,11 +262,11 @@ def test_a_full_disk_does_not_end_the_fit(tmp_path, monkeypatch, often):
     path = tmp_path / "fit.checkpoint"
     real, calls = checkpoint.atomic_file, []
 
-    def full(path):
+    def full(path, **options):
         calls.append(1)
         if len(calls) > 2:
             raise OSError(28, "No space left on device")
-        return real(path)
+        return real(path, **options)
 
     monkeypatch.setattr(checkpoint, "atomic_file", full)
     with pytest.warns(rj.Remark, match="can no longer be written .*the fit goes on without"):

@@ -332,7 +332,7 @@ def test_a_broken_file_is_refused(tmp_path, imputer):
 
     def broken(change):
         plain = json.loads(json.dumps(whole))
-        change(plain["imputer"])
+        change(plain["estimator"])
         path.write_text(json.dumps(plain))
         return path
 

@@ -1,7 +1,9 @@
-"""JointRecommender: forms of ratings, predictions, advice, against brute force; the contract."""
+"""JointRecommender: forms of ratings, predictions, advice, files; the contract."""
 
+import json
 import pickle
 import warnings
+from dataclasses import replace
 from itertools import combinations, product
 
 import numpy as np
@@ -17,12 +19,11 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
-from rejoint.estimation import Bayes, Em
-from rejoint.estimators import Traits
+from rejoint.estimators import TraitPolicy
+from rejoint.estimators.recommender import trait_model
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.rating_model import RatingModel, UserEvidence
 
-QUICK = Traits(traits=2, points=64, sweeps=20, models=2)
+QUICK = TraitPolicy(choice_traits=(3, 3), choice_draws=(8, 8), rating_traits=2)
 
 # The check of sparse input wants one number a row of whatever predicts.
 REASON = "predict of a table is a table: a number for every item of a user, not one for the row"
@@ -32,8 +33,8 @@ EXEMPTIONS = {"check_estimator_sparse_array": REASON, "check_estimator_sparse_ma
 @pytest.mark.filterwarnings("ignore::rejoint.Remark")  # numbers of any kind are binned
 @parametrize_with_checks(
     [
-        rj.JointRecommender(Traits(traits=2, points=16, sweeps=2, models=1)),
-        rj.JointRecommender("map", rank=2),
+        rj.JointRecommender(policy=replace(QUICK, choice_draws=(2, 2))),
+        rj.JointRecommender("implicit", policy=replace(QUICK, choice_draws=(2, 2))),
     ],
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )
@@ -70,7 +71,7 @@ def table():
 
 @pytest.fixture(scope="module")
 def fitted(table):
-    return rj.JointRecommender(QUICK, random_state=0).fit(table)
+    return rj.JointRecommender(policy=QUICK, random_state=0).fit(table)
 
 
 # --- forms -----------------------------------------------------------------------------------
@@ -96,12 +97,14 @@ def test_all_forms_give_the_same_model(table, fitted):
         "dict of columns": {name: rows[name].to_numpy() for name in rows},
         "polars table": pl.from_pandas(ordered),
     }
-    found = {name: rj.JointRecommender(QUICK, random_state=0).fit(X) for name, X in forms.items()}
-    expected = found["array"].predict_all()
-    # Sums are taken in another order where users are in another order: rounding only.
+    found = {
+        name: rj.JointRecommender(policy=QUICK, random_state=0).fit(X) for name, X in forms.items()
+    }
+    # The same draws where users are in the same order: they sort as text in rows.
+    expected = {name: found[name].predict_all() for name in ("array", "rows")}
     for name, model in found.items():
-        users = USERS if "rows" in name or name in ("tuples", "dict of columns") else None
-        assert model.predict_all(users) == pytest.approx(expected, abs=1e-6), name
+        form = "rows" if "rows" in name or name in ("tuples", "dict of columns") else "array"
+        assert model.predict_all() == pytest.approx(expected[form], abs=1e-5), name
         assert list(model.levels_) == [1, 2, 3, 4, 5]
     assert list(found["rows"].items_) == sorted(FILMS)
     assert found["rows"].recommend("user 3")[0].item in FILMS
@@ -113,8 +116,8 @@ def test_columns_may_be_named(table):
     rows = as_rows(table).set_axis(["who", "what", "how much"], axis=1)
     rows["when"] = 0
     with pytest.raises(ValueError, match=r"text in column 'who'.*columns=\(user, item, rating\)"):
-        rj.JointRecommender(QUICK).fit(rows)
-    model = rj.JointRecommender(QUICK, columns=("who", "what", "how much"), random_state=0)
+        rj.JointRecommender(policy=QUICK).fit(rows)
+    model = rj.JointRecommender(policy=QUICK, columns=("who", "what", "how much"), random_state=0)
     assert list(model.fit(rows).items_) == sorted(FILMS)
     with pytest.raises(ValueError, match=r"columns has 'wat', but X has .* Did you mean 'what'"):
         model.set_params(columns=("who", "wat", "how much")).fit(rows)
@@ -124,12 +127,12 @@ def test_columns_may_be_named(table):
 
 def test_columns_by_position(table):
     rows = as_rows(table).set_axis(["a", "b", "c"], axis=1)
-    assert list(rj.JointRecommender(QUICK, random_state=0).fit(rows).users_[:2]) == USERS[:2]
+    assert list(rj.JointRecommender(policy=QUICK, random_state=0).fit(rows).users_[:2]) == USERS[:2]
 
 
 def test_array_of_ids():
     rows = np.array([[7, 70, 5], [7, 71, 1], [9, 70, 4]])
-    model = rj.JointRecommender(QUICK, columns=(0, 1, 2), random_state=0).fit(rows)
+    model = rj.JointRecommender(policy=QUICK, columns=(0, 1, 2), random_state=0).fit(rows)
     assert list(model.users_) == [7, 9]
     assert list(model.items_) == [70, 71]
     assert model.predict([(9, 71)]).shape == (1,)
@@ -137,7 +140,7 @@ def test_array_of_ids():
 
 def test_explicit_zeros_are_ratings():
     matrix = sparse.csr_array(([0.0, 2.0, 2.0], ([0, 0, 1], [0, 1, 1])), shape=(2, 3))
-    model = rj.JointRecommender(QUICK, random_state=0).fit(matrix)
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(matrix)
     assert list(model.levels_) == [0, 2]
     assert [found.item for found in model.recommend(0)] == [2]
     assert sorted(found.item for found in model.recommend(1)) == [0, 2]
@@ -145,27 +148,27 @@ def test_explicit_zeros_are_ratings():
 
 def test_ids_keep_their_type_and_order():
     rows = [(2, "b", 1), (10, "a", 2), (1, "b", 2)]
-    model = rj.JointRecommender(QUICK, random_state=0).fit(rows)
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(rows)
     assert list(model.users_) == [1, 2, 10]
     assert all(type(user) is int for user in model.users_)
 
 
 def test_ratings_that_come_twice():
-    rows = [("a", "x", 1), ("a", "x", 5), ("b", "x", 1)]
-    with pytest.warns(rj.Remark, match="1 of 3 rows rate an item that the same user"):
-        model = rj.JointRecommender(QUICK, random_state=0).fit(rows)
+    rows = [("a", "x", 1), ("a", "x", 5), ("b", "x", 1), ("b", "y", 1)]
+    with pytest.warns(rj.Remark, match="1 of 4 rows rate an item that the same user"):
+        model = rj.JointRecommender(policy=QUICK, random_state=0).fit(rows)
     assert model.explain("a", "x").moves == ()
-    assert model._evidence.totals.tolist() == [1, 1]
+    assert [move.rating for move in model.explain("a", "y").moves] == [5]
     doubled = sparse.coo_array(([1.0, 2.0], ([0, 0], [0, 0])), shape=(1, 1))
     with pytest.raises(ValueError, match="stored twice"):
-        rj.JointRecommender(QUICK).fit(doubled)
+        rj.JointRecommender(policy=QUICK).fit(doubled)
 
 
 def test_half_stars():
     rows = [("a", "x", 0.5), ("b", "x", 3.5), ("c", "x", 4.0), ("c", "y", 3.0)]
-    kept = rj.JointRecommender(QUICK, random_state=0).fit(rows)
+    kept = rj.JointRecommender(policy=QUICK, random_state=0).fit(rows)
     assert list(kept.levels_) == [0.5, 3.0, 3.5, 4.0]
-    rounded = rj.JointRecommender(QUICK, half_up=True, random_state=0).fit(rows)
+    rounded = rj.JointRecommender(policy=QUICK, half_up=True, random_state=0).fit(rows)
     assert list(rounded.levels_) == [1, 3, 4]
     assert rounded.recommend({"x": 3.5})[0] == rounded.recommend({"x": 4.0})[0]
     assert rounded.pmf_.domain["y"].levels == (1, 3, 4)
@@ -175,10 +178,9 @@ def test_many_distinct_ratings_are_binned():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(200, 3))
     with pytest.warns(rj.Remark, match="600 distinct values: binned into 10 levels"):
-        model = rj.JointRecommender(QUICK, random_state=0).fit(table)
-    # The mean of the levels, each worth the mean of its ratings, is the mean of all.
-    counts = model._evidence.totals.reshape(3, -1).sum(axis=0)
-    assert counts @ model.levels_ / counts.sum() == pytest.approx(table.mean(), abs=1e-12)
+        model = rj.JointRecommender(policy=QUICK, random_state=0).fit(table)
+    # Ten levels of sixty ratings each, each worth the mean of its ratings.
+    assert model.levels_.mean() == pytest.approx(table.mean(), abs=1e-9)
     assert model.predict(table).shape == table.shape
 
 
@@ -194,14 +196,12 @@ def test_many_distinct_ratings_are_binned():
 )
 def test_what_is_refused(X, words):
     with pytest.raises(ValueError, match=words):
-        rj.JointRecommender(QUICK).fit(X)
+        rj.JointRecommender(policy=QUICK).fit(X)
 
 
 def test_parameters_are_checked(table):
     with pytest.raises(ValueError, match="feedback='both' is not known"):
-        rj.JointRecommender(QUICK, feedback="both").fit(table)
-    with pytest.raises(ValueError, match="solver='svd' is not known; give 'traits'"):
-        rj.JointRecommender("svd").fit(table)
+        rj.JointRecommender("both").fit(table)
     with pytest.raises(NotFittedError):
         rj.JointRecommender().recommend("user 0")
 
@@ -210,65 +210,75 @@ def test_parameters_are_checked(table):
 
 
 def test_learns_tastes(table, fitted):
-    """Held-out ratings are foreseen better than by the mean of each film."""
+    """Held-out ratings are predicted better than by the mean of each film."""
     rng = np.random.default_rng(1)
     held = rng.random(table.shape) < 0.2
     train, test = table.mask(held), as_rows(table.where(held))
-    for solver in (QUICK, "bayes"):
-        model = rj.JointRecommender(solver, rank=2, random_state=0).fit(as_rows(train))
-        means = test["movieId"].map(train.mean())
-        plain = float(np.sqrt(((means - test["rating"]) ** 2).mean()))
-        # Within a taste ratings have a standard deviation of 0.5 and 0.8: 0.67 together.
-        assert -model.score(test) < 0.85 < plain
-        assert -model.score(test) == pytest.approx(
-            np.sqrt(np.mean((model.predict(test) - test["rating"]) ** 2)), rel=1e-12
-        )
+    model = rj.JointRecommender(random_state=0).fit(as_rows(train))
+    means = test["movieId"].map(train.mean())
+    plain = float(np.sqrt(((means - test["rating"]) ** 2).mean()))
+    # Within a taste ratings have a standard deviation of 0.5 and 0.8: 0.67 together.
+    assert -model.score(test) < 0.85 < plain
+    assert -model.score(test) == pytest.approx(
+        np.sqrt(np.mean((model.predict(test) - test["rating"]) ** 2)), rel=1e-12
+    )
 
 
-def test_bayes_predicts_by_its_draws(table):
-    model = rj.JointRecommender(Bayes(chains=1, burn_in=10, draws=10), rank=2, random_state=0)
-    model.fit(table)
-    assert model.rank_ == model.pmf_.rank == 2
-    known = {film: int(stars) for film, stars in table.iloc[0].dropna().items()}
-    known.pop("Heat", None)
-    mean = model.result_.posterior.mean.marginal("Heat", given=known)
-    assert model.explain("user 0", "Heat").expected == pytest.approx(mean @ model.levels_)
-
-
-def test_default_solver_recommends(table):
+def test_default_recommends(table):
     model = rj.JointRecommender(random_state=0).fit(table)
-    best = [found.item for found in model.recommend({"Heat": 5, "Ghost": 1}, 2)]
+    best = [found.item for found in model.recommend({"Heat": 5, "Ghost": 1}, 2, by="expected")]
     assert sorted(best) == ["Ronin", "Speed"]
-    assert model.rank_ == 20 * 256
-    assert "5 traits" in model.result_.stop
-    assert len(model.result_.history) == 196  # a hundred, and twenty models, five apart
+    assert model.result_.stop == "20 samples of choices with 16 traits, 40 of ratings with 8."
 
 
-def test_the_likelihood_rises(table):
-    solver = Traits(traits=2, points=256, sweeps=30, models=1)
-    model = rj.JointRecommender(solver, random_state=0).fit(table)
-    values = [-record.objective for record in model.result_.history]
-    # Points change from sweep to sweep, which moves the value by a unit or two.
-    assert np.mean(values[-5:]) > values[0] + 50
+def chosen_by_taste(seed=0, users=200, items=12):
+    """Two kinds of users, who choose the first or the second half of the items."""
+    rng = np.random.default_rng(seed)
+    kind = rng.random(users) < 0.5
+    own = kind[:, None] == (np.arange(items) < items // 2)
+    return np.where(rng.random(own.shape) < np.where(own, 0.6, 0.1), 4.0, np.nan), own
+
+
+def test_recommends_what_is_chosen():
+    """All ratings are equal: what users choose says whom to recommend what."""
+    table, own = chosen_by_taste()
+    table[0, 1] = 5.0
+    model = rj.JointRecommender(random_state=0).fit(table)
+    tops = [
+        model.recommend(user, 1)[0].item for user in range(60) if np.isfinite(table[user]).any()
+    ]
+    users = [user for user in range(60) if np.isfinite(table[user]).any()]
+    hits = [own[user, item] for user, item in zip(users, tops, strict=True)]
+    assert np.mean(hits) > 0.85  # by chance a half
+
+
+def test_score_and_probability(table, fitted):
+    found = fitted.recommend("user 1", exclude_seen=False)
+    joint = fitted.joint("user 1", chosen=True)
+    for one in found:
+        chosen = 1 - joint.prob({one.item: "not chosen"})
+        assert one.score == pytest.approx(chosen * np.sqrt(one.like), rel=1e-5)
+        assert one.probability == pytest.approx(joint.prob({one.item: ["4", "5"]}), rel=1e-5)
+    assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
 
 
 # --- predictions against the joint -----------------------------------------------------------
 
 
 def test_predictions_are_those_of_the_joint(table, fitted):
-    """The same as asking ``pmf_``, which tests of its own hold against brute force."""
     for user in USERS[:5]:
-        row = table.loc[user].dropna()
-        evidence = {film: int(rating) for film, rating in row.items()}
+        joint = fitted.joint(user)
+        assert joint.rank == 16  # two sweeps of ratings for each of choices
         for film in FILMS:
-            rest = {name: level for name, level in evidence.items() if name != film}
-            shares = fitted.pmf_.marginal(film, given=evidence if film not in evidence else rest)
-            found = fitted.explain(user, film).expected
-            assert found == pytest.approx(shares @ np.arange(1, 6), abs=1e-9)
-            if film not in evidence:
-                mine = fitted.predict_proba([(user, film)])[0]
-                assert mine == pytest.approx(shares, abs=1e-9)
-                assert fitted.predict([(user, film)])[0] == pytest.approx(found, abs=1e-9)
+            # The joint is in double precision, and its shares sum to one.
+            shares = fitted.predict_proba([(user, film)])[0]
+            assert joint.marginal(film) == pytest.approx(shares, abs=1e-5)
+            # Means of levels are met to a thousandth of a standard deviation.
+            assert joint.expect(film) == pytest.approx(fitted.predict([(user, film)])[0], abs=5e-3)
+    pair = fitted.joint("user 0", ["Heat", "Emma"])
+    assert pair.domain.names == ("Heat", "Emma")
+    whole = fitted.joint("user 0").marginal(["Heat", "Emma"])
+    assert pair.marginal(["Heat", "Emma"]) == pytest.approx(whole, abs=1e-6)
 
 
 def test_pairs_tables_and_blocks_agree(table, fitted):
@@ -278,38 +288,80 @@ def test_pairs_tables_and_blocks_agree(table, fitted):
     expected = [whole[USERS.index(u), FILMS.index(f)] for u, f in pairs]
     frame = pd.DataFrame(pairs, columns=["user", "item"])
     for X in (pairs, frame, pl.from_pandas(frame), frame.to_numpy()):
-        assert fitted.predict(X) == pytest.approx(expected, abs=1e-12)
-    assert fitted.predict(table) == pytest.approx(whole, abs=1e-12)
-    assert fitted.predict_all(["user 3"]) == pytest.approx(whole[[3]], abs=1e-12)
+        assert fitted.predict(X) == pytest.approx(expected, abs=1e-5)  # single precision
+    assert fitted.predict_all(["user 3"]) == pytest.approx(whole[[3]], abs=1e-5)
+    # Rows of another table are new users, who were not part of the fit.
+    assert np.abs(fitted.predict(table) - whole).mean() < 0.15
     shares = fitted.predict_proba(table)
-    assert shares.sum(axis=2) == pytest.approx(np.ones(table.shape), abs=1e-12)
-    assert shares @ fitted.levels_ == pytest.approx(whole, abs=1e-9)
+    assert shares.sum(axis=2) == pytest.approx(np.ones(table.shape), abs=1e-5)
+    assert shares @ fitted.levels_ == pytest.approx(fitted.predict(table), abs=5e-3)
 
 
-def test_few_pairs_of_many_are_not_computed_by_blocks(table, fitted, monkeypatch):
-    """Both ways to a pair's prediction give the same."""
+def test_blocks_of_pairs_do_not_matter(fitted, monkeypatch):
     pairs = [(user, film) for user in USERS[::10] for film in FILMS]
     expected = fitted.predict_proba(pairs)
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.GEMM_SPEEDUP", 0)
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK_NUMBERS", 1000)
-    assert fitted.predict_proba(pairs) == pytest.approx(expected, abs=1e-12)
+    monkeypatch.setattr(trait_model, "PAIR_BLOCK", 7)
+    assert fitted.predict_proba(pairs) == pytest.approx(expected, abs=1e-6)
 
 
-def test_new_users_are_folded_in(table, fitted):
+def test_new_users_need_no_refit(table, fitted):
     row = table.loc["user 0"].dropna().to_dict()
-    assert fitted.recommend(row) == fitted.recommend("user 0")
-    assert fitted.recommend(table.loc["user 0"]) == fitted.recommend("user 0")
-    assert fitted.recommend(table.to_numpy()[0]) == fitted.recommend("user 0")
-    assert fitted.bundle(row, 1) == fitted.bundle("user 0", 1)
+    expected = fitted.recommend(row)
+    assert fitted.recommend(table.loc["user 0"]) == expected
+    assert fitted.recommend(table.to_numpy()[0]) == expected
+    assert fitted.bundle(row, 1).items[0] == fitted.recommend(row, 1, by="probability")[0].item
+    # A user of the fit stands about where the ratings alone place a new one.
+    known = {one.item: one.expected for one in fitted.recommend("user 0")}
+    assert known == pytest.approx({one.item: one.expected for one in expected}, abs=0.5)
+
+
+def assert_alike(found, expected):
+    """The same recommendations; sums over more or fewer users differ by rounding."""
+    for one, other in zip(found, expected, strict=True):
+        assert one.item == other.item
+        assert one.because == other.because
+        assert one[1:5] == pytest.approx(other[1:5], abs=1e-5)
+
+
+def test_new_ratings_need_no_refit(table):
+    rows = as_rows(table)
+    late = rows["userId"].isin(["user 0", "user 1"]) & (rows["movieId"] != "Heat")
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(rows[~late])
+    others = model.predict_all(USERS[2:])
+    model.partial_fit(rows[late])
+    mine = rows[rows["userId"] == "user 1"].set_index("movieId")["rating"].to_dict()
+    assert_alike(model.recommend("user 1"), model.recommend(mine))
+    assert model.predict_all(USERS[2:]) == pytest.approx(others, abs=0)
+    model.partial_fit([("new one", "Heat", 5.0), ("user 1", "Heat", 1.0)])
+    assert model.users_[-1] == "new one"
+    assert_alike(model.recommend("new one"), model.recommend({"Heat": 5.0}))
+    assert_alike(model.recommend("user 1"), model.recommend({**mine, "Heat": 1.0}))
+    with pytest.raises(KeyError, match="item 'Alien' was not among"):
+        model.partial_fit([("user 1", "Alien", 5.0)])
 
 
 def test_nobody_gets_the_prior(fitted):
-    means = {film: float(fitted.pmf_.expect(film)) for film in FILMS}
-    for nobody in (None, {}, {"Heat": np.nan}):
-        found = fitted.recommend(nobody, exclude_seen=True)
-        assert {r.item: r.expected for r in found} == pytest.approx(means, abs=1e-9)
+    found = {r.item: r.expected for r in fitted.recommend(None)}
+    assert len(found) == 6
+    for nobody in ({}, {"Heat": np.nan}):
+        assert {r.item: r.expected for r in fitted.recommend(nobody)} == found
     assert fitted.explain(None, "Heat").moves == ()
-    assert fitted.explain(None, "Heat").expected == pytest.approx(means["Heat"])
+    assert fitted.explain(None, "Heat").expected == pytest.approx(found["Heat"])
+
+
+def test_the_joint_of_anybody(table, fitted):
+    """Shares of levels and of pairs of levels are those of the ratings, roughly."""
+    joint = fitted.pmf_
+    for film in FILMS:
+        shares = table[film].value_counts(normalize=True).reindex(range(1, 6), fill_value=0.0)
+        # 90 ratings of a film: a share has a standard error of at most 0.05.
+        assert joint.marginal(film) == pytest.approx(shares.to_numpy(), abs=0.15)
+    both = table[["Heat", "Ronin"]].dropna()
+    agree = ((both["Heat"] >= 4) == (both["Ronin"] >= 4)).mean()
+    high = {"Heat": [4, 5], "Ronin": [4, 5]}
+    low = {"Heat": [1, 2, 3], "Ronin": [1, 2, 3]}
+    assert agree == 1.0
+    assert joint.prob(high) + joint.prob(low) > 0.75  # a half if they were independent
 
 
 # --- advice ----------------------------------------------------------------------------------
@@ -319,7 +371,9 @@ def test_order_and_exclusion(table, fitted):
     seen = set(table.loc["user 1"].dropna().index)
     found = fitted.recommend("user 1")
     assert {r.item for r in found} == set(FILMS) - seen
-    assert [r.expected for r in found] == sorted((r.expected for r in found), reverse=True)
+    for by in ("score", "probability", "like", "expected"):
+        values = [getattr(r, by) for r in fitted.recommend("user 1", by=by)]
+        assert values == sorted(values, reverse=True)
     liked = fitted.recommend("user 1", by="like", exclude_seen=False)
     assert len(liked) == 6
     assert [r.like for r in liked] == sorted((r.like for r in liked), reverse=True)
@@ -331,8 +385,8 @@ def test_order_and_exclusion(table, fitted):
 def test_liking_is_reaching_the_threshold(fitted):
     for threshold, first in ((None, 3), (5, 4), (2.5, 2)):
         for r in fitted.recommend({"Heat": 5}, by="like", threshold=threshold):
-            shares = fitted.pmf_.marginal(r.item, given={"Heat": 5})
-            assert r.like == pytest.approx(shares[first:].sum(), abs=1e-9)
+            shares = fitted.joint({"Heat": 5}).marginal(r.item)
+            assert r.like == pytest.approx(shares[first:].sum(), abs=1e-5)
     with pytest.raises(ValueError, match="threshold=6 is above the highest rating, 5"):
         fitted.recommend(None, threshold=6)
 
@@ -352,6 +406,10 @@ def test_unknown_names(fitted):
         fitted.recommend(["Heat"])
     with pytest.raises(ValueError, match="by='best' is not known"):
         fitted.recommend(None, by="best")
+    with pytest.raises(ValueError, match="by='best' is not known; give 'probability' or 'like'"):
+        fitted.bundle(None, by="best")
+    with pytest.raises(ValueError, match="no features of users"):
+        fitted.recommend(None, features={"age": 30})
     with pytest.raises(ValueError, match="bundle of 7 items was asked for, but 6 are left"):
         fitted.bundle(None, 7)
     with pytest.raises(ValueError, match="k must be a whole number"):
@@ -365,12 +423,12 @@ def test_explanations_are_differences_of_predictions(table, fitted):
     def expected(some):
         return fitted.recommend(some, among=["Speed"])[0].expected
 
-    assert why.expected == pytest.approx(expected(ratings), abs=1e-12)
-    assert why.baseline == pytest.approx(expected(None), abs=1e-12)
+    assert why.expected == pytest.approx(expected(ratings), abs=1e-5)  # single precision
+    assert why.baseline == pytest.approx(expected(None), abs=1e-5)
     assert {m.item: m.rating for m in why.moves} == ratings
     for move in why.moves:
         rest = {film: rating for film, rating in ratings.items() if film != move.item}
-        assert move.effect == pytest.approx(expected(ratings) - expected(rest), abs=1e-9)
+        assert move.effect == pytest.approx(expected(ratings) - expected(rest), abs=1e-5)
     assert [abs(m.effect) for m in why.moves] == sorted(
         (abs(m.effect) for m in why.moves), reverse=True
     )
@@ -401,15 +459,29 @@ def test_a_bundle_is_a_joint_probability(fitted):
     """By the joint itself: the most probable pair given the user's ratings."""
     ratings = {"Heat": 5, "Emma": 2}
     left = [film for film in FILMS if film not in ratings]
-    values = {
-        pair: fitted.pmf_.prob({film: [4, 5] for film in pair}, given=ratings)
-        for pair in combinations(left, 2)
-    }
-    found = fitted.bundle(ratings, 2)
-    assert found.exact
-    assert found.probability == pytest.approx(max(values.values()), rel=1e-9)
-    assert tuple(sorted(found.items, key=left.index)) == max(values, key=values.__getitem__)
-    assert found.bound == pytest.approx(found.probability, rel=1e-8)
+    for by in ("probability", "like"):
+        joint = fitted.joint(ratings, chosen=by == "probability")
+        liked = ["4", "5"] if by == "probability" else [4, 5]
+        values = {
+            pair: joint.prob({film: liked for film in pair}) for pair in combinations(left, 2)
+        }
+        found = fitted.bundle(ratings, 2, by=by)
+        assert found.exact
+        assert found.probability == pytest.approx(max(values.values()), rel=1e-5)
+        assert tuple(sorted(found.items, key=left.index)) == max(values, key=values.__getitem__)
+        assert found.bound == pytest.approx(found.probability, rel=1e-8)
+
+
+def test_because_you_liked(fitted):
+    for found in fitted.recommend({"Heat": 5, "Ghost": 1, "Emma": 4}, exclude_seen=False):
+        assert set(found.because) <= {"Heat", "Emma"} - {found.item}
+    assert all(found.because == () for found in fitted.recommend({"Ghost": 1}))
+    table, _ = chosen_by_taste()
+    model = rj.JointRecommender("implicit", random_state=0).fit(np.nan_to_num(table))
+    found = {one.item: one.because for one in model.recommend([0, 1, 6], k=9)}
+    # Items 0 to 5 are chosen together, and 6 to 11.
+    assert set(found[2][:2]) == {0, 1}
+    assert found[7][0] == 6
 
 
 def test_bundles_suit_each_other():
@@ -444,32 +516,31 @@ def baskets():
 
 def test_implicit_feedback(baskets):
     rows = [(user, film) for user, film in product(USERS, FILMS) if baskets.loc[user, film]]
-    model = rj.JointRecommender(QUICK, feedback="implicit", random_state=0).fit(rows)
+    model = rj.JointRecommender("implicit", policy=QUICK, random_state=0).fit(rows)
     assert list(model.levels_) == [0, 1]
     best = model.recommend(["Heat"], 2)
     assert {r.item for r in best} == {"Ronin", "Speed"}
-    assert best[0].expected == pytest.approx(best[0].like)
-    # Absence is a level: the joint given one "yes" and five times "no".
-    state = {film: int(film == "Heat") for film in FILMS}
-    posterior = model.pmf_.classes(pd.DataFrame([state]))[0]
-    expected = {
-        f: float(model.pmf_.factors[model.pmf_.domain.index(f)][1] @ posterior) for f in FILMS
-    }
-    assert {r.item: r.expected for r in model.recommend({"Heat": 1}, exclude_seen=False)} == (
-        pytest.approx(expected, abs=1e-9)
+    assert best[0].expected == pytest.approx(best[0].probability)
+    assert best[0].like == 1.0
+    joint = model.joint(["Heat"])
+    assert joint.marginal("Ronin")[1] == pytest.approx(
+        {r.item: r.probability for r in model.recommend(["Heat"])}["Ronin"], abs=1e-5
+    )
+    assert model.predict([("user 0", "Emma")])[0] == pytest.approx(
+        model.predict_proba([("user 0", "Emma")])[0, 1], abs=1e-9
     )
     # 0.5 is chance; two tastes of equal size put the right half first.
     assert model.score(baskets.astype(float)) > 0.85
     users = {user for user, _ in rows}
     held = [next(row for row in rows if row[0] == user) for user in USERS[:40:2] if user in users]
     rest = [row for row in rows if row not in held]
-    part = rj.JointRecommender(QUICK, feedback="implicit", random_state=0).fit(rest)
+    part = rj.JointRecommender("implicit", policy=QUICK, random_state=0).fit(rest)
     assert part.score(held) > 0.7
 
 
 def test_implicit_forms_agree(baskets):
     models = [
-        rj.JointRecommender(QUICK, feedback="implicit", random_state=0).fit(X)
+        rj.JointRecommender("implicit", policy=QUICK, random_state=0).fit(X)
         for X in (
             baskets.astype(float),
             baskets.astype(float).where(baskets),
@@ -478,28 +549,6 @@ def test_implicit_forms_agree(baskets):
     ]
     for model in models[1:]:
         assert model.predict_all() == pytest.approx(models[0].predict_all(), abs=1e-9)
-
-
-def test_implicit_fits_classes(baskets):
-    model = rj.JointRecommender("map", rank=2, feedback="implicit", random_state=0)
-    model.fit(baskets.astype(float))
-    assert model.rank_ == 2
-    assert {r.item for r in model.recommend(["Emma"], 2)} == {"Ghost", "Persuasion"}
-
-
-@pytest.mark.parametrize("solver", ["ml", "map", "bayes"])
-def test_implicit_fits_are_those_of_whole_tables(baskets, solver):
-    model = rj.JointRecommender(solver, rank=2, feedback="implicit", random_state=0)
-    model.fit(sparse.csr_array(baskets.to_numpy().astype(float)))
-    whole = rj.Records(model.pmf_.domain, baskets.to_numpy().astype(np.int16))
-    expected = rj.estimate(whole, 2, solver, random_state=np.random.default_rng(0), progress=False)
-    # The same starts, steps and draws; rounding grows over some hundred steps.
-    assert model.result_.log_likelihood == pytest.approx(expected.log_likelihood, rel=1e-9)
-    for found, factor in zip(model.pmf_.factors, expected.pmf.factors, strict=True):
-        np.testing.assert_allclose(found, factor, atol=1e-5)
-    if solver == "bayes":
-        mean = expected.posterior.mean.marginal("3")
-        np.testing.assert_allclose(model.result_.posterior.mean.marginal("3"), mean, atol=1e-5)
 
 
 # --- scoring, copies -------------------------------------------------------------------------
@@ -512,14 +561,14 @@ def test_scores_of_a_table_are_of_others(fitted, table):
     for user in part.index:
         row = part.loc[user].dropna()
         errors += [fitted.explain(row.to_dict(), film).expected - row[film] for film in row.index]
-    assert fitted.score(part) == pytest.approx(-np.sqrt(np.mean(np.square(errors))), rel=1e-9)
+    assert fitted.score(part) == pytest.approx(-np.sqrt(np.mean(np.square(errors))), rel=1e-4)
 
 
 def test_rows_of_strangers_are_scored(table):
     rows = as_rows(table)
-    model = rj.JointRecommender(QUICK, random_state=0).fit(rows)
-    prior = float(model.pmf_.expect("Heat"))
-    assert model.score([("stranger", "Heat", 4)]) == pytest.approx(-abs(prior - 4), abs=1e-9)
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(rows)
+    prior = model.explain(None, "Heat").expected
+    assert model.score([("stranger", "Heat", 4)]) == pytest.approx(-abs(prior - 4), abs=1e-5)
     overall = rows["rating"].mean()
     assert model.score([("user 1", "Alien", 4)]) == pytest.approx(-abs(overall - 4), abs=1e-9)
 
@@ -527,15 +576,15 @@ def test_rows_of_strangers_are_scored(table):
 @pytest.mark.parametrize("form", ["rows", "table"])
 def test_grid_search(table, form):
     X = as_rows(table) if form == "rows" else table
-    quick = Traits(traits=1, points=16, sweeps=5, models=1)
+    quick = replace(QUICK, choice_draws=(2, 2))
     search = GridSearchCV(
-        rj.JointRecommender(quick, random_state=0),
-        {"solver": [quick, Traits(traits=2, points=16, sweeps=5, models=1)]},
+        rj.JointRecommender(policy=quick, random_state=0),
+        {"policy": [quick, replace(quick, rating_traits=3)]},
         cv=KFold(3, shuffle=True, random_state=0),
     )
     assert search.fit(X).best_score_ < 0
     assert search.best_estimator_.recommend({"Heat": 5})
-    assert len(cross_val_score(rj.JointRecommender(quick, random_state=0), X, cv=2)) == 2
+    assert len(cross_val_score(rj.JointRecommender(policy=quick, random_state=0), X, cv=2)) == 2
 
 
 def test_clone_and_pickle(fitted, table):
@@ -543,7 +592,7 @@ def test_clone_and_pickle(fitted, table):
     assert copy.recommend("user 5") == fitted.recommend("user 5")
     again = clone(fitted).fit(table)
     assert again.predict_all() == pytest.approx(fitted.predict_all(), abs=0)
-    assert fitted.get_params()["solver"] == QUICK
+    assert fitted.get_params()["policy"] == QUICK
 
 
 def test_ratings_that_are_no_level_are_unseen(fitted, table):
@@ -553,43 +602,120 @@ def test_ratings_that_are_no_level_are_unseen(fitted, table):
         found = fitted.predict(strange)
     unseen = table.iloc[:3].copy()
     unseen.iloc[0, 0] = np.nan
-    assert found == pytest.approx(fitted.predict(unseen), abs=1e-12)
+    assert found == pytest.approx(fitted.predict(unseen), abs=1e-6)
 
 
-def test_many_items_fit_into_the_budget():
-    """Points and models give way where items are many."""
-    solver = Traits()
-    points, models = solver.within(20 * 5)
-    assert (points, models) == (256, 20)
-    points, models = solver.within(1000 * 5)
-    assert points * models * 5000 <= 2**23
-    points, models = solver.within(100_000 * 10)
-    assert (points, models) == (16, 1)
+def press_in_sweep(monkeypatch, number):
+    """Press Ctrl-C in a sweep of the fit."""
+    sample, taken = trait_model.sample_choices, []
+
+    def pressed(*args):
+        for draw in sample(*args):
+            taken.append(draw)
+            if len(taken) == number:
+                raise KeyboardInterrupt
+            yield draw
+
+    monkeypatch.setattr(trait_model, "sample_choices", pressed)
 
 
-def test_contradictions_do_not_break(fitted):
-    """Classes that exclude a rating (by likelihood without prior) leave the others."""
-    model = RatingModel.of(rj.LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)]), np.array([0.0, 1.0]))
-    cells = sparse.csr_array([[1.0, 0.0, 0.0, 1.0]])
-    found = model.posterior(UserEvidence(cells))
-    assert found == pytest.approx([0.5, 0.5])
-
-
-def test_an_interrupted_fit_of_classes_has_its_best_model(monkeypatch):
-    rows = [(user, item, 1 + (user * item) % 5) for user in range(30) for item in range(4)]
-    step, taken = Em.step, []
-
-    def press(self, problem, state):
-        taken.append(state)
-        if len(taken) == 5:
-            raise KeyboardInterrupt
-        return step(self, problem, state)
-
-    monkeypatch.setattr(Em, "step", press)
+def test_an_interrupted_fit_has_its_samples(table, monkeypatch):
+    press_in_sweep(monkeypatch, 8)
+    model = rj.JointRecommender(policy=QUICK, random_state=0)
     with pytest.raises(rj.FitInterrupted) as pressed:
-        rj.JointRecommender("map", rank=2, random_state=0).fit(rows)
+        model.fit(table)
     assert pressed.value.result.interrupted
-    assert pressed.value.result.pmf.domain.names == ("0", "1", "2", "3")
+    assert pressed.value.result.pmf.domain.names == tuple(FILMS)
+    assert "3 samples of choices" in pressed.value.result.stop  # four burn in, three are kept
+    assert model.joint("user 0").rank == 6
+    assert model.recommend("user 0")
+
+
+def test_an_early_interrupt_has_nothing(table, monkeypatch):
+    press_in_sweep(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt) as pressed:
+        rj.JointRecommender(policy=QUICK).fit(table)
+    assert not isinstance(pressed.value, rj.FitInterrupted)
+
+
+# --- files -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["rejoint", "json"])
+@pytest.mark.parametrize("feedback", ["explicit", "implicit"])
+def test_files(table, tmp_path, suffix, feedback):
+    model = rj.JointRecommender(feedback, policy=QUICK, random_state=0)
+    model.fit(table, user_features={"user 1": {"age": 30}, "user 2": {"age": 40}})
+    path = tmp_path / f"films.{suffix}"
+    model.save(path, notes={"source": "memory"})
+    again = rj.JointRecommender.load(path)
+    for user in ("user 0", None, {"Heat": 5, "Emma": 1}):
+        assert again.recommend(user) == model.recommend(user)
+        assert again.joint(user) == model.joint(user)
+    assert again.recommend(None, features={"age": 35}) == model.recommend(
+        None, features={"age": 35}
+    )
+    assert again.predict(table.iloc[:3]) == pytest.approx(model.predict(table.iloc[:3]), abs=0)
+    assert rj.load(path) == model.pmf_
+    assert again.partial_fit([("new", "Heat", 5.0)]).recommend("new")
+
+
+def test_files_that_hold_no_recommender(fitted, tmp_path):
+    fitted.pmf_.save(tmp_path / "joint.rejoint")
+    with pytest.raises(ValueError, match="holds no recommender: make one by rejoint fit-ratings"):
+        rj.JointRecommender.load(tmp_path / "joint.rejoint")
+    fitted.save(tmp_path / "films.json")
+    plain = json.loads((tmp_path / "films.json").read_text())
+    for part, value in (
+        (("arrays", "choice_items", "shape"), [1, 2, 3]),
+        (("arrays", "known_indices", "values"), [99] * len(fitted._known.indices)),
+        (("arrays", "known_data", "values"), [99] * len(fitted._known.indices)),
+        (("arrays", "rating_precision", "type"), "<U4"),
+        (("settings", "users"), ["alone"]),
+        (("settings", "policy"), {"place_steps": "many"}),
+        (("settings", "feedback"), "both"),
+        (("kind",), 3),
+    ):
+        broken = json.loads(json.dumps(plain))
+        inner = broken["estimator"]
+        for key in part[:-1]:
+            inner = inner[key]
+        inner[part[-1]] = value
+        (tmp_path / "broken.json").write_text(json.dumps(broken))
+        with pytest.raises(ValueError, match="is truncated or corrupt"):
+            rj.JointRecommender.load(tmp_path / "broken.json")
+
+
+# --- features --------------------------------------------------------------------------------
+
+
+def test_items_without_ratings_are_placed_by_their_features(table):
+    kinds = {film: {"kind": "action" if film in FILMS[:3] else "romance"} for film in FILMS}
+    kinds |= {"Alien": {"kind": "action"}, "Ghost 2": {"kind": "romance"}}
+    model = rj.JointRecommender(random_state=0).fit(as_rows(table), item_features=kinds)
+    assert set(model.items_) == {*FILMS, "Alien", "Ghost 2"}
+    new = ["Alien", "Ghost 2"]
+    action = {r.item: r.expected for r in model.recommend({"Heat": 5, "Emma": 1}, among=new)}
+    romance = {r.item: r.expected for r in model.recommend({"Heat": 1, "Emma": 5}, among=new)}
+    assert action["Alien"] - action["Ghost 2"] > 0.5
+    assert romance["Ghost 2"] - romance["Alien"] > 0.5
+
+
+def test_users_without_ratings_are_placed_by_their_features(table):
+    likes_action = table[FILMS[:3]].mean(axis=1) > table[FILMS[3:]].mean(axis=1)
+    ages = pd.DataFrame({"age": np.where(likes_action, 20.0, 60.0)}, index=table.index)
+    model = rj.JointRecommender(random_state=0).fit(table, user_features=ages)
+    young = {r.item: r.expected for r in model.recommend(None, features={"age": 20})}
+    old = {r.item: r.expected for r in model.recommend(None, features={"age": 60})}
+    assert young["Heat"] - old["Heat"] > 0.5
+    assert old["Emma"] - young["Emma"] > 0.5
+    with pytest.raises(KeyError, match="There is no feature 'size'; there are 'age'"):
+        model.recommend(None, features={"size": 180})
+    with pytest.raises(ValueError, match=r"user_features has 2 rows for 150 users: give one row"):
+        model.fit(table, user_features=[[1], [2]])
+
+
+# --- what looks like rows --------------------------------------------------------------------
 
 
 def long_ratings(names):
@@ -604,7 +730,7 @@ def long_ratings(names):
 
 
 def test_rows_with_short_names_are_rows():
-    model = rj.JointRecommender(QUICK, random_state=0)
+    model = rj.JointRecommender(policy=QUICK, random_state=0)
     model.fit(long_ratings(("uid", "movie", "stars", "when")))
     assert len(model.items_) == 60
 
@@ -615,7 +741,7 @@ def test_rows_with_short_names_are_rows():
 )
 def test_rows_with_names_of_their_own_are_no_table(names):
     frame = long_ratings(names)
-    model = rj.JointRecommender(QUICK, random_state=0)
+    model = rj.JointRecommender(policy=QUICK, random_state=0)
     with pytest.raises(ValueError, match=r"look like rows .* name the three, such as columns="):
         model.fit(frame)
     model.set_params(columns=names[:3]).fit(frame)
@@ -626,7 +752,7 @@ def test_tables_with_names_stay_tables():
     rng = np.random.default_rng(0)
     for high in (6, 101):
         table = pd.DataFrame(rng.integers(1, high, (200, 4)), columns=list("abcd"))
-        model = rj.JointRecommender(QUICK, random_state=0)
+        model = rj.JointRecommender(policy=QUICK, random_state=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", rj.Remark)  # that ratings are binned
             assert len(model.fit(table).items_) == 4

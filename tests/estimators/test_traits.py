@@ -1,155 +1,250 @@
-"""Latent traits: derivatives by differences, recovery of a known world, ways to save work."""
+"""Traits of choices and of ratings: against brute force, recovery of a known world."""
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 
-from rejoint.estimators.recommender import traits
-from rejoint.estimators.recommender.rating_model import UserEvidence, posterior_blocks
+from rejoint.estimators import TraitPolicy
+from rejoint.estimators.recommender.choice_model import chosen_share, logits, sample_choices
+from rejoint.estimators.recommender.rating_model import (
+    RatingModel,
+    Standard,
+    sample_ratings,
+)
+from rejoint.estimators.recommender.ratings import RatingLevels
+from rejoint.estimators.recommender.trait_model import as_grades, as_standardized
 from rejoint.estimators.recommender.traits import (
-    Traits,
-    columns_at,
-    curvature,
-    fit_traits,
-    newton_step,
-    polynomials,
+    PointPrior,
+    Side,
+    as_cells,
+    choice_half,
+    diagonal,
+    rating_half,
+    upper_products,
 )
 
-
-def one_hot(codes, size):
-    user, item = np.nonzero(codes >= 0)
-    columns = item * size + codes[user, item]
-    shape = (len(codes), codes.shape[1] * size)
-    return sparse.csr_array((np.ones(len(user)), (user, columns)), shape=shape)
+POLICY = TraitPolicy()
 
 
-def world(users, items, size, seed=0, seen=0.6):
-    """Ratings by a model of two traits, and the model's own numbers."""
-    rng = np.random.default_rng(seed)
-    numbers = np.hstack(
-        [0.5 * rng.standard_normal((items, size - 1)), 1.2 * rng.standard_normal((items, 2))]
-    )
-    if size > 2:
-        numbers = np.hstack([numbers, 0.3 * rng.standard_normal((items, 2))])
-    places = rng.standard_normal((users, 2))
-    shares = np.exp(columns_at(numbers, places, size)).reshape(items, size, users)
-    codes = (rng.random((items, 1, users)) > np.cumsum(shares, axis=1)).sum(axis=1).T
-    codes = np.where(rng.random(codes.shape) < seen, np.minimum(codes, size - 1), -1)
-    return codes, numbers
+def prior_of(d, precision=1.0):
+    return PointPrior(np.full(d, precision, dtype=np.float32), np.zeros(d, dtype=np.float32))
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_polynomials_are_orthonormal_and_sum_to_zero(size):
-    found = polynomials(size)
-    # Rounding of a QR of at most five columns.
-    assert found.T @ found == pytest.approx(np.eye(size - 1), abs=1e-12)
-    assert found.sum(axis=0) == pytest.approx(np.zeros(size - 1), abs=1e-12)
-    assert (np.diff(found[:, 0]) > 0).all()
+def graded_world(rng, users, items, d):
+    other = rng.normal(0, 0.7, (items, d)).astype(np.float32)
+    grades = rng.choice([0.0, 0.3, 0.7, 1.0], (users, items), p=[0.6, 0.1, 0.1, 0.2])
+    return other, as_cells(sparse.csr_array(grades))
 
 
-@pytest.mark.parametrize("size", [2, 3, 5])
-def test_derivatives_by_differences(size):
+def minus_log_density(point, other, grades, offsets, prior):
+    """Of the grades of one user and the prior, by the definition of the model."""
+    x = point[0] + other[:, 0] + other[:, 1:] @ point[1:]
+    odds = [np.ones_like(x), offsets[0] * np.exp(0.3 * x), offsets[1] * np.exp(0.7 * x), np.exp(x)]
+    which = np.abs(grades[:, None] - [0.0, 0.3, 0.7, 1.0]).argmin(axis=1)
+    logs = np.log(np.stack(odds)) - np.log(np.sum(odds, axis=0))
+    off = point - prior.mean
+    return -logs[which, np.arange(len(x))].sum() + 0.5 * (prior.precision * off) @ off
+
+
+def test_newton_steps_end_at_the_most_probable_point():
     rng = np.random.default_rng(0)
-    places = rng.standard_normal((7, 2))
-    kinds = min(size - 1, 2)
-    items = 0.5 * rng.standard_normal((3, size - 1 + 2 * kinds))
-    counts = rng.random((3, size, 7))
+    other, grades = graded_world(rng, 4, 30, 3)
+    offsets, prior = np.array([0.3, 0.5], np.float32), prior_of(3, 0.5)
+    points = np.zeros((4, 3), np.float32)
+    for _ in range(12):
+        choice_half(points, other, grades, prior, offsets, POLICY, None)
+    for user, row in enumerate(grades.toarray()):
+        best = minimize(minus_log_density, np.zeros(3), (other, row, offsets, prior))
+        assert points[user] == pytest.approx(best.x, abs=1e-3)  # single precision
 
-    def value(x):
-        logs = columns_at(x, places, size).reshape(counts.shape)
-        return (counts * logs).sum(axis=(1, 2))
 
-    columns = np.exp(columns_at(items, places, size)).reshape(counts.shape)
-    expected = counts.sum(axis=1, keepdims=True) * columns
-    bend = curvature(expected, columns, places, polynomials(size), kinds)
-    h, number = 1e-4, items.shape[1]
-    slope = np.empty_like(items)
-    second = np.empty((3, number, number))
-    steps = h * np.eye(number)
-    for j in range(number):
-        slope[:, j] = (value(items + steps[j]) - value(items - steps[j])) / (2 * h)
-        for k in range(number):
-            ends = [value(items + a * steps[j] + b * steps[k]) for a in (1, -1) for b in (1, -1)]
-            second[:, j, k] = (ends[0] - ends[1] - ends[2] + ends[3]) / (4 * h * h)
-    # Central differences: an error of h squared, and rounding of 1e-16 / h squared.
-    assert bend == pytest.approx(-second, abs=1e-5)
-    flat = np.full(number, 1e-3)
-    found, spread = newton_step(
-        items, counts, columns, places, polynomials(size), np.zeros(number), flat
+def test_draws_have_the_curvature_of_the_density():
+    rng = np.random.default_rng(0)
+    other, grades = graded_world(rng, 1, 40, 2)
+    offsets, prior = np.array([0.3, 0.5], np.float32), prior_of(2)
+    point = np.zeros((1, 2), np.float32)
+    for _ in range(12):
+        choice_half(point, other, grades, prior, offsets, POLICY, None)
+    args = (other, grades.toarray()[0], offsets, prior)
+    h, bend = 1e-3, np.empty((2, 2))
+    steps = h * np.eye(2)
+    for j in range(2):
+        for k in range(2):
+            ends = [
+                a * b * minus_log_density(point[0] + a * steps[j] + b * steps[k], *args)
+                for a in (1, -1)
+                for b in (1, -1)
+            ]
+            bend[j, k] = sum(ends) / (4 * h * h)
+    copies = sparse.vstack([grades] * 20_000, format="csr")
+    many = np.repeat(point, 20_000, axis=0)
+    drawn, _ = choice_half(many, other, as_cells(copies), prior, offsets, POLICY, rng)
+    # Expected and observed curvature are the same: the grade is the slope of the logs. Standard
+    # errors of the covariances are one percent.
+    assert np.cov(drawn.T) == pytest.approx(np.linalg.inv(bend), rel=0.06, abs=0.01)
+
+
+def test_blocks_do_not_matter():
+    rng = np.random.default_rng(0)
+    other, grades = graded_world(rng, 50, 30, 3)
+    offsets = np.array([0.3, 0.5], np.float32)
+    found = []
+    for cells in (2**20, 70):
+        points = np.zeros((50, 3), np.float32)
+        policy = replace(POLICY, block_cells=cells)
+        drawn, sums = choice_half(
+            points, other, grades, prior_of(3), offsets, policy, np.random.default_rng(1)
+        )
+        found.append((points, drawn, sums))
+    for one, another in zip(*found, strict=True):
+        assert one == pytest.approx(another, abs=1e-4)
+
+
+def test_sampled_zeros_are_right_on_average():
+    """Slopes and curvatures over all cells are estimated without bias from a sample."""
+    rng = np.random.default_rng(0)
+    other, grades = graded_world(rng, 1, 200, 3)
+    offsets, prior = np.array([0.3, 0.5], np.float32), prior_of(3, 20.0)
+    exact = np.zeros((1, 3), np.float32)
+    _, sums = choice_half(exact, other, grades, prior, offsets, POLICY, None)
+    copies = as_cells(sparse.vstack([grades] * 4000, format="csr"))
+    points = np.zeros((4000, 3), np.float32)
+    few = replace(POLICY, most_cells=4000 * 100, block_cells=100)
+    _, sampled = choice_half(points, other, copies, prior, offsets, few, rng)
+    # The step is smooth in the sums, whose errors are small beside the prior's precision.
+    assert points.mean(axis=0) == pytest.approx(exact[0], abs=0.01)
+    assert points.std(axis=0).min() > 1e-3
+    # Chosen cells that were sampled count twice in the expected numbers, but not in the steps.
+    assert (sampled / 4000 >= 0.95 * sums).all()
+
+
+def test_ratings_given_one_side_are_exact():
+    rng = np.random.default_rng(0)
+    other = rng.normal(size=(12, 3)).astype(np.float32)
+    ratings = as_cells(sparse.random_array((5, 12), density=0.5, rng=rng))
+    weights = rng.uniform(0.5, 2.0, ratings.nnz).astype(np.float32)
+    prior = PointPrior(np.array([2.0, 1.0, 0.5], np.float32), rng.normal(size=3).astype(np.float32))
+    means, drawn = rating_half(other, ratings, weights, prior, None)
+    assert drawn == pytest.approx(means, abs=1e-6)
+    for user in range(5):
+        cells = slice(ratings.indptr[user], ratings.indptr[user + 1])
+        things = other[ratings.indices[cells]]
+        free = np.column_stack([np.ones(len(things)), things[:, 1:]])
+        bend = free.T @ (weights[cells, None] * free) + np.diag(prior.precision)
+        slope = free.T @ (weights[cells] * (ratings.data[cells] - things[:, 0]))
+        expected = np.linalg.solve(bend, slope + prior.precision * prior.mean)
+        assert means[user] == pytest.approx(expected, abs=1e-4)
+
+
+def test_choices_of_a_known_world():
+    """Probabilities of choices by 400 users of 60 items, to within what so many cells can say."""
+    rng = np.random.default_rng(0)
+    users = np.column_stack([0.5 * rng.normal(size=400), rng.normal(size=(400, 2))])
+    items = np.column_stack([rng.normal(-1.5, 1.0, 60), 1.3 * rng.normal(size=(60, 2))])
+    truth = 1 / (1 + np.exp(-logits(users, items)))
+    chosen = as_cells(sparse.csr_array((rng.random(truth.shape) < truth).astype(float)))
+    sweeps, shares = sample_choices(chosen, (None, None), 6, POLICY, rng), []
+    for k, draw in zip(range(24), sweeps, strict=False):
+        assert draw.offsets.tolist() == [0.0, 0.0]
+        if k >= 4:
+            shares.append(chosen_share(logits(draw.users, draw.items), draw.offsets))
+    found = np.mean(shares, axis=0)
+    assert found.mean() == pytest.approx(truth.mean(), abs=0.01)
+    alone = np.abs(chosen.toarray().mean(axis=0) - truth).mean()
+    assert np.abs(found - truth).mean() < 0.5 * alone
+    # Traits beyond the two that there are shrink.
+    spread = np.sort((draw.item_draws[:, 1:] ** 2).mean(axis=0))[::-1]
+    assert spread[:2].min() > 2 * spread[2:].max()
+
+
+def test_expected_numbers_of_grades_are_those_observed():
+    rng = np.random.default_rng(0)
+    _, grades = graded_world(rng, 300, 40, 3)
+    sweeps = sample_choices(grades, (None, None), 2, POLICY, rng)
+    draw = [next(sweeps) for _ in range(12)][-1]
+    x = logits(draw.users, draw.items).astype(np.float64)
+    odds = np.stack(
+        [draw.offsets[0] * np.exp(0.3 * x), draw.offsets[1] * np.exp(0.7 * x), np.exp(x)]
     )
-    full = bend + 1e-3 * np.eye(number)
-    step = np.linalg.solve(full, (slope - 1e-3 * items)[:, :, None])[:, :, 0]
-    length = np.abs(step).max(axis=1, keepdims=True)
-    assert found - items == pytest.approx(step * np.minimum(1, 3.0 / length), abs=1e-4)
-    assert spread == pytest.approx(np.linalg.inv(full).diagonal(axis1=1, axis2=2), rel=1e-6)
+    expected = (odds / (1 + odds.sum(axis=0))).sum(axis=(1, 2))
+    observed = [np.isclose(grades.data, g).sum() for g in (0.3, 0.7, 1.0)]
+    assert expected == pytest.approx(observed, rel=0.05)
 
 
-@pytest.mark.parametrize("size", [2, 5])
-def test_recovers_the_joint(size):
-    """Pairs of items of many users: as the world has them."""
-    codes, numbers = world(6000, 6, size)
-    solver = Traits(traits=3, points=128, sweeps=40, models=4)
-    fit = fit_traits(UserEvidence(one_hot(codes, size)), size, solver, np.random.default_rng(0))
-    truth = np.exp(columns_at(numbers, np.random.default_rng(1).standard_normal((40_000, 2)), size))
-    found = np.exp(fit.log_columns)
-    for a, b in ((0, 1), (2, 5)):
-        rows = [slice(n * size, (n + 1) * size) for n in (a, b)]
-        pairs = [m[rows[0]] @ m[rows[1]].T / m.shape[1] for m in (truth, found)]
-        # A cell's share of 2,000 pairs has a standard error of at most 0.01.
-        assert pairs[1] == pytest.approx(pairs[0], abs=0.025)
+def rating_world(rng, users=400, items=50):
+    people = np.column_stack([0.4 * rng.normal(size=users), rng.normal(size=(users, 2))])
+    things = np.column_stack([0.5 * rng.normal(size=items), 0.5 * rng.normal(size=(items, 2))])
+    truth = 3.5 + logits(people, things)
+    return truth, rng.random(truth.shape) < 0.4
 
 
-def test_background_is_what_it_says():
-    """Bought or not: by background and by a table without holes, the same model."""
-    codes, _ = world(300, 5, 2, seen=1.1)
-    full = UserEvidence(one_hot(codes, 2))
-    user, item = np.nonzero(codes == 1)
-    done = sparse.csr_array((np.ones(len(user)), (user, 2 * item + 1)), shape=(300, 10))
-    undone = sparse.csr_array((-np.ones(len(user)), (user, 2 * item)), shape=(300, 10))
-    sparse_one = UserEvidence(sparse.csr_array(done + undone), np.tile([1.0, 0.0], 5))
-    assert sparse_one.totals == pytest.approx(full.totals)
-    solver = Traits(traits=2, points=32, sweeps=15, models=2)
-    fits = [fit_traits(e, 2, solver, np.random.default_rng(0)) for e in (full, sparse_one)]
-    # The same sums in another order: rounding, some of it carried along through 20 sweeps.
-    assert fits[1].log_columns == pytest.approx(fits[0].log_columns, abs=1e-8)
-    assert fits[1].history == pytest.approx(fits[0].history, rel=1e-10)
+def test_ratings_of_a_known_world():
+    rng = np.random.default_rng(0)
+    truth, seen = rating_world(rng)
+    stars = np.clip(np.round(truth + 0.6 * rng.normal(size=truth.shape)), 1, 5)
+    known = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
+    standard = Standard.of(np.arange(1.0, 6.0), stars[seen])
+    ratings = as_standardized(known, standard.values)
+    sweeps = sample_ratings(ratings, (None, None), POLICY, rng)
+    draws = [next(sweeps) for _ in range(40)][8:]
+    model, tastes = RatingModel.of(draws, ratings, standard, POLICY)
+    found = standard.center + standard.spread * np.mean([*model.means(tastes.points)], axis=0)
+    inside = ~seen & (truth > 1.5) & (truth < 4.5)
+    root = np.sqrt(np.mean((found - truth)[inside] ** 2))
+    items = np.where(seen, stars, np.nan)
+    alone = np.sqrt(np.mean((np.nanmean(items, axis=0) - truth)[inside] ** 2))
+    assert root < 0.5 * alone
+    # A new user with the same ratings stands about where the user of the fit does.
+    placed = model.place(as_cells(ratings[:50]), None, POLICY)
+    again = standard.center + standard.spread * np.mean([*model.means(placed.points)], axis=0)
+    assert np.abs(again - found[:50]).mean() < 0.1
+    assert placed.variance == pytest.approx(tastes.variance[:50], rel=0.5)
 
 
-def test_blocks_do_not_matter(monkeypatch):
-    codes, _ = world(200, 7, 3)
-    evidence, solver = UserEvidence(one_hot(codes, 3)), Traits(2, 16, 10, 2)
-    whole = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    monkeypatch.setattr("rejoint.estimators.recommender.rating_model.BLOCK_NUMBERS", 16 * 7)
-    monkeypatch.setattr(traits, "ITEM_BLOCK", 2 * 3 * 16)
-    parts = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    assert parts.log_columns == pytest.approx(whole.log_columns, abs=1e-9)
+def test_users_have_their_own_use_of_levels():
+    """Half of the users give whole stars only."""
+    rng = np.random.default_rng(0)
+    truth, seen = rating_world(rng)
+    rounded = np.round(truth + 0.6 * rng.normal(size=truth.shape))
+    halves = np.round(2 * (truth + 0.6 * rng.normal(size=truth.shape))) / 2
+    stars = np.clip(np.where(np.arange(400)[:, None] % 2, halves, rounded), 1, 5)
+    values = np.arange(1.0, 5.5, 0.5)
+    known = as_cells(sparse.csr_array(np.where(seen, np.searchsorted(values, stars) + 1, 0)))
+    standard = Standard.of(values, stars[seen])
+    ratings = as_standardized(known, standard.values)
+    sweeps = sample_ratings(ratings, (None, None), POLICY, rng)
+    draws = [next(sweeps) for _ in range(12)][6:]
+    _, tastes = RatingModel.of(draws, ratings, standard, POLICY)
+    half = np.arange(len(values)) % 2 == 1
+    assert tastes.use[::2][:, half].mean() < 0.3 * tastes.use[1::2][:, half].mean()
 
 
-def test_some_users_are_enough_on_the_way(monkeypatch):
-    codes, _ = world(4000, 6, 3)
-    evidence, solver = UserEvidence(one_hot(codes, 3)), Traits(2, 64, 30, 2)
-    whole = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    monkeypatch.setattr(traits, "MOST_CELLS", evidence.cells.nnz // 5)
-    quick = fit_traits(evidence, 3, solver, np.random.default_rng(0))
-    values = []
-    for fit in (whole, quick):
-        start = np.full(fit.log_columns.shape[1], -np.log(fit.log_columns.shape[1]))
-        found = posterior_blocks(evidence, fit.log_columns, start)
-        values.append(sum(float(log_prob.sum()) for _, log_prob, _ in found))
-    # 36 parameters: what they are worth by chance is about half as much in log-likelihood, five
-    # times that with a fifth of the users. Independence is more than 400 below.
-    shares = evidence.totals.reshape(-1, 3) / evidence.totals.reshape(-1, 3).sum(1, keepdims=True)
-    alone = float(evidence.totals @ np.log(shares).ravel())
-    assert values[0] > alone + 400
-    assert abs(values[0] - values[1]) < 100
+def test_grades_of_ratings():
+    scale = RatingLevels(np.arange(0.5, 5.5, 0.5))
+    known = as_cells(sparse.csr_array(np.arange(1.0, 11.0)[None]))
+    grades = as_grades(known, scale).toarray()[0]
+    # Below 3, from 3 on, from 4 on.
+    assert grades == pytest.approx([0.3] * 5 + [0.7] * 2 + [1.0] * 3)
 
 
-def test_equal_ratings_have_nothing_to_say():
-    fit = fit_traits(UserEvidence(sparse.csr_array(np.ones((4, 3)))), 1, Traits(), None)
-    assert fit.log_columns.shape == (3, 1)
-    assert not fit.log_columns.any()
+def test_priors_follow_features():
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(500, 2)).astype(np.float32)
+    weights = np.array([[1.0, 0.0, 2.0], [0.0, -1.0, 0.5]])
+    draws = (features @ weights + 0.1 * rng.normal(size=(500, 3))).astype(np.float32)
+    side = Side(draws, draws.copy(), np.array([2.0, 0.2, 0.2]), False, features)
+    assert side.weights == pytest.approx(weights, abs=0.03)
+    assert side.prior.mean == pytest.approx(features @ weights, abs=0.1)
+    # The squares of 500 residuals of 0.1, and what the prior adds to them.
+    assert side.prior.precision[1:] == pytest.approx([502 / 5.2] * 2, rel=0.2)
 
 
-def test_parameters_are_checked():
-    with pytest.raises(ValueError, match="traits must be a whole number of at least 1, got 0"):
-        Traits(traits=0)
+def test_triangles():
+    points = np.random.default_rng(0).normal(size=(3, 4)).astype(np.float32)
+    full = np.einsum("rd,re->rde", points, points)
+    upper = np.triu_indices(4)
+    assert upper_products(points) == pytest.approx(full[:, upper[0], upper[1]], abs=1e-6)
+    assert upper_products(points)[:, diagonal(4)] == pytest.approx(points**2, abs=1e-6)

@@ -173,3 +173,21 @@ def test_tables_of_files_and_of_records_are_listed_in_one_order():
     assert distances != sorted(distances, reverse=True)
     again = pair_fit(other, truth.sample(200, random_state=0))["tables"]
     assert [t["names"] for t in again[:5]] == [t["names"] for t in listed[:5]]
+
+
+def test_the_page_lists_the_gaps_that_the_fit_names():
+    # Half of x1 is missing where x0 is small: shares of the records that hold both are biased.
+    rng = np.random.default_rng(0)
+    x0 = rng.integers(0, 8, 4000)
+    x1 = (x0 + rng.integers(0, 2, 4000)) % 8
+    rows = np.stack([x0, x1, rng.integers(0, 3, 4000)], axis=1).astype(float)
+    rows[(rng.random(4000) < 0.5) & (x0 < 4), 1] = np.nan
+    records = rj.Records.of(rows)
+    pmf = rj.estimate(records, rank=2, solver="map", random_state=0).pmf
+    shown = {tuple(table["names"]): table for table in pair_fit(pmf, records)["tables"]}
+    assert pmf.gaps
+    for gap in pmf.gaps:
+        if len(gap.names) == 2:
+            table = shown[gap.names]
+            assert table["distance"] == pytest.approx(gap.distance, rel=1e-6)
+            assert table["chance"] == pytest.approx(gap.chance, rel=1e-6)

@@ -12,9 +12,9 @@ from rejoint.explorer.document import compact_answer, describe_limit
 from rejoint.factorization import complete_approximately as module
 from rejoint.factorization import complete_tables as default
 from rejoint.factorization.clique_tables import CliqueTables
-from rejoint.factorization.compact_completion import ModelTables, compact_completion
 from rejoint.factorization.complete_approximately import (
     choose_tables,
+    compact_completion,
     complete_approximately,
     judged_tables,
     measure_distance,
@@ -27,6 +27,7 @@ from rejoint.factorization.table_goals import exact_goals, near_goals
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import Model
 from rejoint.queries.junction_tree import JunctionTree
+from rejoint.queries.tables import tables_of_model
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
 
@@ -98,14 +99,14 @@ def test_tables_are_met_on_a_junction_tree(monkeypatch, few_classes, name, zeros
     assert done.model.rank < exact.rank
     independent = independent_model(LEVELS, goals)
     judged = list(combinations(range(6), 4))
-    far = measure_distance(independent, ModelTables(exact), judged)
-    assert measure_distance(done.model, ModelTables(exact), judged) < 0.25 * far
+    far = measure_distance(independent, tables_of_model(exact), judged)
+    assert measure_distance(done.model, tables_of_model(exact), judged) < 0.25 * far
 
 
 def test_the_sentence_measures_the_distance_to_the_completion(few_classes):
     marginals = make_tables(SETS["chain"])
     done, text = approximate(marginals, exact_goals(marginals))
-    exact = ModelTables(complete_exactly(exact_goals(marginals)))
+    exact = tables_of_model(complete_exactly(exact_goals(marginals)))
     distance = measure_distance(done.model, exact, list(combinations(range(6), 4)))
     said = float(text.split("not given, ")[1].split(" of the mass")[0])
     assert said == pytest.approx(distance, rel=0.5)
@@ -120,7 +121,7 @@ def test_tables_are_met_without_a_junction_tree(monkeypatch, few_classes, zeros)
     done, text = approximate(marginals, goals)
     assert done.objective <= 1e-6
     assert "not known" in text
-    exact = ModelTables(complete_exactly(goals))
+    exact = tables_of_model(complete_exactly(goals))
     judged = list(combinations(range(6), 4))
     far = measure_distance(independent_model(LEVELS, goals), exact, judged)
     assert measure_distance(done.model, exact, judged) < 0.35 * far
@@ -132,7 +133,7 @@ def test_tables_of_a_sample_pull_on_a_junction_tree(few_classes):
     noisy = Marginals(marginals.domain, marginals.index_subsets, counts, noisy=True)
     goals = near_goals(noisy)
     done, _ = approximate(noisy, goals)
-    exact = ModelTables(complete_exactly(goals))
+    exact = tables_of_model(complete_exactly(goals))
     # Sweeps of tables of a sample end at a hundredth of what chance makes.
     assert measure_distance(done.model, exact, SETS["cycle"]) < 2e-3
 
@@ -184,7 +185,7 @@ def test_a_tilt_moves_towards_independence():
     rng = np.random.default_rng(0)
     model = Model.of(rng.dirichlet(np.ones(8)), [rng.dirichlet([0.3] * 3, 8).T] * 4)
     own = (model.factors @ model.weights)[:, None]
-    alone = ModelTables(Model(model.layout, np.ones(1), own))
+    alone = tables_of_model(Model(model.layout, np.ones(1), own))
     pairs = list(combinations(range(4), 2))
     before = measure_distance(model, alone, pairs)
     assert measure_distance(tilt(model, own[:, 0], rng), alone, pairs) < 0.95 * before
@@ -206,7 +207,7 @@ def test_few_classes_keep_the_given_tables():
     cells = GoalCells(whole.layout, tuple(SETS["pairs"]))
     assert cells.distances(cells.of_model(few), cells.of_model(whole)).max() <= 1e-7
     quadruples = list(combinations(range(6), 4))
-    assert measure_distance(few, ModelTables(whole), quadruples) < 0.03
+    assert measure_distance(few, tables_of_model(whole), quadruples) < 0.03
     assert compact_completion(few, SETS["pairs"], 100, Session(rng)) is few
 
 
@@ -224,10 +225,10 @@ def test_few_classes_of_a_page_keep_the_given_tables(monkeypatch):
 def test_clique_tables_and_cover_agree():
     marginals = make_tables(SETS["cycle"])
     goals = exact_goals(marginals)
-    exact = ModelTables(complete_exactly(goals))
+    exact = tables_of_model(complete_exactly(goals))
     start = independent_model(LEVELS, goals)
     tree = JunctionTree.of(LEVELS, SETS["cycle"])
     tables = CliqueTables(LEVELS, tree, [part[:, 0] for part in start.parts])
     module.fit_cliques(tables, goals, Session(np.random.default_rng(0)))
     for subset in combinations(range(6), 3):
-        np.testing.assert_allclose(tables.table(subset), exact.table(subset), atol=1e-6)
+        np.testing.assert_allclose(tables.table(subset), exact(subset), atol=1e-6)

@@ -12,12 +12,8 @@ import rejoint as rj
 from rejoint.factorization.effects import (
     Effects,
     nested_taus,
-    prior_variances,
-    tables_of_completion,
-    tables_of_model,
 )
 from rejoint.factorization.log_linear import Sample, fit_log_linear
-from rejoint.factorization.low_rank_evidence import SmoothedTables, fit_rank, weigh_rank
 from rejoint.factorization.max_entropy import (
     Ipf,
     independent_model,
@@ -25,9 +21,17 @@ from rejoint.factorization.max_entropy import (
     start_completion,
 )
 from rejoint.factorization.pool_tables import find_older, pool_effects, pool_shares
-from rejoint.factorization.table_choice import choose_for_noisy, find_identified, read_rank
+from rejoint.factorization.table_choice import (
+    SmoothedTables,
+    choose_for_noisy,
+    find_identified,
+    fit_rank,
+    read_rank,
+    weigh_rank,
+)
 from rejoint.factorization.table_goals import Near
 from rejoint.model import Model
+from rejoint.queries.tables import tables_of_model
 from rejoint.solver.session import Session
 
 
@@ -43,6 +47,17 @@ def as_tables(joint, subsets, **fields):
     domain = rj.Domain.of({f"v{n}": size for n, size in enumerate(joint.shape)})
     flat = np.concatenate([margin(joint, s).ravel() for s in subsets])
     return rj.Marginals(domain, tuple(subsets), flat, **fields)
+
+
+def prior_variances(effects, taus):
+    """Variance of each effect's coefficient, given the spreads of the multipliers of tables."""
+    found = np.zeros(len(effects.sets))
+    for subset, tau in taus.items():
+        for order in range(1, len(subset) + 1):
+            for part in combinations(subset, order):
+                rest = prod(effects.levels[n] for n in subset if n not in part)
+                found[effects.positions[part]] += tau**2 / rest
+    return np.repeat(found, effects.sizes)
 
 
 def draw_mixture(rng, levels, rank):
@@ -150,7 +165,7 @@ def test_the_log_linear_model_is_what_soft_goals_with_its_spreads_give():
     for _ in range(300):
         state = solver.step(problem, state)
     every = tuple(range(4))
-    gap = tables_of_completion(state)(every) - tables_of_completion(each.state)(every)
+    gap = state.tabulate(every) - each.state.tabulate(every)
     # Newton's method ends where a further step would gain little, in units of chance.
     assert 0.5 * np.abs(gap).sum() < 2e-3
 
@@ -185,7 +200,7 @@ def test_exact_triples_of_low_rank_come_back(rank, levels):
 def test_exact_triples_of_fifteen_classes_come_back():
     truth = draw_mixture(np.random.default_rng(15), (10,) * 5, 15)
     subsets = list(combinations(range(5), 3))
-    flat = np.concatenate([tables_of_model(truth)(s) for s in subsets])
+    flat = np.concatenate([tables_of_model(truth)(s).ravel() for s in subsets])
     tables = rj.Marginals(rj.Domain.of({f"v{n}": 10 for n in range(5)}), tuple(subsets), flat)
     found = find_identified(tables, session())
     names = tables.domain.names
@@ -234,8 +249,8 @@ def test_sampled_tables_of_low_rank_get_that_rank():
     joint = as_joint(draw_mixture(np.random.default_rng(1), (3,) * 5, 3))
     choice = choose_for_noisy(sampled(joint, 10_000, 1), session())
     assert choice.rank == 3 == choice.model.rank
-    completed = tables_of_completion(choice.log_linear.state)(tuple(range(5)))
-    assert tv(joint, choice.model) < 0.7 * 0.5 * np.abs(joint.ravel() - completed).sum()
+    completed = choice.log_linear.state.tabulate(tuple(range(5)))
+    assert tv(joint, choice.model) < 0.7 * 0.5 * np.abs(joint - completed).sum()
     assert "more probable" in choice.text
 
 
@@ -277,7 +292,7 @@ def test_zeros_that_no_chance_explains_are_kept():
     joint[0, 1] = 0.0
     joint /= joint.sum()
     choice = choose_for_noisy(sampled(joint, 3000, 6), session())
-    table = tables_of_completion(choice.log_linear.state)((0, 1)).reshape(3, 3)
+    table = choice.log_linear.state.tabulate((0, 1)).reshape(3, 3)
     assert table[0, 1] == 0.0
     assert (table > 0).sum() == 8
 

@@ -6,9 +6,8 @@ from small_models import random_model, random_pmf
 
 import rejoint as rj
 from rejoint.factorization import Admm, Limits, admm
-from rejoint.factorization.all_tables import make_problem
+from rejoint.factorization.all_tables import RecordTables, make_problem, merge_patterns
 from rejoint.factorization.problem import make_problem as make_table_problem
-from rejoint.factorization.record_tables import RecordTables, merge_patterns
 from rejoint.kernels import SparseCodes
 
 SHAPE = (3, 2, 4, 3, 2)
@@ -153,7 +152,7 @@ def test_what_is_refused(make, error, words):
 
 
 def test_more_than_memory_is_refused(monkeypatch):
-    monkeypatch.setattr("rejoint.factorization.record_tables.ROOM", 1000)
+    monkeypatch.setattr("rejoint.factorization.all_tables.ROOM", 1000)
     with pytest.raises(ValueError, match=r"use rj\.estimate, which needs none"):
         rj.factorize(rj.AllTables(sampled()), 3)
 

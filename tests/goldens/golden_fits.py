@@ -19,7 +19,7 @@ import numpy as np
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em
-from rejoint.estimators import Conditional, Traits
+from rejoint.estimators import Conditional
 from rejoint.factorization import Admm, Kl, Limits, Smooth
 
 SHORT = Bayes(chains=2, burn_in=10, draws=12, thin=1)
@@ -550,26 +550,3 @@ def imputer(_):
         found[f"{method}, joint={joint}"] = np.array(filled, dtype=object).T.tolist()
     found["distribution"] = digits(fit.distribution({"a": ["low"], "b": ["mid"]}, "c"))
     return found
-
-
-def recommended(model):
-    rows = data.stars()
-    fit = model.fit(rows)
-    pairs = [("user 0", "Heat"), ("user 1", "Emma"), ("user 2", "Ghost"), ("user 3", "Speed")]
-    return {
-        "predictions": digits(fit.predict(pairs)),
-        "probabilities": digits(fit.predict_proba(pairs[:2])),
-        "advice": [found.item for found in fit.recommend({"Heat": 5, "Emma": 1}, k=3)],
-        "score": digits(fit.score(rows[:50])),
-    }
-
-
-@golden
-def recommender_traits(_):
-    traits = Traits(traits=2, points=64, sweeps=20, models=2)
-    return recommended(rj.JointRecommender(traits, random_state=0))
-
-
-@golden
-def recommender_map(_):
-    return recommended(rj.JointRecommender("map", rank=2, random_state=0))

@@ -314,7 +314,7 @@ def test_beyond_exact_ranks_singular_values_decide(monkeypatch):
         (lambda: jacobian([2] * 4, at=random_pmf([3] * 4, 3)), "has different levels"),
         (lambda: jacobian([2] * 3, at=random_pmf([3] * 4, 3)), "same variables"),
         (lambda: jacobian([3] * 4, at="model"), "must be a LowRankPMF"),
-        (lambda: jacobian([50] * 50, 50), "more than 2.0 GiB"),
+        (lambda: jacobian([50] * 50, 50), "more than 2.1 GB"),
     ],
 )
 def test_errors_in_words(call, words):

@@ -252,7 +252,12 @@ rows += [[], ["Symbol legend:"], ["E", "use with caution"], ["F", "too unreliabl
 add(
     "statcan_view.csv",
     lines(rows, quote=True),
-    refused=["belong to a variable that the file does not name", "Say same="],
+    (
+        ["Age group", "Employed/Unemployed 3/Inactive"],
+        [AGES, [WORK[0], f"{WORK[1]} 3", WORK[2]]],
+        gone,
+    ),
+    unknown=1,
 )
 
 # Eurostat and OECD -------------------------------------------------------------------------------
@@ -580,7 +585,7 @@ for a, counts, part in zip(AGES, AGE_WORK, pct, strict=True):
     pairs = [c for x, p in zip(counts, part, strict=True) for c in (plain(x), f"{p:.1f}")]
     rows.append([a, *pairs, plain(counts.sum())])
 work = (["Age", "Working status"], [AGES, WORK], AGE_WORK)
-add("survey_n_percent.csv", lines(rows), refused=["does not name", "same="])
+add("survey_n_percent.csv", lines(rows), (["Age", "/".join(WORK)], *work[1:]))
 rows[0] = ["Table 12. Persons by age and working status"]
 add("survey_n_percent_titled.csv", lines(rows), (["Age", "working status"], *work[1:]))
 rows = [["working status by age"], ["Age", *[c for w in WORK for c in (w, "%")]]]

@@ -95,12 +95,14 @@ def test_told_totals_of_parts(tmp_path):
         "Age;Male;Female\nTotal;5000;5200\n  0-14;900;880\n    0-4;300;290\n    5-14;600;590\n"
         "  15-64;3200;3220\n    15-24;600;590\n    25-64;2600;2630\n  65+;900;1100\n"
     )
-    refuse(tmp_path, text, "totals=['0-14', '15-64']")
-    m = read(tmp_path, text, totals=["0-14", "15-64"])
+    assert read(tmp_path, text).domain["Age"].levels == ("0-4", "5-14", "15-24", "25-64", "65+")
+    text = text.replace("  ", "")  # nothing but the sums of few numbers says what is a total
+    refuse(tmp_path, text, "totals=['0-14', 'Total', '15-64']")
+    m = read(tmp_path, text, totals=["0-14", "Total", "15-64"])
     assert m.domain["Age"].levels == ("0-4", "5-14", "15-24", "25-64", "65+")
     head, *lines = text.splitlines()
     sums = [f"{line};{sum(map(int, line.split(';')[1:]))}" for line in lines]
-    m = read(tmp_path, "\n".join([f"{head};Total", *sums]), totals=["0-14", "15-64"])
+    m = read(tmp_path, "\n".join([f"{head};Total", *sums]), totals=["0-14", "Total", "15-64"])
     assert m.domain["Sex"].levels == ("Male", "Female")  # other variables as ever
 
 
@@ -373,7 +375,7 @@ def test_percent_in_the_name_of_the_rows(tmp_path):
 def test_titles_of_wages_and_lives(tmp_path):
     for title in ("Wages in EUR per month", "Life expectancy by sex"):
         text = f"{title}\nRegion,Men,Women\nNorth,2450,2100\nSouth,2800,2390\n"
-        refuse(tmp_path, text, "means, prices or the like", "kind='counts'")
+        refuse(tmp_path, text, "means, prices, weights or the like", "kind='counts'")
 
 
 @pytest.mark.parametrize("first", ["1912,1820", "1912,1920", "2012,2020"])
@@ -417,3 +419,34 @@ def test_measures_beside_levels(tmp_path, label):
 def test_a_level_called_se(tmp_path):
     text = "Persons by age and region\nAge,NE,SE,NW\n0-14,500,480,104\n15+,1600,1620,99\n"
     assert read(tmp_path, text).domain["region"].levels == ("NE", "SE", "NW")
+
+
+@pytest.mark.parametrize("indent", ["  ", ""])
+def test_subtotals_narrow_down_cells_that_are_not_given(tmp_path, indent):
+    text = (
+        "Region,Men,Women,Total\nNorth,1203,1308,2511\n_Coast,502,x,1159\n_Inland,701,x,1352\n"
+        "South,2004,2101,4105\n_City,1503,x,x\n_Country,501,x,x\nTotal,3207,3409,6616\n"
+    )
+    told = {} if indent else {"totals": ["North", "South", "Total"]}
+    m = read(tmp_path, text.replace("_", indent), **told)
+    assert m.domain["Region"].levels == ("Coast", "Inland", "City", "Country")
+    low, high = m.unknown.tightened()
+    assert low.tolist() == [657, 651, 0, 0]
+    assert high.tolist() == [657, 651, 2101, 2101]  # of South, not of all
+
+
+def test_a_table_named_by_its_labels_says_so(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("Age,Owned,Rented,Total\n0-29,310,912,1222\n30+,2204,803,3007\n")
+    with pytest.warns(match=r"is called 'Owned/Rented'.*same="):
+        m = Marginals.read(path)
+    assert m.domain.names == ("Age", "Owned/Rented")
+    m = Marginals.read(path, same={"Owned/Rented": "Tenure"})
+    assert m.domain.names == ("Age", "Tenure")
+
+
+def test_labels_that_two_tables_share_need_a_name(tmp_path):
+    (tmp_path / "a.csv").write_text("Smokes,yes,no\nMen,310,912\nWomen,2204,803\n")
+    (tmp_path / "b.csv").write_text("Age,yes,no\n0-29,310,912\n30+,2204,803\n")
+    with pytest.raises(ValueError, match=r"does not name.*same="):
+        Marginals.read(tmp_path)

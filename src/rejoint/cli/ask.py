@@ -6,8 +6,9 @@ from typing import Any
 import click
 import numpy as np
 
-from rejoint.cli.options import as_json, load_answerer, output_option, seed_option
-from rejoint.cli.output import echo_json, open_output, record_rows, to_plain, write_rows
+from rejoint.cli.group import echo
+from rejoint.cli.options import as_json, load_answerer, rows_output, seed_option
+from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
 from rejoint.records.records import Records
 
@@ -31,7 +32,7 @@ Examples:
     show_default=True,
     help="Of the credible intervals that models with posterior draws give (fits by Bayes).",
 )
-@output_option("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
+@rows_output("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
 @seed_option
 @as_json
 def command(
@@ -68,8 +69,7 @@ def command(
         plains = [answer.to_json() for answer in answers]
         echo_json(plains[0] if len(plains) == 1 else plains)
     else:
-        with open_output(None) as file:
-            file.write(("\n\n".join(map(str, answers)) + "\n").encode())
+        echo("\n\n".join(map(str, answers)))
 
 
 def _write(answer: Answer, output: str) -> None:

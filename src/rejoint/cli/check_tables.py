@@ -5,12 +5,13 @@ from dataclasses import asdict
 
 import click
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import TableReader, as_json, table_options
-from rejoint.cli.output import clean_label, echo_json, show_table
+from rejoint.cli.output import echo_json, show_table
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.publication import Reading
 from rejoint.marginals.sheet import list_files
-from rejoint.text import format_number, plural
+from rejoint.text import clean_label, format_number, plural
 
 EXAMPLES = """\b
 Examples:
@@ -64,7 +65,7 @@ def _show(known: Marginals, readings: Sequence[Reading], as_json: bool) -> None:
         return
     for reading in readings:
         _describe(reading)
-    click.echo(f"Together: {known!r}.")
+    echo(f"Together: {known!r}.")
     rows = [
         (v.name, ", ".join(clean_label(level, 20) for level in v.levels), len(v))
         for v in known.domain
@@ -80,7 +81,7 @@ def _show(known: Marginals, readings: Sequence[Reading], as_json: bool) -> None:
 
 
 def _describe(reading: Reading) -> None:
-    click.echo(describe_reading(reading))
+    echo(describe_reading(reading))
     details = {
         "totals": ", ".join(reading.totals),
         "not given": ", ".join(f"{m} ({plural(n, 'cell')})" for m, n in reading.marks.items()),
@@ -90,7 +91,7 @@ def _describe(reading: Reading) -> None:
     }
     for name, text in details.items():
         if text:
-            click.echo(f"    {name + ':':<11}{text}")
+            echo(f"    {name + ':':<11}{text}")
 
 
 def describe_reading(reading: Reading) -> str:

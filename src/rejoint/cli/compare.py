@@ -7,7 +7,7 @@ import click
 import numpy as np
 
 from rejoint import metrics
-from rejoint.cli.group import FAR
+from rejoint.cli.group import FAR, echo
 from rejoint.cli.options import as_json, load, seed_option
 from rejoint.cli.output import echo_json, show_table
 from rejoint.pmf.pmf import LowRankPMF
@@ -58,7 +58,7 @@ def command(model: str, other: str, within: float | None, seed: int, as_json: bo
     else:
         _show(found, worst, first.rank, second.rank)
     if within is not None and found["total_variation"] > within:
-        click.echo(f"Total variation is above {within:g} (--within).", err=True)
+        echo(f"Total variation is above {within:g} (--within).", err=True)
         raise click.exceptions.Exit(FAR)
 
 
@@ -69,7 +69,7 @@ def _shared(first: LowRankPMF, second: LowRankPMF) -> tuple[LowRankPMF, LowRankP
         raise ValueError("The models have no variable in common: there is nothing to compare.")
     left = len(first.domain) + len(second.domain) - 2 * len(shared)
     if left:
-        click.echo(f"{left} variables are in one model only, and left out.", err=True)
+        echo(f"{left} variables are in one model only, and left out.", err=True)
     first = first.project(shared)
     return first, second.project(shared).align(first.domain)
 
@@ -103,9 +103,9 @@ def _show(found: dict[str, Any], worst: list[dict[str, Any]], rank: int, other: 
         (words[name], format_number(value), f"{value.standard_error:.1g}" if _drawn(value) else "")
         for name, value in found.items()
     ]
-    click.echo(f"Rank {rank} and rank {other}")
+    echo(f"Rank {rank} and rank {other}")
     show_table(("", "distance", "standard error"), rows)
-    click.echo()
+    echo()
     pairs = [(", ".join(entry["names"]), f"{entry['distance']:.4f}") for entry in worst]
     show_table(("variables", "total variation"), pairs, title="Tables that differ most:")
 

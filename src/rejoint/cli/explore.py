@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from rejoint.cli.group import until_ctrl_c
+from rejoint.cli.group import echo, until_ctrl_c
 from rejoint.cli.options import DataReader, data_options, seed_option
 from rejoint.explorer.open import fit_data, is_model, open_demo, open_model
 from rejoint.explorer.server import serve
@@ -59,12 +59,12 @@ def command(
     elif data is not None:
         raise click.UsageError("--data goes with a MODEL; DATA holds its records itself.")
     else:
-        click.echo(f"Fitting {source} ...", err=True)
+        echo(f"Fitting {source} ...", err=True)
         asked: dict[str, Any] = {"rank": rank or "auto", "random_state": seed}
         opened = fit_data(reader.read(source), source=Path(source), path=output, **asked)
 
     def ready(address: str) -> None:
-        click.echo(address)
+        echo(address)
         if browser:
             webbrowser.open(address)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from rejoint import io
+from rejoint.cli.group import echo
 from rejoint.cli.options import DataReader, as_json, survey_options
 from rejoint.cli.output import echo_json
 from rejoint.explorer.open import open_model
@@ -48,4 +49,4 @@ def command(model: str, output: str, data: str | None, as_json: bool, reader: Da
     if as_json:
         echo_json({"file": output})
     else:
-        click.echo(output)
+        echo(output)

@@ -2,14 +2,11 @@
 
 from dataclasses import replace
 from os import stat
-from tempfile import TemporaryDirectory
-from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
-import numpy as np
 
-from rejoint.cli.group import in_options, keep_best
+from rejoint.cli.group import echo, in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -27,7 +24,6 @@ from rejoint.cli.output import (
     check_output,
     echo_json,
     end_fit,
-    format_bytes,
     format_classes,
     list_levels,
     show_columns,
@@ -35,84 +31,18 @@ from rejoint.cli.output import (
 )
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import Request, choose_solver, estimate
+from rejoint.estimation.forecast import TYPICAL, forecast
+from rejoint.estimation.gibbs import Bayes
 from rejoint.explorer.document import pair_fit
+from rejoint.io.atomic import scratch_folder
 from rejoint.io.fit_notes import fit_notes, plain_design
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
-from rejoint.model import Model
 from rejoint.records.read import files_of
 from rejoint.records.records import Records
 from rejoint.records.scan import pack
 from rejoint.solver.result import FitResult
-from rejoint.text import duration
-
-#: Records that the measured passes go over.
-SOME = 20_000
-
-#: Passes that a fit comes to, few and many, all starts and what is not passes included; as seen
-#: on Adult (5,000 records), Mushroom, Votes and Asia (400) at ranks 3 and 12. The larger the data,
-#: the fewer the starts.
-PASSES = (1_500, 8_000)
-
-#: How many times more, where the posterior is drawn from.
-BAYES = 1.6
-
-#: Passes, at the typical rank, of choosing the rank and the fit that follows.
-CHOOSING = (6_000, 50_000)
-
-#: Seconds that even the smallest fit takes.
-LEAST = 0.3
-
-#: A rank to measure with where none is given.
-TYPICAL = 8
-
-
-class Forecast(NamedTuple):
-    """Bytes, seconds at the least and at the most, and the rank and estimator they are for."""
-
-    memory: float
-    low: float
-    high: float
-    rank: int
-    words: str
-
-
-def forecast(records: Records, rank: int | None, solver: str) -> Forecast:
-    """Measure some passes and count the rest.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> found = forecast(rj.datasets.asia().sample(500, random_state=0), 3, "ml")
-    >>> found.rank, 0 < found.low <= found.high
-    (3, True)
-    """
-    classes = TYPICAL if rank is None else rank
-    problem = InMemory.of(records)
-    chosen, why = choose_solver(problem, classes, Request(solver=solver))
-    seconds = measured_pass(problem, classes)
-    low, high = (LEAST + seconds * passes for passes in (PASSES if rank else CHOOSING))
-    if chosen not in ("ml", "map"):
-        low, high = BAYES * low, BAYES * high
-    cells = sum(records.domain.shape) * classes
-    # Codes twice (as read, merged), weights, posteriors in blocks, statistics of each thread.
-    memory = 2.0 * records.codes.nbytes + 16.0 * len(records) + 8.0 * 40 * cells + 6.4e7
-    return Forecast(memory, low, high, classes, why)
-
-
-def measured_pass(problem: InMemory, rank: int) -> float:
-    """Seconds of one pass over all records, from the quickest of three over some."""
-    rng = np.random.default_rng(0)
-    part = replace(problem, codes=problem.codes[:SOME], weight=problem.weight[:SOME])
-    columns = [rng.dirichlet(np.ones(n), rank).T for n in problem.layout.levels]
-    model = Model.of(np.full(rank, 1.0 / rank), columns)
-    times = []
-    for _ in range(3):
-        begun = perf_counter()
-        part.expect(model)
-        times.append(perf_counter() - begun)
-    return min(times) * len(problem.codes) / len(part.codes)
-
+from rejoint.text import duration, format_bytes
 
 #: Bytes of files beyond which they are read part by part unless the user says otherwise.
 BIG = 300_000_000
@@ -231,17 +161,17 @@ def _fit_stream(
     data: str, reader: DataReader, asked: dict[str, Any], known: dict[str, Any]
 ) -> tuple[FitResult, dict[str, Any]]:
     """Find levels, pack the codes into a temporary folder, and fit by passes over them."""
-    click.echo(f"{data}: read part by part, first for its levels.", err=True)
+    echo(f"{data}: read part by part, first for its levels.", err=True)
     found = reader.scan(data)
     head = ("column", "kind", "levels", "number")
     rows = [(v.name, v.kind, list_levels(v), len(v)) for v in found.domain]
     show_table(head, rows, left=3, err=True)
-    with TemporaryDirectory(prefix="rejoint-") as folder:
+    with scratch_folder() as folder:
         with Progress() as report:
-            packed = replace(pack(found, folder, report), stamp=found.stamp)
-        click.echo(f"{packed.rows:,} records.", err=True)
+            packed = replace(pack(found, folder / "pack", report), stamp=found.stamp)
+        echo(f"{packed.rows:,} records.", err=True)
         if packed.design is not None:
-            click.echo(packed.design.text, err=True)
+            echo(packed.design.text, err=True)
         result = keep_best(estimate, packed, **asked)
         mass = float(sum(packed.map(_mass)))
         seen = Marginals.count(packed, order=1).totals / max(mass, 1e-300)
@@ -257,7 +187,10 @@ def _mass(part: Records) -> float:
 
 
 def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> None:
-    found = forecast(records, rank, solver)
+    data = InMemory.of(records)
+    classes = rank or TYPICAL
+    chosen, why = choose_solver(data, classes, Request(solver=solver))
+    found = forecast(data, rank, draws=isinstance(chosen, Bayes))
     if as_json:
         echo_json(
             {
@@ -268,9 +201,9 @@ def _tell(records: Records, rank: int | None, solver: str, as_json: bool) -> Non
             }
         )
         return
-    number = format_classes(rank) if rank else f"an unknown number of classes (say {found.rank})"
-    click.echo(
+    number = format_classes(rank) if rank else f"an unknown number of classes (say {classes})"
+    echo(
         f"A fit of {number} takes about {format_bytes(found.memory)} of memory and "
-        f"{duration(found.low)} to {duration(found.high)} of computing. {in_options(found.words)} "
+        f"{duration(found.low)} to {duration(found.high)} of computing. {in_options(why)} "
         "Nothing was fitted."
     )

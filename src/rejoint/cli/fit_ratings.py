@@ -1,29 +1,30 @@
-"""``rejoint fit-ratings``: from rows of user, item and rating to a model file."""
+"""``rejoint fit-ratings``: from rows of user, item and rating to a recommender."""
 
 from typing import Any
 
 import click
 
-from rejoint.cli.group import keep_best
+from rejoint.cli.group import echo, in_options, keep_best
 from rejoint.cli.options import (
     DataReader,
     as_json,
-    draws_option,
     file_options,
     model_option,
-    rank_option,
     seed_option,
     source_name,
     split_names,
 )
-from rejoint.cli.output import check_output, end_fit
+from rejoint.cli.output import check_output, echo_json, say_written, to_plain, write_saved
 from rejoint.cli.raw_table import read_raw
 from rejoint.io.fit_notes import fit_notes
+from rejoint.text import plural
 
 EXAMPLES = """\b
 Examples:
   rejoint fit-ratings ratings.csv -o films.rejoint
-  rejoint fit-ratings ratings.csv --columns user,film,stars -o films.rejoint --rank 2
+  rejoint fit-ratings ratings.csv --columns user,film,stars -o films.rejoint
+  rejoint fit-ratings bought.csv --implicit --columns customer,product -o shop.rejoint
+  rejoint fit-ratings ratings.csv --item-features films.csv -o films.rejoint
   rejoint recommend films.rejoint --rated "Heat=5" -k 3"""
 
 
@@ -31,63 +32,90 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.option(
     "--columns",
-    "three",
+    "named",
     metavar="USER,ITEM,RATING",
     help="Names of the three columns; by default those with usual names, such as userId, movie, "
     "stars, or else the first three of DATA.",
 )
-@model_option
-@rank_option
 @click.option(
-    "--solver",
-    type=click.Choice(["auto", "traits", "ml", "map", "bayes"]),
-    default="auto",
-    show_default=True,
-    help="Users as points in a space of a few traits (auto without --rank), or free classes: by "
-    "likelihood, with a prior (auto with --rank), averaged over the posterior.",
+    "--implicit", is_flag=True, help="DATA says what was chosen: its columns are USER,ITEM."
 )
-@draws_option
+@click.option("--half-up", is_flag=True, help="Round half stars up to whole ones.")
+@click.option(
+    "--item-features", metavar="FILE", help="Features of items, whose ids are the first column."
+)
+@click.option(
+    "--user-features", metavar="FILE", help="Features of users, whose ids are the first column."
+)
+@model_option
 @seed_option
 @as_json
 @file_options
 def command(
     data: str,
-    three: str | None,
+    named: str | None,
+    implicit: bool,
+    half_up: bool,
+    item_features: str | None,
+    user_features: str | None,
     output: str,
-    rank: int | None,
-    solver: str,
-    draws: bool,
     seed: int,
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Learn what users like from rows of user, item and rating, for `recommend`.
+    """Learn what users choose and like from rows of user, item and rating, for `recommend`.
 
-    The variables of the model are the items, and their levels are the ratings. Rows that lack one
-    of the three are left out. Ctrl-C ends the fit and keeps the best model so far (exit code 3).
+    Rows that lack one of the three are left out. Ctrl-C ends the fit and keeps the samples so far
+    (exit code 3).
     """
     # scikit-learn takes a second to import, which other fits need not wait for.
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
     from rejoint.estimators.recommender.ratings import usual_names
 
     check_output(output, as_json)
-    if solver == "traits" and rank is not None:
-        raise click.UsageError("--rank goes without --solver traits, which has no free classes.")
-    if solver == "auto":
-        solver = "traits" if rank is None else "map"
     raw = read_raw(data, reader)
-    found = usual_names(raw.names)
+    count = 2 if implicit else 3
+    found = usual_names(raw.names)[:count]
     usual = [name for names in found for name in names] if all(map(len, found)) else []
-    names = split_names([three]) if three else usual if len(usual) == 3 else list(raw.names[:3])
-    if len(names) != 3:
-        raise click.UsageError("--columns: name three columns, such as user,film,stars.")
+    names = list(raw.names[:count])
+    if named:
+        names = split_names([named])
+    elif len(usual) == count:
+        names = usual
+    if len(names) != count:
+        number, more = ("two", "") if implicit else ("three", ",stars")
+        raise click.UsageError(f"--columns: name {number} columns, such as user,film{more}.")
     rows = list(zip(*(raw.values(name) for name in names), strict=True))
     there = [row for row in rows if None not in row]
     users = len({row[0] for row in there})
-    click.echo(
-        f"{data}: {len(there):,} ratings by {users:,} users (columns {', '.join(names)})", err=True
+    noun = "choices" if implicit else "ratings"
+    echo(f"{data}: {len(there):,} {noun} by {users:,} users (columns {', '.join(names)})", err=True)
+    model = JointRecommender(
+        "implicit" if implicit else "explicit", half_up=half_up, random_state=seed
     )
-    asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    result = keep_best(lambda: JointRecommender(**asked).fit(there).result_)
+    features: dict[str, Any] = {
+        key: None if path is None else _features(path, reader)
+        for key, path in (("item_features", item_features), ("user_features", user_features))
+    }
+    keep_best(lambda: model.fit(there, **features))
+    result = model.result_
+    echo(in_options(result.stop), err=True)
     notes = fit_notes(result, ratings=names, source=source_name(data), seed=seed)
-    end_fit(output, result.pmf, result, notes, draws=draws, as_json=as_json)
+    room = write_saved(output, model.to_saved(to_plain(notes)))
+    size = {"users": len(model.users_), "items": len(model.items_)}
+    if as_json:
+        echo_json({"model": output, "bytes": room, **size, **notes})
+    parts = [plural(size["users"], "user"), plural(size["items"], "item")]
+    say_written(output, parts, room)
+
+
+def _features(path: str, reader: DataReader) -> dict[Any, dict[str, Any]]:
+    """Read features by id, the first column."""
+    raw = read_raw(path, reader)
+    ids, *columns = (raw.values(name) for name in raw.names)
+    rows = zip(*columns, strict=True)
+    return {
+        key: dict(zip(raw.names[1:], row, strict=True))
+        for key, row in zip(ids, rows, strict=True)
+        if key is not None
+    }

@@ -7,7 +7,7 @@ from warnings import catch_warnings, simplefilter
 import click
 
 from rejoint.cli.check_tables import describe_reading
-from rejoint.cli.group import FAR, in_options, is_ended, keep_best
+from rejoint.cli.group import FAR, echo, in_options, is_ended, keep_best
 from rejoint.cli.options import (
     TableReader,
     as_json,
@@ -16,14 +16,20 @@ from rejoint.cli.options import (
     seed_option,
     table_options,
 )
-from rejoint.cli.output import check_output, clean_label, echo_json, show_table, write_saved
+from rejoint.cli.output import (
+    check_output,
+    echo_json,
+    show_table,
+    to_plain,
+    write_saved,
+)
 from rejoint.explorer.document import table_fit
 from rejoint.factorization.factorize import factorize
 from rejoint.io.fit_notes import fit_notes
 from rejoint.marginals.compare import Fits
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Remark, join_messages
-from rejoint.text import format_number
+from rejoint.text import clean_label, format_number
 
 EXAMPLES = """\b
 Examples:
@@ -91,10 +97,10 @@ def command(
     check_output(output, as_json)
     marginals, readings = table_reader.read_with_readings(*tables)
     for reading in readings[:_SHOWN]:
-        click.echo(describe_reading(reading), err=True)
+        echo(describe_reading(reading), err=True)
     if len(readings) > _SHOWN:
-        click.echo(f"... and {len(readings) - _SHOWN:,} more: rejoint check-tables", err=True)
-    click.echo(repr(marginals), err=True)
+        echo(f"... and {len(readings) - _SHOWN:,} more: rejoint check-tables", err=True)
+    echo(repr(marginals), err=True)
     with catch_warnings():
         simplefilter("ignore", Remark)  # what the tables leave open is said in `stop`, too
         result = keep_best(
@@ -115,14 +121,14 @@ def command(
         seed=seed,
         fit=table_fit(marginals, fits),
     )
-    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    write_saved(output, result.pmf, notes)
+    echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
+    write_saved(output, result.pmf.to_saved(to_plain(notes)))
     _say(marginals, fits, output, notes, as_json)
     if is_ended():
-        click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
+        echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
     elif within is not None and fits and fits[0].distance > within:
         worst = ", ".join(fits[0].names)
-        click.echo(
+        echo(
             f"Table {worst} is missed by {format_number(fits[0].distance)}: --within {within}.",
             err=True,
         )

@@ -1,6 +1,9 @@
 """Commands that are imported when they run; errors, remarks and Ctrl-C."""
 
+import errno
+import io
 import os
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -13,6 +16,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from rejoint.messages import FitInterrupted, Message, PythonName, PythonOnly, Remark, Term
+from rejoint.text import clean_text
 
 #: What the command line offers in place of names in Python.
 _IN_PLACE_OF = {
@@ -70,6 +74,17 @@ def _option(term: Term) -> str:
     if isinstance(term.value, list) and all(isinstance(text, str) for text in term.value):
         return " ".join(f"{option} '{text}'" for text in term.value) or option
     return option
+
+
+def echo(text: object = "", *, err: bool = False) -> None:
+    r"""Print text for people; labels and names of files in it may have any characters.
+
+    Examples
+    --------
+    >>> echo("a\x1b[31mb")
+    a�[31mb
+    """
+    click.echo(clean_text(str(text)), err=err)
 
 
 T = TypeVar("T")
@@ -141,6 +156,16 @@ class LazyGroup(click.Group):
             if name.startswith(incomplete)
         ]
 
+    def main(self, *args: Any, **more: Any) -> Any:
+        """Run as a program, whichever streams are open."""
+        _replace_closed_streams()
+        return super().main(*args, **more)
+
+    def make_context(self, *args: Any, **more: Any) -> click.Context:
+        """Read the options of the group."""
+        with _errors_in_words():
+            return super().make_context(*args, **more)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command; what goes wrong is said in a line or two."""
         with _remarks_on_stderr(), _errors_in_words():
@@ -171,7 +196,7 @@ def until_ctrl_c() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("Ended.", err=True)
+        echo("Ended.", err=True)
 
 
 @contextmanager
@@ -179,7 +204,7 @@ def _remarks_on_stderr() -> Iterator[None]:
     def show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
         if issubclass(category, Remark):
             text = message.args[0] if isinstance(message, Warning) else message
-            click.echo(f"Remark: {in_options(text)}", err=True)
+            echo(f"Remark: {in_options(text)}", err=True)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", Remark)
@@ -193,14 +218,40 @@ def _errors_in_words() -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("\nEnded by Ctrl-C: nothing is written.", err=True)
+        echo("\nEnded by Ctrl-C: nothing is written.", err=True)
         raise click.exceptions.Exit(INTERRUPTED) from None
+    except click.ClickException as error:
+        error.message = clean_text(error.message)  # type: ignore[misc]
+        raise
     except BrokenPipeError:
         raise  # the reader of stdout has gone: click ends quietly
     except (ValueError, LookupError, OSError, ImportError, MemoryError) as error:
         if os.environ.get("REJOINT_TRACEBACK"):
             raise
-        raise click.ClickException(_words(error)) from error
+        raise click.ClickException(clean_text(_words(error))) from error
+
+
+class _ClosedStream(io.RawIOBase):
+    """What stands for a standard output that was closed: writing to it is an error."""
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        raise OSError(errno.EBADF, "It is closed", "standard output")
+
+
+def _replace_closed_streams() -> None:
+    """Open streams that are closed; else the next file would take their place."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest number that is free
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115 (open until the end)
+    if sys.stdout is None:
+        sys.stdout = io.TextIOWrapper(_ClosedStream(), "utf-8", write_through=True)
 
 
 def _words(error: Exception) -> str:
@@ -208,5 +259,8 @@ def _words(error: Exception) -> str:
         place = f"'{error.filename}': " if error.filename else ""
         return f"{place}{error.strerror}."
     if isinstance(error, MemoryError):
-        return f"There is not enough memory. {error}".strip()
+        told = in_options(error.args[0]) if error.args else ""
+        return f"There is not enough memory. {told}".strip()
+    if isinstance(error, UnicodeError):  # whose first argument is the encoding
+        return f"Text cannot be read or written: {error}."
     return in_options(error.args[0] if error.args else type(error).__name__)

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from rejoint import identifiability
-from rejoint.cli.group import in_options
+from rejoint.cli.group import echo, in_options
 from rejoint.cli.options import (
     TableReader,
     as_json,
@@ -130,9 +130,9 @@ def _show(said: Any, details: list[Any], planned: Any, every: bool, as_json: boo
         if every or b.proved
     ]
     show_table(("result", "", "groups", "rank"), rows, left=3)
-    click.echo(f"\n{in_options(said.verdict)}")
+    echo(f"\n{in_options(said.verdict)}")
     for found in details:
-        click.echo(in_options(str(found)))
+        echo(in_options(str(found)))
     if planned is not None:
         names = "; ".join(", ".join(subset) for subset in planned.subsets) or "none are missing"
-        click.echo(f"Tables to add for rank {planned.rank}: {names}.")
+        echo(f"Tables to add for rank {planned.rank}: {names}.")

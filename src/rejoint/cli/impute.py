@@ -7,6 +7,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -138,7 +139,7 @@ def _load(
     path: str, asked: Mapping[str, Any], reader: DataReader, *, save: str | None, rank: int | None
 ) -> "JointImputer":
     # As above.
-    from rejoint.estimators.imputer.joint_imputer import JointImputer
+    from rejoint.estimators.imputer.joint_imputer import KIND, JointImputer
 
     wishes = [value for value in reader.wishes().values() if value]
     if wishes or save is not None or rank is not None or reader.weights().given:
@@ -149,7 +150,7 @@ def _load(
     saved = load_saved(path)
     imputer = JointImputer.of_saved(saved)
     imputer.set_params(**asked)
-    if saved.imputer is None:
+    if saved.estimator is None or saved.estimator.kind != KIND:
         targets = saved.ensemble.targets if saved.ensemble is not None else ()
         more = (
             f" `rejoint predict` uses the models that were trained to predict {', '.join(targets)}."
@@ -212,4 +213,4 @@ def _report(gone: Mapping[str, NDArray[np.bool_]], rows: int, draws: int | None)
     masks = np.array(list(gone.values())).reshape(len(gone), rows)
     times = f", {draws} times" if draws is not None else ""
     count, filled = int(masks.sum()), int(masks.any(axis=0).sum())
-    click.echo(f"{count:,} cells filled in {filled:,} of {rows:,} rows{times}.", err=True)
+    echo(f"{count:,} cells filled in {filled:,} of {rows:,} rows{times}.", err=True)

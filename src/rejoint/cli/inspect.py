@@ -6,7 +6,7 @@ from typing import Any
 import click
 import numpy as np
 
-from rejoint.cli.group import in_options
+from rejoint.cli.group import echo, in_options
 from rejoint.cli.options import (
     DataReader,
     TableReader,
@@ -18,7 +18,6 @@ from rejoint.cli.options import (
     table_options,
 )
 from rejoint.cli.output import (
-    clean_label,
     echo_json,
     format_classes,
     new_figure,
@@ -32,7 +31,7 @@ from rejoint.plots import factors
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
-from rejoint.text import class_titles, plural
+from rejoint.text import class_titles, clean_label, plural
 
 EXAMPLES = """\b
 Examples:
@@ -80,11 +79,11 @@ def command(
     _show_head(pmf, model, notes)
     if isinstance(answerer, TargetModel):
         members, names = answerer.ensemble.members, ", ".join(answerer.targets)
-        click.echo(
+        echo(
             f"To predict {names}: {plural(len(members), 'model')}. The joint model, which is shown "
             "here, answers all other questions."
         )
-    click.echo()
+    echo()
     _show_profiles(pmf, shown, notes)
     _show_fit(fit)
 
@@ -132,7 +131,7 @@ def _plain(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any], fit: Any
 
 def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     behind = origin(notes)
-    click.echo(
+    echo(
         f"{model}: {format_classes(pmf.rank)}, "
         f"{plural(len(pmf.domain), 'variable')}"
         + (f", {plural(len(pmf.draws), 'posterior draw')}" if pmf.draws else "")
@@ -140,9 +139,9 @@ def _show_head(pmf: LowRankPMF, model: str, notes: Mapping[str, Any]) -> None:
     )
     for key in ("choice", "stop"):
         if notes.get(key):
-            click.echo(in_options(str(notes[key])))
+            echo(in_options(str(notes[key])))
     if pmf.tables is not None:
-        click.echo(in_options(_verdict(pmf).verdict))
+        echo(in_options(_verdict(pmf).verdict))
 
 
 def _verdict(pmf: LowRankPMF) -> ModelVerdict:
@@ -167,11 +166,11 @@ def _show_profiles(pmf: LowRankPMF, shown: list[str], notes: Mapping[str, Any]) 
             rows.append([name if i == 0 else "", level, f"{overall[i]:.3f}", *cells])
     show_table(("variable", "level", "overall", *titles), rows, left=2)
     if groups and pmf.mixture is not pmf:
-        click.echo("Classes are those of one representative model; overall is the posterior mean.")
+        echo("Classes are those of one representative model; overall is the posterior mean.")
     if not groups:
-        click.echo("Its classes are parts of an average, not groups of records; --json has them.")
+        echo("Its classes are parts of an average, not groups of records; --json has them.")
     elif pmf.rank > _CLASSES:
-        click.echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
+        echo(f"... and {pmf.rank - _CLASSES:,} smaller classes; --json has all.")
 
 
 def describe_order(tables: Sequence[Mapping[str, Any]]) -> str:
@@ -191,7 +190,7 @@ def describe_order(tables: Sequence[Mapping[str, Any]]) -> str:
 def _show_fit(fit: dict[str, Any] | None, most: int = 10) -> None:
     if not fit or not fit["tables"]:
         return
-    click.echo()
+    echo()
     rows = [
         (
             ", ".join(table["names"]),

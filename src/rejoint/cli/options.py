@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from rejoint.arrays import FloatArray
+from rejoint.cli.output import spreadsheet_option
 from rejoint.domain.domain import Domain
 from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedModel, read_open, read_saved
@@ -41,7 +42,12 @@ def output_option(what: str, *, required: bool = False) -> Callable[[Callback], 
     return click.option("-o", "--output", metavar="FILE", required=required, help=what)
 
 
-rows_option = output_option("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
+def rows_output(what: str) -> Callable[[Callback], Callback]:
+    """``-o`` and ``--spreadsheet`` of a command that writes rows."""
+    return lambda command: output_option(what)(spreadsheet_option(command))
+
+
+rows_option = rows_output("By its name: .csv, .tsv, .jsonl, .parquet, .arrow; .gz packs it.")
 model_option = output_option("The model file; .json makes it text.", required=True)
 rank_option = click.option(
     "--rank", type=click.IntRange(min=1), help="Number of classes; chosen without it."
@@ -447,7 +453,7 @@ def table_options(callback: Callback) -> Callback:
 
 
 def load_saved(path: str) -> SavedModel:
-    """Read the contents of a model file, or of stdin."""
+    """Read the contents of a model file or of stdin."""
     if path == "-":
         return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
     return read_saved(path)

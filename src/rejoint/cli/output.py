@@ -4,9 +4,10 @@ import csv
 import gzip
 import io
 import json
+import re
 import sys
-import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from codecs import getincrementaldecoder
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
@@ -15,33 +16,16 @@ from typing import IO, Any
 
 import click
 
-from rejoint.cli.group import in_options, is_ended
-from rejoint.io.atomic import atomic_file, resolve_target
-from rejoint.io.model_file import write_open
+from rejoint.cli.group import echo, in_options, is_ended
+from rejoint.io.atomic import atomic_file, name_if_full, resolve_target
+from rejoint.io.model_file import SIGNATURE, SavedModel, write_open
 from rejoint.messages import join_messages
 from rejoint.model import Layout
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, joint_of
 from rejoint.records.records import Records
 from rejoint.solver.result import FitResult
-from rejoint.text import format_number, plural
-
-_WIDE = 60  # characters of a cell
-
-
-def clean_label(value: Any, most: int = _WIDE) -> str:
-    r"""Return a label as a terminal can show it: no control characters, not too long.
-
-    Examples
-    --------
-    >>> clean_label("a\x1b[31mb"), clean_label("x" * 9, most=5)
-    ('a\ufffd[31mb', 'xxxx…')
-    """
-    text = "".join(
-        "\N{REPLACEMENT CHARACTER}" if unicodedata.category(char)[0] == "C" else char
-        for char in str(value)
-    )
-    return text if len(text) <= most else text[: most - 1] + "…"
+from rejoint.text import clean_label, clean_text, format_bytes, format_number, plural
 
 
 def format_classes(rank: int) -> str:
@@ -76,13 +60,18 @@ def show_table(
         box=None, pad_edge=False, header_style="bold" if lively else "", padding=(0, 2, 0, 0)
     )
     for place, name in enumerate(head):
-        table.add_column(name, justify="left" if place < left else "right", no_wrap=not lively)
+        title_of_column = Text(clean_label(name))
+        table.add_column(
+            title_of_column, justify="left" if place < left else "right", no_wrap=not lively
+        )
     for row in rows:
         table.add_row(*(Text(clean_label(cell)) for cell in row))
     with console.capture() as shown:
         console.print(table)
     lines = [line.rstrip() for line in shown.get().splitlines()]
-    click.echo("\n".join([*([title] if title else []), *lines]), err=err)
+    if title:
+        echo(title, err=err)
+    echo("\n".join(lines), err=err)  # with the styles of the head
 
 
 def show_columns(records: Records, source: str) -> None:
@@ -92,13 +81,13 @@ def show_columns(records: Records, source: str) -> None:
     mass = "" if weight is None else f" (weights add up to {format_number(float(weight.sum()))})"
     if records.design is not None:
         mass = ""
-    click.echo(
+    echo(
         f"{source}: {plural(len(records), 'record')}{mass}, "
         f"{plural(len(records.domain), 'column')}, {share:.1%} of the cells empty",
         err=True,
     )
     if records.design is not None:
-        click.echo(records.design.text, err=True)
+        echo(records.design.text, err=True)
     gone = (records.codes < 0).mean(axis=0) if len(records) else [0.0] * len(records.domain)
     rows = [
         (v.name, v.kind, list_levels(v), len(v), f"{empty:.1%}")
@@ -120,55 +109,51 @@ def list_levels(variable: Any, most: int = 4) -> str:
     return shown + (", ..." if len(variable) > most else "")
 
 
-def format_bytes(count: float) -> str:
-    """Return a number of bytes in words.
-
-    Examples
-    --------
-    >>> format_bytes(900), format_bytes(3_500_000)
-    ('900 bytes', '3.5 MB')
-    """
-    for unit, scale in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= scale:
-            return f"{count / scale:{'.2g' if count < 100 * scale else '.0f'}} {unit}"
-    return f"{count:.0f} bytes"
-
-
 _BLOCK = 10_000  # rows written at once
+
+Callback = Callable[..., Any]
+
+
+class _Terminal(io.RawIOBase):
+    """Data on their way to a terminal, which gets them as text that does not steer it."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self.stream = stream
+        self.decoder = getincrementaldecoder("utf-8")("replace")
+
+    def write(self, data: Any) -> int:
+        """Write bytes of text."""
+        self.stream.write(clean_text(self.decoder.decode(bytes(data))).encode())
+        return len(data)
 
 
 @contextmanager
-def open_output(output: str | None) -> Iterator[IO[bytes]]:
+def open_output(output: str | None, signature: bytes = b"") -> Iterator[IO[bytes]]:
     """Open stdout (None or ``-``), or a file, which appears when all of it is there."""
     if output is None or output == "-":
-        stream = sys.stdout.buffer
-        yield stream
-        stream.flush()
+        with name_if_full("standard output"):
+            stream: Any = sys.stdout.buffer
+            gate: Any = _Terminal(stream) if sys.stdout.isatty() else stream
+            yield gate
+            stream.flush()
         return
-    with atomic_file(output) as file:
+    with atomic_file(output, signature=signature) as file:
         yield file
 
 
-def check_output(output: str, as_json: bool) -> None:
+def check_output(output: str, as_json: bool, signature: bytes = SIGNATURE) -> None:
     """Raise now, and not after a long fit, where a file cannot be written."""
     if output != "-":
-        resolve_target(output)
+        resolve_target(output, signature)
     elif as_json:
         raise click.UsageError("-o - and --json would both write to stdout: name a file.")
 
 
-def write_saved(
-    output: str,
-    model: LowRankPMF | TargetModel,
-    notes: Mapping[str, Any],
-    *,
-    draws: bool = True,
-) -> int:
-    """Write a model with its notes and, if wanted, draws; return the number of bytes."""
+def write_saved(output: str, saved: SavedModel) -> int:
+    """Write the contents of a model file; return the number of bytes."""
     made = io.BytesIO()
-    saved = model.to_saved(to_plain(notes), draws=draws)
     write_open(made, saved, plain=output.lower().endswith(".json"))
-    with open_output(output) as file:
+    with open_output(output, SIGNATURE) as file:
         file.write(made.getbuffer())
     return len(made.getbuffer())
 
@@ -184,8 +169,8 @@ def end_fit(
 ) -> None:
     """Write the model of a fit, and say what was chosen, how it ended and what is written."""
     pmf = joint_of(model)
-    click.echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
-    room = write_saved(output, model, notes, draws=draws)
+    echo(in_options(join_messages([result.choice, result.stop], "\n")), err=True)
+    room = write_saved(output, model.to_saved(to_plain(notes), draws=draws))
     kept = len(pmf.draws) if draws else 0
     if as_json:
         size = Layout(pmf.domain.shape).parameters(pmf.rank)
@@ -193,17 +178,22 @@ def end_fit(
         if isinstance(model, TargetModel):
             found["models"] = len(model.ensemble.members)
         echo_json({"model": output, "bytes": room, **found, **notes})
-    if is_ended():
-        click.echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
-        return
-    place = "to stdout" if output == "-" else output
     parts = [format_classes(pmf.rank)]
     if isinstance(model, TargetModel):
         count = plural(len(model.ensemble.members), "model")
         parts = [f"{count} to predict {', '.join(model.targets)}; joint of {parts[0]}"]
     if kept:
         parts.append(plural(kept, "posterior draw"))
-    click.echo(f"Written: {place} ({', '.join(parts)}; {format_bytes(room)}).", err=True)
+    say_written(output, parts, room)
+
+
+def say_written(output: str, parts: Sequence[str], room: int) -> None:
+    """Say what a fit has written, and whether Ctrl-C has ended it."""
+    if is_ended():
+        echo(f"Ended by Ctrl-C: the best model so far is in {output}.", err=True)
+        return
+    place = "to stdout" if output == "-" else output
+    echo(f"Written: {place} ({', '.join(parts)}; {format_bytes(room)}).", err=True)
 
 
 def write_rows(
@@ -224,6 +214,8 @@ def write_rows(
         if as_json or kind in (".json", ".jsonl", ".ndjson"):
             lines = _json_lines(names, rows)
         else:
+            if is_for_spreadsheet():
+                names, rows = _disarm(names), map(_disarm, rows)
             lines = _csv_lines(names, rows, "\t" if kind == ".tsv" else ",")
         # No time in the header: the same rows are the same bytes.
         target: Any = gzip.GzipFile(fileobj=file, mode="wb", mtime=0) if packed else file
@@ -231,6 +223,50 @@ def write_rows(
             target.write(text.encode())
         if packed:
             target.close()
+
+
+_FOR_SPREADSHEET = "rejoint.for_spreadsheet"  # in the meta of click's context
+
+
+def spreadsheet_option(command: Callback) -> Callback:
+    """``--spreadsheet``: no text in CSV and TSV runs as a formula."""
+
+    def keep(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+        ctx.meta[_FOR_SPREADSHEET] = value
+
+    return click.option(
+        "--spreadsheet",
+        is_flag=True,
+        expose_value=False,
+        callback=keep,
+        help="In CSV and TSV, put ' before text that a spreadsheet would run as a formula.",
+    )(command)
+
+
+def is_for_spreadsheet() -> bool:
+    """Whether the command was told that its rows go to a spreadsheet."""
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_FOR_SPREADSHEET))
+
+
+_FORMULA = re.compile("[\t\r\n ]*[=+\\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+_SIGNED_NUMBER = re.compile(r"[+-]?(?:\d+[.,]?\d*|[.,]\d+)(?:[eE][+-]?\d+)?%?")
+
+
+def _disarm(row: Sequence[Any]) -> list[Any]:
+    """Return a row with an apostrophe before each text that a spreadsheet would run.
+
+    Examples
+    --------
+    >>> _disarm(["=1+1", "-5", "a=b", -5, "@SUM(A1)"])
+    ["'=1+1", '-5', 'a=b', -5, "'@SUM(A1)"]
+    """
+    return [
+        f"'{cell}"
+        if isinstance(cell, str) and _FORMULA.match(cell) and not _SIGNED_NUMBER.fullmatch(cell)
+        else cell
+        for cell in row
+    ]
 
 
 def _json_lines(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 import click
 
-from rejoint.cli.group import keep_best
+from rejoint.cli.group import echo, keep_best
 from rejoint.cli.options import (
     TableReader,
     as_json,
@@ -64,12 +64,12 @@ def command(
         pmf = pmf.project(joined.names).align(joined)
     found = synthesize(pmf, count, known, random_state=seed)
     write_rows(output, pmf.domain.names, record_rows(found.records, numbers), as_json=as_json)
-    click.echo(found.stop, err=True)
+    echo(found.stop, err=True)
 
 
 def _complete(tables: Marginals | None, seed: int) -> LowRankPMF:
     """The joint of tables; what it is goes to stderr."""
     assert tables is not None
     fit = keep_best(factorize, tables, random_state=seed)
-    click.echo(fit.choice, err=True)
+    echo(fit.choice, err=True)
     return fit.pmf

@@ -6,6 +6,7 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
@@ -112,7 +113,7 @@ def _judge(pmf: LowRankPMF, records: Records, n: int, table: NDArray[np.float64]
         return
     right = float((table[there].argmax(axis=1) == truth[there]).mean())
     loss = -np.log(np.maximum(table[there, truth[there]], 1e-300)).mean()
-    click.echo(
+    echo(
         f"{pmf.domain.names[n]}: {right:.1%} right of {len(there):,} rows that have it, log-loss "
         f"{loss:.4f}.",
         err=True,

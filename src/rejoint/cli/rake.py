@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoint.cli.group import FAR
+from rejoint.cli.group import FAR, echo
 from rejoint.cli.options import (
     DataReader,
     TableReader,
@@ -77,6 +77,6 @@ def command(
     names = [*(raw.names[at] for at in kept), name]
     columns = [*(raw.columns[at] for at in kept), [float(f"{w:.10g}") for w in found.weights]]
     write_rows(output, names, zip(*columns, strict=True), as_json=as_json)
-    click.echo(f"{found.stop} Design effect {found.design_effect:.3g}.", err=True)
+    echo(f"{found.stop} Design effect {found.design_effect:.3g}.", err=True)
     if within is not None and found.residual > within:
         raise click.exceptions.Exit(FAR)

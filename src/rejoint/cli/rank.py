@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from rejoint.cli.group import keep_best
+from rejoint.cli.group import echo, keep_best
 from rejoint.cli.options import DataReader, as_json, budget_option, data_options, seed_option
 from rejoint.cli.output import echo_json, new_figure, save_figure, show_columns, show_table
 from rejoint.plots import rank_curve
@@ -69,4 +69,4 @@ def command(
         marks = {**dict.fromkeys(found.tied, "tied"), found.rank: "chosen"}
         marked = [[*row, marks.get(int(row[0]), "")] for row in rows]
         show_table([*head, ""], marked, left=0)
-        click.echo(found.words)
+        echo(found.words)

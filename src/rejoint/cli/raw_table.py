@@ -69,7 +69,7 @@ def read_raw(path: str, reader: DataReader, domain: Domain | None = None) -> Raw
     source, empty = Source(path), frozenset(how["missing"])
     kind = format_of(source, how["format"])
     if kind != "text":
-        data = next(read_table_blocks(source, kind, None))
+        data = next(read_table_blocks(source, kind, None, encoding=how["encoding"]))
         frame = take_apart(data)
         columns = [_cells(column) for column in frame.columns]
         records = None if domain is None else Records.of(data, domain=domain)

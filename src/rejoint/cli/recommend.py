@@ -1,177 +1,183 @@
-"""``rejoint recommend``: items that somebody with some ratings will like."""
+"""``rejoint recommend``: items that somebody with some ratings will choose and like."""
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
+from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
-    domain_options,
-    load_with_notes,
+    file_options,
+    load_saved,
     split_names,
 )
 from rejoint.cli.output import echo_json, show_table
 from rejoint.cli.raw_table import read_raw
-from rejoint.estimators.recommender.best_set import best_set
-from rejoint.pmf.pmf import LowRankPMF
+from rejoint.text import nearest
+
+if TYPE_CHECKING:
+    from rejoint.estimators.recommender.joint_recommender import JointRecommender
 
 EXAMPLES = """\b
 Examples:
   rejoint fit-ratings ratings.csv -o films.rejoint --columns user,film,stars
+  rejoint recommend films.rejoint --user u1
   rejoint recommend films.rejoint --rated "Heat=5" --rated "Ghost=1" -k 3
-  rejoint recommend films.rejoint --data ratings.csv --user u1 --by like --json
+  rejoint recommend films.rejoint --data new.csv --user u99 --by like --json
   rejoint recommend films.rejoint --rated "Heat=5" --explain Ronin
   rejoint recommend films.rejoint --rated "Heat=5" --bundle -k 2"""
 
 
 @click.command("recommend", epilog=EXAMPLES)
 @click.argument("model", metavar="MODEL")
-@click.option("--rated", multiple=True, metavar="ITEM=RATING", help="What somebody has rated.")
+@click.option(
+    "--rated",
+    multiple=True,
+    metavar="ITEM=RATING",
+    help="What somebody has rated; ITEM alone where it is only known what was chosen.",
+)
+@click.option("--user", metavar="ID", help="A user of the fit, or of DATA.")
 @click.option("--data", metavar="DATA", help="Ratings, from which those of --user are taken.")
-@click.option("--user", metavar="ID", help="Whose ratings of DATA.")
 @click.option("-k", "count", type=click.IntRange(min=1), default=10, show_default=True)
-@click.option("--by", type=click.Choice(["expected", "like"]), default="expected", help="Order.")
+@click.option(
+    "--by",
+    type=click.Choice(["score", "probability", "like", "expected"]),
+    help="Order by the score, the probability to choose and like, that to like if chosen, or the "
+    "expected rating; a bundle by probability or like.",
+)
 @click.option("--threshold", type=float, help="The lowest rating that means liked; the top 30 %.")
 @click.option("--among", metavar="A,B,...", help="Only these items.")
+@click.option("--seen", is_flag=True, help="Do not leave out what was rated.")
 @click.option("--bundle", is_flag=True, help="The -k items most probably liked all together.")
 @click.option("--explain", metavar="ITEM", help="Which ratings move the one expected of ITEM.")
 @as_json
-@domain_options
+@file_options
 def command(
     model: str,
     rated: tuple[str, ...],
-    data: str | None,
     user: str | None,
+    data: str | None,
     count: int,
-    by: str,
+    by: str | None,
     threshold: float | None,
     among: str | None,
+    seen: bool,
     bundle: bool,
     explain: str | None,
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Recommend items by a model whose variables are items and whose levels are ratings.
+    """Recommend items by a model that `rejoint fit-ratings` has made.
 
-    `rejoint fit-ratings` makes one from rows of user, item, rating. Somebody new needs no new
-    fit: give what they have rated.
+    Somebody new needs no new fit: give what they have rated. What somebody has rated is left out.
     """
-    if (data is None) != (user is None):
-        raise click.UsageError("--data and --user go together.")
-    pmf, notes = load_with_notes(model)
-    pmf = pmf.mixture
-    _refuse_labels(pmf)
-    ratings = dict(map(_rated, rated))
+    # scikit-learn takes a second to import, which other commands need not wait for.
+    from rejoint.estimators.recommender.joint_recommender import JointRecommender
+
+    if data is not None and user is None:
+        raise click.UsageError("--data needs --user, whose ratings to take.")
+    if rated and user is not None and data is None:
+        raise click.UsageError("--rated is for somebody new: leave --user out, or give --data too.")
+    if bundle and by not in (None, "probability", "like"):
+        raise click.UsageError(f"--bundle goes by probability or like, not by {by}.")
+    saved = load_saved(model)
+    found = JointRecommender.of_saved(saved, model)
+    who: Any = dict(_rated(text, found) for text in rated)
     if data is not None and user is not None:
-        ratings |= _of_user(data, user, notes, reader)
+        who |= _of_user(found, data, user, saved.notes.get("ratings"), reader)
+    elif user is not None:
+        who = _label(user, found.users_, "user")
     if explain is not None:
-        _explain(pmf, ratings, explain, as_json)
+        _explain(found, who, explain, as_json)
         return
-    known = pmf.condition(ratings) if ratings else pmf
-    wanted = split_names([among]) if among else pmf.domain.names
-    pmf.domain.indices(wanted)  # an unknown name is an error here
-    items = [name for name in known.domain.names if name in wanted]
-    likes = {item: _like(known, item, threshold) for item in items}
+    asked: dict[str, Any] = {"threshold": threshold, "exclude_seen": not seen}
+    if among is not None:
+        asked["among"] = [_label(text, found.items_, "item") for text in split_names([among])]
+    if by is not None:
+        asked["by"] = by
     if bundle:
-        _bundle(known, likes, count, as_json)
+        _bundle(found, who, count, asked, as_json)
         return
-    found: list[dict[str, Any]] = [
-        {"item": item, "expected": known.expect(item), "like": float(like @ known.weights)}
-        for item, like in likes.items()
-    ]
-    best = sorted(found, key=lambda row: -row[by])[:count]
+    best = found.recommend(who, count, **asked)
     if as_json:
-        echo_json(best)
+        echo_json([one._asdict() for one in best])
         return
-    rows = [(row["item"], f"{row['expected']:.2f}", f"{row['like']:.3f}") for row in best]
-    show_table(("item", "expected", "liked"), rows)
+    rows = [
+        (
+            str(one.item),
+            f"{one.score:.3f}",
+            f"{one.probability:.3f}",
+            f"{one.like:.3f}",
+            f"{one.expected:.2f}",
+            ", ".join(map(str, one.because)),
+        )
+        for one in best
+    ]
+    heads = ("item", "score", "chosen and liked", "liked if chosen", "expected", "because of")
+    show_table(heads, rows)
 
 
-def _refuse_labels(pmf: LowRankPMF) -> None:
-    for variable in pmf.domain:
-        try:
-            _ = variable.numeric
-        except ValueError:
-            raise ValueError(
-                f"This model is not of ratings: {variable.name!r} has levels that are no numbers. "
-                "Make one by rejoint fit-ratings."
-            ) from None
-
-
-def _rated(text: str) -> tuple[str, float]:
+def _rated(text: str, model: "JointRecommender") -> tuple[Any, float]:
     item, found, rating = text.rpartition("=")
+    if model.feedback == "implicit" and not found:
+        return _label(text.strip(), model.items_, "item"), 1.0
     try:
         value = float(rating)
     except ValueError:
         found = ""
     if not found or not item:
         raise click.UsageError(f"--rated {text}: write ITEM=RATING, such as Heat=5.")
-    return item.strip(), value
+    return _label(item.strip(), model.items_, "item"), value
+
+
+def _label(text: str, labels: Any, noun: str) -> Any:
+    """Return the id that is written like a text."""
+    for label in labels.tolist():
+        if str(label) == text:
+            return label
+    raise KeyError(f"There is no {noun} {text!r} in the model.{nearest(text, labels.tolist())}")
 
 
 def _of_user(
-    data: str, user: str, notes: Mapping[str, Any], reader: DataReader
-) -> dict[str, float]:
+    model: "JointRecommender", data: str, user: str, names: Any, reader: DataReader
+) -> dict[Any, float]:
     """Return what a user has rated, from rows of user, item, rating."""
     raw = read_raw(data, reader)
-    names = notes.get("ratings")
     if not isinstance(names, list):
-        names = list(raw.names[:3])
-    people, items, stars = (raw.values(name) for name in names)
+        names = list(raw.names[: 2 if model.feedback == "implicit" else 3])
+    people, items, *rest = (raw.values(name) for name in names)
+    stars = rest[0] if rest else [1.0] * len(items)
     rows = zip(people, items, stars, strict=True)
-    found = {str(item): float(s) for who, item, s in rows if str(who) == user and s is not None}
+    found = {
+        _label(str(item), model.items_, "item"): float(s)
+        for who, item, s in rows
+        if str(who) == user and s is not None and item is not None
+    }
     if not found:
         raise ValueError(f"{data}: user {user!r} has rated nothing (column {names[0]!r}).")
     return found
 
 
-def _like(pmf: LowRankPMF, item: str, threshold: float | None) -> NDArray[np.float64]:
-    """Return the probability that each class likes an item: a rating of the threshold or more.
-
-    Without a threshold, the top 30 % of the scale means liked.
-    """
-    values, factor = pmf.domain[item].numeric, pmf.factors[pmf.domain.index(item)]
-    low, high = float(values.min()), float(values.max())
-    if threshold is not None and threshold > high:
-        raise ValueError(f"--threshold {threshold:g} is above the highest rating, {high:g}.")
-    least = low + 0.7 * (high - low) - 1e-9 if threshold is None else threshold
-    likes: NDArray[np.float64] = factor[values >= least].sum(axis=0)
-    return likes
-
-
 def _bundle(
-    pmf: LowRankPMF, likes: Mapping[str, NDArray[np.float64]], count: int, as_json: bool
+    model: "JointRecommender", who: Any, count: int, asked: dict[str, Any], as_json: bool
 ) -> None:
-    if count > len(likes):
-        raise ValueError(f"A bundle of {count} items was asked for, but {len(likes)} are left.")
-    found = best_set(pmf.weights, np.array(list(likes.values())), count)
-    items = [list(likes)[n] for n in found.items]
+    found = model.bundle(who, count, **asked)
     if as_json:
-        echo_json({"items": items, "probability": found.probability, "exact": found.exact})
+        plain = {"items": list(found.items), "probability": found.probability}
+        echo_json({**plain, "exact": found.exact})
         return
-    sure = "" if found.exact else f" (none is above {found.bound:.4f})"
-    click.echo(f"Liked all together with probability {found.probability:.4f}{sure}:")
-    for item in items:
-        click.echo(f"  {item}")
+    sure = "" if found.exact else f" (none is above {found.bound:.4g})"
+    what = "Liked, if chosen," if asked.get("by") == "like" else "Chosen and liked"
+    echo(f"{what} all together with probability {found.probability:.4g}{sure}:")
+    for item in found.items:
+        echo(f"  {item}")
 
 
-def _explain(pmf: LowRankPMF, ratings: dict[str, float], item: str, as_json: bool) -> None:
-    pmf.domain.index(item)
-    given = {name: rating for name, rating in ratings.items() if name != item}
-    expected, baseline = float(pmf.expect(item, given)), float(pmf.expect(item))
-    moves: list[dict[str, Any]] = []
-    for name, rating in given.items():
-        rest = {other: given[other] for other in given if other != name}
-        effect = expected - float(pmf.expect(item, rest))
-        moves.append({"item": name, "rating": rating, "effect": effect})
-    moves.sort(key=lambda move: -abs(move["effect"]))
+def _explain(model: "JointRecommender", who: Any, item: str, as_json: bool) -> None:
+    found = model.explain(who, _label(item, model.items_, "item"))
     if as_json:
-        echo_json({"item": item, "expected": expected, "baseline": baseline, "moves": moves})
+        plain = {"item": found.item, "expected": found.expected, "baseline": found.baseline}
+        echo_json({**plain, "moves": [move._asdict() for move in found.moves]})
         return
-    click.echo(f"{item}: {expected:.2f} expected ({baseline:.2f} knowing nothing)")
-    for move in moves:
-        click.echo(f"  {move['effect']:+.2f}  {move['item']} rated {move['rating']:g}")
+    echo(str(found))

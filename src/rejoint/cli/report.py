@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint import __version__
-from rejoint.cli.group import in_options
+from rejoint.cli.group import echo, in_options
 from rejoint.cli.inspect import describe_order, fit_of
 from rejoint.cli.options import (
     DataReader,
@@ -23,7 +23,7 @@ from rejoint.cli.options import (
     survey_options,
     table_options,
 )
-from rejoint.cli.output import check_output, clean_label, echo_json, format_classes, open_output
+from rejoint.cli.output import check_output, echo_json, format_classes, open_output
 from rejoint.explorer.document import describe_limit
 from rejoint.explorer.page import load_template
 from rejoint.identifiability.model_verdict import model_verdict
@@ -34,7 +34,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.table_as_read import TableAsRead, list_as_read
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
-from rejoint.text import format_interval, plural
+from rejoint.text import clean_label, format_count, format_interval, plural
 
 Notes = Mapping[str, Any]
 Part = dict[str, Any]
@@ -121,11 +121,10 @@ def _data(pmf: LowRankPMF, notes: Notes, records: Records | None) -> Part:
             said.append(design.text)
     if notes.get("tables"):
         said.append(f"It was fitted to {plural(len(notes['tables']), 'table')} of them.")
-    cells = prod(pmf.domain.shape)
-    power = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
     size = pmf.rank * (sum(pmf.domain.shape) - len(pmf.domain) + 1) - 1
+    cells = format_count(prod(pmf.domain.shape))
     said.append(
-        f"{plural(len(pmf.domain), 'variable')}, {power} possible combinations, "
+        f"{plural(len(pmf.domain), 'variable')}, {cells} possible combinations, "
         f"{plural(size, 'parameter')}."
     )
     variables = [
@@ -505,7 +504,7 @@ def command(
     One HTML file without scripts that fetches nothing. It has no records in it: only shares,
     and the tables that the model was fitted to, if there are any.
     """
-    check_output(output, as_json)
+    check_output(output, as_json, signature=b"")
     pmf, notes = load_with_notes(model)
     records = None if data is None else reader.read(data, pmf.domain)
     fit = fit_of(pmf, notes, records, table_reader.read(tables) if tables else None)
@@ -521,4 +520,4 @@ def command(
     if as_json:
         echo_json({"report": output, "sections": [section.title for section in found]})
     elif output != "-":
-        click.echo(f"Written: {output}.", err=True)
+        echo(f"Written: {output}.", err=True)

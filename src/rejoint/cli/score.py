@@ -5,7 +5,8 @@ from typing import Any
 import click
 import numpy as np
 
-from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, output_option
+from rejoint.cli.group import echo
+from rejoint.cli.options import DataReader, as_json, domain_options, load_with_notes, rows_output
 from rejoint.cli.output import echo_json, write_rows
 from rejoint.text import class_titles
 
@@ -21,7 +22,7 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.option("--rows", is_flag=True, help="The log-probability of each row.")
 @click.option("--classes", is_flag=True, help="The probability of each class, for each row.")
-@output_option("Of --rows and --classes; by its name.")
+@rows_output("Of --rows and --classes; by its name.")
 @as_json
 @domain_options
 def command(
@@ -68,9 +69,9 @@ def command(
             }
         )
         return
-    click.echo(f"{mean:.6g} log-probability per record (nats), {len(records):,} records")
+    echo(f"{mean:.6g} log-probability per record (nats), {len(records):,} records")
     if impossible:
-        click.echo(
+        echo(
             f"{impossible:,} records are impossible under this model; of the others it is "
             f"{rest if rest is None else format(rest, '.6g')}."
         )

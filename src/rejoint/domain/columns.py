@@ -1,14 +1,14 @@
 """Read columns of pandas, polars, pyarrow, NumPy or Python as numbers, or as codes into labels."""
 
 import datetime
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.labels import Level, is_missing, native, place_among
+from rejoint.domain.labels import LabelError, Level, is_missing, native, place_among
 
 Codes = NDArray[np.signedinteger[Any]]
 EXACT = 2.0**53  # floats beyond may stand for more than one integer
@@ -105,15 +105,20 @@ def advice(kind: object) -> str:
     Examples
     --------
     >>> advice("list")
-    'labels are text, numbers and booleans; turn the values into one of these'
+    'labels are text, numbers and booleans; turn the values into one of these, or leave the \
+column out'
     """
     text = str(kind)
     if any(word in text.lower() for word in ("date", "time", "duration", "period")):
         return (
             "dates and times are no labels; take from them what matters, "
-            "as text or a number (the year, the month, the weekday, the hours passed)"
+            "as text or a number (the year, the month, the weekday, the hours passed), or leave "
+            "the column out"
         )
-    return "labels are text, numbers and booleans; turn the values into one of these"
+    return (
+        "labels are text, numbers and booleans; turn the values into one of these, or leave the "
+        "column out"
+    )
 
 
 def column_of_distinct(
@@ -153,21 +158,24 @@ def _whole(labels: Iterable[Level]) -> tuple[Level, ...]:
     return labels
 
 
-def no_label(name: str, row: int, value: object) -> TypeError:
+def no_label(name: str, row: int, value: object) -> LabelError:
     """Return the error for a value that cannot be a label.
 
     Examples
     --------
     >>> no_label("x", 3, [1])
-    TypeError("Variable 'x', row 3: [1] is a list: labels are text, numbers and booleans; \
-turn the values into one of these.")
+    LabelError("Variable 'x', row 3: [1] is a list: labels are text, numbers and booleans; \
+turn the values into one of these, or leave the column out.")
     """
     kind = type(value).__name__
     dated = isinstance(value, (datetime.date, datetime.time, datetime.timedelta, np.datetime64))
     what = advice("date" if dated else kind)
-    return TypeError(f"Variable {name!r}, row {row}: {value!r} is a {kind}: {what}.")
+    shown = repr(value)
+    shown = shown if len(shown) <= _SHOWN else shown[:_SHOWN] + "..."
+    return LabelError(f"Variable {name!r}, row {row}: {shown} is a {kind}: {what}.")
 
 
+_SHOWN = 80  # characters of a value in a message
 _WIDE = 64  # characters; longer text is hashed by Python
 _PRIME = 1099511628211
 _SAMPLE = 10_000
@@ -204,7 +212,7 @@ def column_of_array(
             return column_of_texts(array, name)
         case "O" | "U" | "T" | "S":
             return column_of_objects(_blanked(array, missing), name)
-    raise TypeError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}.")
+    raise LabelError(f"Variable {name!r} holds {array.dtype}: {advice(array.dtype)}.")
 
 
 def _of_booleans(array: NDArray[np.bool_], missing: NDArray[np.bool_] | None) -> Coded:
@@ -324,6 +332,25 @@ def _hashable(value: object) -> bool:
     return True
 
 
+def check_column(column: object, name: object) -> None:
+    """Raise an error for what is no column: a single value, or values without an order.
+
+    Examples
+    --------
+    >>> check_column({1, 2}, "a")
+    Traceback (most recent call last):
+    ...
+    TypeError: Variable 'a' must be a column (a list, an array, a series), not a set, whose values \
+have no order.
+    """
+    what = f"Variable {str(name)!r} must be a column (a list, an array, a series)"
+    if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
+        shown = f"the single {type(column).__name__} {column!r}"
+        raise TypeError(f"{what}, not {shown}; one record alone is a list of one dict: [{{...}}].")
+    if isinstance(column, (set, frozenset, Mapping)):
+        raise TypeError(f"{what}, not a {type(column).__name__}, whose values have no order.")
+
+
 def read_column(column: Any, name: str = "") -> Column:
     """Read one column of anything: array, list, or series of a frame library.
 
@@ -343,11 +370,7 @@ def read_column(column: Any, name: str = "") -> Column:
             return _of_polars(column, name)
         case "pyarrow":
             return _of_arrow(column, name)
-    if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
-        raise TypeError(
-            f"Variable {name!r} must be a column (a list, an array, a series), "
-            f"not the single {type(column).__name__} {column!r}."
-        )
+    check_column(column, name)
     if hasattr(column, "__array__"):
         return column_of_array(np.asarray(column), name)
     return column_of_objects(list(column), name)
@@ -375,7 +398,7 @@ def _of_pandas(column: Any, name: str) -> Column:
         values = column.to_numpy(dtype=getattr(dtype, "numpy_dtype", np.float64), na_value=0)
         return column_of_array(values, name, column.isna().to_numpy())
     if not isinstance(dtype, (np.dtype, pd.StringDtype)):
-        raise TypeError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+        raise LabelError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
     try:
         codes, distinct = pd.factorize(column)
     except TypeError:  # a cell cannot be hashed: the slow way finds out which
@@ -404,7 +427,7 @@ def _of_polars(column: Any, name: str) -> Column:
         )
     if dtype in (pl.Null, pl.Object, pl.Binary):
         return column_of_objects(column.to_list(), name)
-    raise TypeError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
+    raise LabelError(f"Variable {name!r} holds {dtype}: {advice(dtype)}.")
 
 
 def _of_arrow(column: Any, name: str) -> Column:
@@ -432,6 +455,9 @@ def _of_arrow(column: Any, name: str) -> Column:
         gone = column.is_null().to_numpy(zero_copy_only=False)
         blank = pa.scalar(False if is_.is_boolean(kind) else 0).cast(column.type)
         return column_of_array(column.fill_null(blank).to_numpy(zero_copy_only=False), name, gone)
-    if is_.is_null(kind) or is_.is_binary(kind):
+    if str(kind) == "extension<arrow.uuid>":
+        cells = column.to_pylist()
+        return column_of_objects([None if cell is None else str(cell) for cell in cells], name)
+    if is_.is_null(kind) or "binary" in str(kind):  # of any width
         return column_of_objects(column.to_pylist(), name)
-    raise TypeError(f"Variable {name!r} holds {kind}: {advice(kind)}.")
+    raise LabelError(f"Variable {name!r} holds {kind}: {advice(kind)}.")

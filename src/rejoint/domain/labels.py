@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.text import show
+from rejoint.text import check_text, show
 
 Floats = NDArray[np.float64]
 _FEW = 48
@@ -282,6 +282,16 @@ def is_number(level: object) -> bool:
     return isinstance(level, (int, float))
 
 
+class LabelError(TypeError, ValueError):
+    """Error raised for values that cannot be labels, such as dates and lists.
+
+    Examples
+    --------
+    >>> issubclass(LabelError, TypeError)
+    True
+    """
+
+
 def native(value: object) -> Level:
     """Return a label as plain Python: str, int, float, bool or `Bin`.
 
@@ -293,7 +303,8 @@ def native(value: object) -> Level:
     >>> native((1, 2))
     Traceback (most recent call last):
     ...
-    TypeError: (1, 2) is a tuple, which is no label: labels are text, numbers and booleans
+    rejoint.domain.labels.LabelError: (1, 2) is a tuple, which is no label: labels are text, \
+numbers and booleans
     """
     if type(value) in (str, int, float, bool, Bin):
         return value
@@ -307,7 +318,7 @@ def native(value: object) -> Level:
         return int(value)
     if isinstance(value, (Real, Decimal, Fraction)):
         return float(value)
-    raise TypeError(
+    raise LabelError(
         f"{value!r} is a {type(value).__name__}, which is no label: "
         "labels are text, numbers and booleans"
     )
@@ -375,7 +386,9 @@ def checked_levels(name: str, levels: Iterable[object]) -> tuple[Level, ...]:
         try:
             label = native(level)
         except TypeError as error:
-            raise TypeError(f"Variable {name!r}: level {error}.") from None
+            raise LabelError(f"Variable {name!r}: level {error}.") from None
+        if isinstance(label, str):
+            check_text(label, f"Variable {name!r}: level")
         if label in labels:
             raise ValueError(f"Variable {name!r}: level {label!r} is there twice.")
         labels[label] = None

@@ -23,7 +23,7 @@ from rejoint.domain.labels import (
     place_among,
 )
 from rejoint.messages import remark
-from rejoint.text import nearest, show
+from rejoint.text import check_text, nearest, show
 
 _SPAN = 1 << 20  # smaller integers are looked up in a table
 
@@ -255,6 +255,7 @@ class Variable:
     _codes: dict[Level, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        check_text(str(self.name), "Variable")
         levels = checked_levels(self.name, self.levels)
         kind = "binned" if any(isinstance(level, Bin) for level in levels) else self.kind
         stand_ins = checked_representatives(self.name, levels, kind, self.representatives)

@@ -173,8 +173,7 @@ class Data(ABC):
     ) -> LowRankPMF:
         """The model with its labels; posterior draws and their mean, of the levels themselves."""
         seen, domain = self.observed(model), self.domain
-        drawn = [LowRankPMF(draw.weights, draw.parts, domain) for draw in draws]
-        kept = Draws.of(drawn, domain, LowRankPMF).to_carry()
+        kept = Draws.of_models(draws, domain, LowRankPMF).to_carry()
         answer = None if mixture is None else LowRankPMF(mixture.weights, mixture.parts, domain)
         return LowRankPMF(seen.weights, seen.parts, domain, kept, answer, gaps)
 

@@ -13,16 +13,18 @@ passes.)
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver import acceleration
 from rejoint.solver.solver import Limits
+
+if TYPE_CHECKING:
+    from rejoint.estimation.data import Data
 
 _LIMITS = Limits(max_steps=2000, progress=1e-9, window=10, exact=-1.0)
 
@@ -85,11 +87,11 @@ class Em:
         """Moves that the acceleration looks back on."""
         return self.policy.em_memory if self.memory is None else self.memory
 
-    def init(self, problem: Data, model: Model) -> EmState:
+    def init(self, problem: "Data", model: Model) -> EmState:
         """State at a first model."""
         return EmState(model, *self.look(problem, model), passes=1)
 
-    def step(self, problem: Data, state: EmState) -> EmState:
+    def step(self, problem: "Data", state: EmState) -> EmState:
         """One quasi-Newton step, or one EM step where that fails or it is too early."""
         if self.moves and state.passes > self.policy.plain_steps:
             state, leapt = self.leap(problem, state)
@@ -99,7 +101,7 @@ class Em:
         objective, counts = self.look(problem, model)
         return moved_from(state, EmState(model, objective, counts, state.passes + 1))
 
-    def leap(self, problem: Data, state: EmState) -> tuple[EmState, bool]:
+    def leap(self, problem: "Data", state: EmState) -> tuple[EmState, bool]:
         """Try a quasi-Newton step, shortened at most twice; the state as it was if all fail."""
         policy, layout = self.policy, problem.layout
         slope = gradient(layout, state)
@@ -148,7 +150,7 @@ class Em:
         memory = tuple(zip(frozen["moves"], frozen["changes"], strict=True))
         return EmState(model, **rest, memory=memory)
 
-    def look(self, problem: Data, model: Model) -> tuple[float, FloatArray]:
+    def look(self, problem: "Data", model: Model) -> tuple[float, FloatArray]:
         """One pass: the objective, and expected counts with the prior's added."""
         found = problem.expect(model)
         if self.prior is None:

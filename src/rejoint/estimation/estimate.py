@@ -19,6 +19,7 @@ from rejoint.domain.variable import Kind
 from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
+from rejoint.estimation.forecast import check_cost
 from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import (
     TIME_LEVELS,
@@ -38,6 +39,7 @@ from rejoint.estimation.starts import (
     follow_start,
     follow_to_end,
     given_model,
+    limited,
     make_starts,
     random_model,
 )
@@ -310,9 +312,10 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
-    _, why = choose_solver(data, 1, request)
-    start_at(request.start, small, request.rank)
     asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
+    solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
+    start_at(request.start, small, request.rank)
+    check_cost(small.records, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
     said: list[str] = []
     selection: Selection | None = None
     plain = data
@@ -609,15 +612,14 @@ class Fit:
     def mode_starts(self, bayes: Bayes) -> int:
         """How many starts to follow to the modes that chains start at."""
         policy = self.policy
-        return max(bayes.chains, self.affordable(policy.modes, policy.most_modes))
+        fewest, most = policy.modes, policy.most_modes
+        return max(bayes.chains, count_starts(self.small, self.rank, fewest, most, policy))
 
     def starts_affordable(self) -> int:
         """How many starts to follow: likelihoods of latent classes have many local maxima."""
-        return self.affordable(self.policy.fewest_starts, self.policy.most_starts)
-
-    def affordable(self, fewest: int, most: int) -> int:
-        """How many starts a budget allows for."""
-        return count_starts(self.small, self.rank, fewest, most, self.policy)
+        policy = self.policy
+        fewest, most = policy.fewest_starts, policy.most_starts
+        return count_starts(self.small, self.rank, fewest, most, policy)
 
     # -- One model ---------------------------------------------------------------------------
 
@@ -625,7 +627,8 @@ class Fit:
         """Maximize the likelihood, the posterior, or what the solver maximizes."""
         count = self.n_init or (1 if self.given else self.starts_affordable())
         if self.streamed:
-            return self.streamed_mode(solver, count)[0]
+            done, em, _, told = self.streamed_mode(solver, count)
+            return self.result([done], done, em, more=told)
         if solver == "map":
             runs, best, found = self.search_map(count)
         else:
@@ -633,8 +636,12 @@ class Fit:
             runs, best, found = self.search_mode(solver, count)
         return self.result_of_small(runs, best=runs[best], more=found.tell())
 
-    def streamed_mode(self, solver: Any, count: int) -> tuple[FitResult, Run, FloatArray, str]:
-        """Find a model of the sample, then take steps over all records from there."""
+    def streamed_mode(self, solver: Any, count: int) -> tuple[Run, Any, FloatArray, str]:
+        """Find a model of the sample, then take steps over all records from there.
+
+        Returns the run, what was run, the concentrations of its prior if it has one, and what is to
+        be said about the starts.
+        """
         em = solver if is_solver(solver) else Em(limits=self.streamed_limits(), policy=self.policy)
         uses_prior = solver == "map" or isinstance(solver, Bayes)
         models, concentrations, ended, told = list(self.given), np.empty(0), [], ""
@@ -644,7 +651,7 @@ class Fit:
             ended = [replace(found, stop=Stop.INTERRUPTED) for found in runs]
             models = models or [drop_empty(runs[best].model, self.policy)[0]]
         if uses_prior:
-            concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
+            concentrations = self.evident(runs[best])
             em = replace(em, prior=make_prior(self.data, concentrations))
         session = self.session
         session.unfinished.clear()
@@ -656,8 +663,7 @@ class Fit:
 
         session.offer(so_far)
         data, session = report_passes(self.data, session, "first pass")
-        done = run(em, data, models[0], session)
-        return self.result([done], done, em, more=told), done, concentrations, told
+        return run(em, data, models[0], session), em, concentrations, told
 
     def streamed_limits(self) -> Limits:
         """When to stop, in proportion to the log-likelihood without classes."""
@@ -751,7 +757,7 @@ class Fit:
     def streamed_bayes(self, bayes: Bayes) -> FitResult:
         """Chains over all records, a pass a sweep, from the most probable model on."""
         session = self.session
-        _, done, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
+        done, _, concentrations, told = self.streamed_mode(bayes, self.mode_starts(bayes))
 
         def ended(kept: Sequence[Draw] = ()) -> FitResult:
             text = plural(len(kept), "posterior draw") if kept else "there were posterior draws"
@@ -888,12 +894,6 @@ def describe_gaps(gaps: Sequence[TableGap]) -> str:
         return ""
     more = f" {plural(len(gaps) - 1, 'other table')} differ, too (pmf.gaps)." * (len(gaps) > 1)
     return f"{gaps[0].text}{more}"
-
-
-def limited(solver: Any, objective: float) -> Any:
-    """The solver with its limit in proportion to an objective, where it has such a limit."""
-    by = getattr(solver, "limited_by", None)
-    return solver if by is None else by(objective)
 
 
 def report_passes(data: Data, session: Session, first: str) -> tuple[Data, Session]:

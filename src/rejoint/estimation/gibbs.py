@@ -9,18 +9,20 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rejoint.check import whole
-from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_concentrations, log_evidence_of_counts, log_hyperprior
 from rejoint.messages import Countdown
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.solver.checkpoint import digest
 from rejoint.solver.session import Session
+
+if TYPE_CHECKING:
+    from rejoint.estimation.data import Data
 
 #: Tables that are looked at, and levels of each variable.
 TABLES, LEVELS = 30, 10
@@ -199,7 +201,7 @@ class Bayes:
         for name in ("chains", "draws", "thin"):
             whole(name, getattr(self, name))
 
-    def step(self, problem: Data, draw: Draw, rng: np.random.Generator) -> Draw:
+    def step(self, problem: "Data", draw: Draw, rng: np.random.Generator) -> Draw:
         """One sweep."""
         found = problem.draw(draw.model, rng)
         layout = problem.layout
@@ -214,7 +216,7 @@ class Bayes:
 
     def chain(
         self,
-        problem: Data,
+        problem: "Data",
         model: Model,
         rng: np.random.Generator,
         concentrations: FloatArray | None = None,
@@ -226,12 +228,12 @@ class Bayes:
             draw = self.step(problem, draw, rng)
             yield draw
 
-    def advance(self, problem: Data, model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
+    def advance(self, problem: "Data", model: Model, sweeps: int, rng: np.random.Generator) -> Draw:
         """Return the draw of a chain from a model after some sweeps."""
         return next(islice(self.chain(problem, model, rng), sweeps - 1, None))
 
     def draw_concentrations(
-        self, problem: Data, before: FloatArray, counts: FloatArray, rng: np.random.Generator
+        self, problem: "Data", before: FloatArray, counts: FloatArray, rng: np.random.Generator
     ) -> FloatArray:
         """A Metropolis step for each concentration, columns integrated out."""
         layout, policy, unit = problem.layout, self.policy, problem.concentration_unit
@@ -248,7 +250,7 @@ class Bayes:
 
     def sample(
         self,
-        problem: Data,
+        problem: "Data",
         starts: Sequence[Model],
         session: Session,
         concentrations: FloatArray | None = None,
@@ -264,7 +266,7 @@ class Bayes:
             key = digest("chains", problem.fingerprint, self, tuple(starts), rng)
         first = first_concentrations(problem, self.policy)
         first = first if concentrations is None else concentrations
-        state = _thaw(checkpoint.get(key), rng) or ChainState()
+        state = checkpoint.parse(key, lambda entry: _thaw(entry, rng)) or ChainState()
         if offer is not None:
             make = offer
             session.offer(lambda: make(state.kept))
@@ -326,10 +328,8 @@ def _flat(blocks: Sequence[FloatArray]) -> FloatArray:
     return np.concatenate([np.empty(0), *(block.ravel() for block in blocks)])
 
 
-def _thaw(entry: Mapping[str, Any] | None, rng: np.random.Generator) -> ChainState | None:
+def _thaw(entry: Mapping[str, Any], rng: np.random.Generator) -> ChainState:
     """The state that was frozen; ``rng`` is set to where it was."""
-    if entry is None:
-        return None
     layout, ranks = Layout(tuple(entry["levels"])), entry["ranks"]
     rows = 1 + layout.size if layout.levels else 1
 

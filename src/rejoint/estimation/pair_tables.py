@@ -356,10 +356,9 @@ class Misfit:
         fits = float(statistic[held].sum()) / 2 <= free + np.sqrt(2.0 * free)
         return cls(target, trust, fits, wanted, common)
 
-    def spent(self, models: Sequence[Model]) -> float:
-        """Degrees of freedom that some draws spend on all tables together."""
-        mean, variance = mean_and_variance(models)
-        variance *= len(models) / max(len(models) - 1, 1)
+    def spent(self, mean: FloatArray, variance: FloatArray, draws: int) -> float:
+        """Degrees of freedom that draws with this mean and variance spend on all tables."""
+        variance = variance * (draws / max(draws - 1, 1))
         return float(spent_freedom(self.target, mean, variance, self.common).sum())
 
 

@@ -37,11 +37,14 @@ class Finished:
         What the tables of the records asked of it; none where they were not looked at.
     tables : PairTables, optional
         These tables.
+    drawn : tuple of arrays, optional
+        Mean and variance of the same tables over the draws.
     """
 
     model: Model
     misfit: Misfit | None = None
     tables: PairTables | None = None
+    drawn: tuple[FloatArray, FloatArray] | None = None
 
 
 def posterior_mean(
@@ -93,9 +96,9 @@ def posterior_mean(
     if independent or data.layout.size > policy.pair_levels:
         return Finished(model)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
-    _, variance = mean_and_variance([data.observed(draw.model) for draw in draws])
-    misfit = Misfit.of(tables, pair_shares(model), variance)
-    return Finished(agree(misfit, model, most, policy), misfit, tables)
+    drawn = mean_and_variance([data.observed(draw.model) for draw in draws])
+    misfit = Misfit.of(tables, pair_shares(model), drawn[1])
+    return Finished(agree(misfit, model, most, policy), misfit, tables, drawn)
 
 
 def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[Model]:
@@ -105,12 +108,15 @@ def spread_draws(data: Data, draws: Sequence[Draw], finished: Finished) -> list[
     given the classes of the records, with a variance that spends the degrees of freedom which the
     misfit asks for. (Bounds are centered on the answer, so that draws need not be moved to it.)
     """
-    misfit, seen = finished.misfit, [data.observed(draw.model) for draw in draws]
-    spent = 0.0 if misfit is None else misfit.spent(seen)
+    misfit, number = finished.misfit, len(draws)
+    spent = 0.0
+    if misfit is not None and finished.drawn is not None:
+        spent = misfit.spent(*finished.drawn, number)
     if misfit is None or not 0.0 < spent < misfit.freedom:
-        return seen
+        return [data.observed(draw.model) for draw in draws]
     # Only what is drawn given the classes of the records is drawn again.
-    fixed = misfit.spent([data.observed(draw.mean) for draw in draws]) / spent
+    means = mean_and_variance([data.observed(draw.mean) for draw in draws])
+    fixed = misfit.spent(*means, number) / spent
     heat = 1.0 + (misfit.freedom / spent - 1.0) / max(1.0 - fixed, 0.1)
     rng = np.random.default_rng(0)
     return [data.observed(draw_again(data, draw, heat, rng)) for draw in draws]

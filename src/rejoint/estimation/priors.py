@@ -6,13 +6,16 @@ concentration ``s_n`` has a log-normal hyperprior around ``2 I_n`` and is estima
 """
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.special import digamma, gammaln, polygamma
 
-from rejoint.estimation.data import Data
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.model import FloatArray, Layout
+
+if TYPE_CHECKING:
+    from rejoint.estimation.data import Data
 
 
 @dataclass(frozen=True)
@@ -42,17 +45,17 @@ class Prior:
         return np.vstack([np.atleast_1d(self.classes), levels])
 
 
-def first_concentrations(data: Data, policy: Policy = DEFAULT) -> FloatArray:
+def first_concentrations(data: "Data", policy: Policy = DEFAULT) -> FloatArray:
     """The hyperprior's median for every variable."""
     return policy.concentration_median * data.concentration_unit
 
 
-def make_prior(data: Data, concentrations: FloatArray, classes: float = 0.0) -> Prior:
+def make_prior(data: "Data", concentrations: FloatArray, classes: float = 0.0) -> Prior:
     """Prior of given concentrations, centered on the variables' own distributions."""
     return Prior(classes, data.layout.expand(concentrations) * data.center)
 
 
-def first_prior(data: Data, policy: Policy = DEFAULT) -> Prior:
+def first_prior(data: "Data", policy: Policy = DEFAULT) -> Prior:
     """Prior of the hyperprior's median concentrations."""
     return make_prior(data, first_concentrations(data, policy))
 

@@ -19,13 +19,13 @@ from rejoint.domain.labels import Level
 from rejoint.estimation.data import Data, InMemory
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
-from rejoint.factorization.problem import draw_model
 from rejoint.kernels import available_threads, has_value
 from rejoint.model import FloatArray, Model
 from rejoint.records.records import BaseRecords
 from rejoint.solver.run import run
+from rejoint.solver.search import best_run, promising, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run
+from rejoint.solver.solver import Run, with_limits
 from rejoint.text import plural
 
 #: Makes a model to start from.
@@ -88,7 +88,7 @@ def child(rng: np.random.Generator) -> np.random.Generator:
 
 def random_model(data: Data, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and columns drawn around each variable's own distribution."""
-    return draw_model(data.layout.split(data.center), rank, rng)
+    return Model.draw(data.layout.split(data.center), rank, rng)
 
 
 def profile_model(data: Data, rank: int, blend: float, rng: np.random.Generator) -> Model:
@@ -143,7 +143,7 @@ def model_from_votes(
         votes[:, k] = -data.records.log_prob(Model(layout, np.ones(1), given))
     shares = votes / votes.sum(axis=1, keepdims=True) + policy.vote_doubt
     model = model_of_shares(data, data.records, shares / shares.sum(axis=1, keepdims=True))
-    return add_random_classes(data, model, rank, rng)
+    return model.extend(rank, data.layout.split(data.center), rng)
 
 
 @dataclass(frozen=True)
@@ -218,7 +218,8 @@ known), not 2.
     def models(self, data: Data, rank: int, count: int, rng: np.random.Generator) -> list[Model]:
         """Return copies of that model with random classes up to a rank; one if there are none."""
         count = count if rank > self.model.rank else 1
-        return [add_random_classes(data, self.model, rank, child(rng)) for _ in range(count)]
+        center = data.layout.split(data.center)
+        return [self.model.extend(rank, center, child(rng)) for _ in range(count)]
 
 
 def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
@@ -228,15 +229,6 @@ def model_of_shares(data: Data, records: InMemory, shares: FloatArray) -> Model:
     factors = layout.normalize(counts + data.center[:, None])
     weights = parts.sum(axis=1) + 1.0
     return Model(layout, weights / weights.sum(), factors)
-
-
-def add_random_classes(data: Data, model: Model, rank: int, rng: np.random.Generator) -> Model:
-    """The model with random classes up to a rank, each of the weight of an average class."""
-    if model.rank == rank:
-        return model
-    more = random_model(data, rank - model.rank, rng)
-    weights = np.concatenate([model.rank * model.weights, more.rank * more.weights]) / rank
-    return Model(data.layout, weights, np.hstack([model.factors, more.factors]))
 
 
 def grown_model(data: Data, rank: int, blend: float, em: Em, rng: np.random.Generator) -> Model:
@@ -302,4 +294,42 @@ def follow_to_end(
             break
     done = replace(last, records=records)
     session.checkpoint.keep_run(key, done)
+    return done
+
+
+def limited(solver: Any, objective: float) -> Any:
+    """The solver with its limit in proportion to an objective, where it has such a limit."""
+    by = getattr(solver, "limited_by", None)
+    return solver if by is None else by(objective)
+
+
+def fit_rank(
+    data: Data,
+    rank: int,
+    solver: Any,
+    known: Sequence[Model],
+    n_init: int | None,
+    session: Session,
+    policy: Policy = DEFAULT,
+) -> Run:
+    """Follow many starts for a while, the better ones further, and the best one to the end."""
+    em = solver if isinstance(solver, Em) else Em(policy=policy)
+    count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
+    starts = make_starts(data, rank, count, em, session.rng, known, policy)
+
+    def follow(solver: Any, starts: Sequence[Start]) -> list[Run]:
+        return search(data, starts, partial(follow_start, solver=solver), session)
+
+    def better(runs: list[Run], share: float) -> list[Start]:
+        good = promising(runs, range(len(runs)), share, most=1)
+        return [partial(given_model, model=runs[number].model) for number in good]
+
+    many, some = policy.kept_starts
+    runs = follow(with_limits(solver, policy.glimpse), starts)
+    runs = follow(with_limits(solver, policy.explore), better(runs, many))
+    solver = limited(solver, runs[0].objective)
+    runs = follow(solver, better(runs, some))
+    best = partial(given_model, model=runs[best_run(runs)].model)
+    end = partial(follow_to_end, solver=solver, policy=policy)
+    done: Run = search(data, [best], end, session.here())[0]
     return done

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,11 @@ from numpy.typing import NDArray
 from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
 from rejoint.estimation.policy import Policy
+from rejoint.io.atomic import scratch_folder
 from rejoint.model import FloatArray
 from rejoint.records.merge import merge_rows
 from rejoint.records.records import Records
-from rejoint.records.scan import Report, Scan
+from rejoint.records.scan import Report, Scan, check_codes
 from rejoint.records.survey_design import no_weight_error
 from rejoint.solver.checkpoint import Checkpoint, digest
 
@@ -234,8 +234,8 @@ def packed(scan: Scan) -> Iterator[Scan]:
     if scan.quick:
         yield scan
         return
-    with TemporaryDirectory(prefix="rejoint-", ignore_cleanup_errors=True) as folder:
-        yield replace(scan.pack(folder), stamp=scan.stamp, memory=scan.memory)
+    with scratch_folder() as folder:
+        yield replace(scan.pack(folder / "pack"), stamp=scan.stamp, memory=scan.memory)
 
 
 def survey_of(
@@ -244,13 +244,18 @@ def survey_of(
     """One look at all records, or what the checkpoint has of it."""
     size = sample_size(len(scan.domain), policy)
     names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
-    entry = checkpoint.get("survey")
-    if entry is not None:
+
+    def thaw(entry: dict[str, Any]) -> Survey:
         found = {name: entry[name] for name in names}
+        check_codes(scan.domain, found["codes"])
         patterns = entry.get("patterns")
         return Survey(
             scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
         )
+
+    before = checkpoint.parse("survey", thaw)
+    if before is not None:
+        return before
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))

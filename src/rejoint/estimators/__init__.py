@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rejoint.estimators.imputer.pool import PooledEstimate, pool
     from rejoint.estimators.joint_pmf import JointPMF
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
-    from rejoint.estimators.recommender.traits import Traits
+    from rejoint.estimators.recommender.traits import TraitPolicy
 
 _HOMES = {
     "Conditional": "classifier.conditional",
@@ -27,7 +27,7 @@ _HOMES = {
     "JointPMF": "joint_pmf",
     "JointRecommender": "recommender.joint_recommender",
     "PooledEstimate": "imputer.pool",
-    "Traits": "recommender.traits",
+    "TraitPolicy": "recommender.traits",
     "pool": "imputer.pool",
 }
 
@@ -38,7 +38,7 @@ __all__ = [
     "JointPMF",
     "JointRecommender",
     "PooledEstimate",
-    "Traits",
+    "TraitPolicy",
     "pool",
 ]
 

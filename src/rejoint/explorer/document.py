@@ -11,21 +11,22 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
+from rejoint.estimation.data import InMemory
+from rejoint.estimation.pair_tables import count_pairs
+from rejoint.estimation.policy import DEFAULT
 from rejoint.explorer.page_tables import page_tables, plain_as_read
-from rejoint.factorization.compact_completion import compact_completion
+from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
 from rejoint.io.model_file import SavedEnsemble
-from rejoint.marginals.compare import Fits
+from rejoint.marginals.compare import Fits, expected_distance
 from rejoint.marginals.marginals import Marginals
-from rejoint.model import Model
+from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
 from rejoint.pmf.draws import Draws
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
-
-FloatArray = NDArray[np.float64]
 
 
 def pair_fit(
@@ -65,9 +66,7 @@ def pair_fit(
     if total > most:
         chosen = np.random.default_rng(0).choice(total, most, replace=False)
         pairs = [pairs[i] for i in sorted(chosen)]
-    names = pmf.domain.names
-    counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
-    tables = sorted(_compared(pmf, counted), key=excess, reverse=True)
+    tables = sorted(_compared(pmf, records, pairs), key=excess, reverse=True)
     return {"tables": tables[:listed], "checked": len(pairs), "all": total}
 
 
@@ -105,33 +104,38 @@ def excess(table: Mapping[str, Any]) -> float:
     return float(table["distance"] - (table["chance"] or 0.0))
 
 
-def _compared(pmf: LowRankPMF, counted: Marginals) -> Iterator[dict[str, Any]]:
-    for names in counted.subsets:
-        records = float(counted.total(*names))
-        if records > 0:
-            expected = pmf.marginal(names)
-            seen = np.asarray(counted[names]) / records
-            yield {
-                "names": list(names),
-                "distance": float(np.abs(seen - expected).sum() / 2),
-                "chance": by_chance(expected, records),
-                "records": records,
-            }
+def _shares(
+    pmf: LowRankPMF, records: Any, pairs: Sequence[tuple[int, int]]
+) -> Iterator[tuple[FloatArray, float]]:
+    """Shares of records in tables of two variables, and how many records hold both.
 
-
-def by_chance(table: FloatArray, records: float) -> float:
-    """Mean total variation between a table and counts drawn from it, by the normal law.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng, table = np.random.default_rng(0), np.array([0.1, 0.2, 0.7])
-    >>> counts = rng.multinomial(500, table, size=4_000)
-    >>> drawn = np.abs(counts / 500 - table).sum(axis=1).mean() / 2
-    >>> bool(abs(by_chance(table, 500) / drawn - 1) < 0.05)
-    True
+    Missing values are filled by the model, as in the gaps that a fit names, where the records are
+    in memory and their levels not too many.
     """
-    return float(np.sqrt(2 / np.pi * table * (1 - table).clip(0) / records).sum() / 2)
+    names, shape = pmf.domain.names, pmf.domain.shape
+    if isinstance(records, Scan) or sum(shape) > DEFAULT.pair_levels:
+        counted = Marginals.count(records, subsets=[(names[i], names[j]) for i, j in pairs])
+        yield from ((counted.shares(k), float(counted.totals[k])) for k in range(len(pairs)))
+        return
+    model = Model.of(pmf.mixture.weights, pmf.mixture.factors)
+    tables = count_pairs(InMemory.of(records), model, np.random.default_rng(0))
+    rows = tables.layout.rows
+    yield from ((tables.shares[rows(i), rows(j)], float(tables.records[i, j])) for i, j in pairs)
+
+
+def _compared(
+    pmf: LowRankPMF, records: Any, pairs: Sequence[tuple[int, int]]
+) -> Iterator[dict[str, Any]]:
+    for pair, (seen, number) in zip(pairs, _shares(pmf, records, pairs), strict=True):
+        names = [pmf.domain.names[n] for n in pair]
+        if number > 0:
+            expected = pmf.marginal(names)
+            yield {
+                "names": names,
+                "distance": float(np.abs(seen - expected).sum() / 2),
+                "chance": expected_distance(expected, number),
+                "records": number,
+            }
 
 
 def verdict(pmf: LowRankPMF) -> dict[str, Any] | None:

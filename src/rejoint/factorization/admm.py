@@ -13,7 +13,7 @@ columns has one large eigenvalue and many small ones.
 """
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
@@ -25,9 +25,10 @@ from rejoint.solver.acceleration import mixing_shares
 from rejoint.solver.solver import Limits, Stalled
 
 if TYPE_CHECKING:
-    from rejoint.factorization.record_tables import RecordTables
+    from rejoint.factorization.all_tables import RecordTables
 
-    AnyTables = TableProblem | RecordTables  # formed or not: both have visit and quick_value
+    # Formed or not: both have visit and quick_value.
+    AnyTables: TypeAlias = TableProblem | RecordTables
 
 
 def factor_update(

@@ -1,20 +1,36 @@
-"""AllTables: what ``factorize`` takes where tables are too many to be counted."""
+"""All tables of records at once, none of them formed: what ``factorize`` takes where they are many.
+
+With tables weighted by their number of records, ``V`` and ``G`` of the paper's subproblems are sums
+over records of elementary symmetric polynomials: with ``a_n = A_n[x_n]`` for the observed variables
+``n`` of a record and ``G_n = A_n^T A_n``, over all tables of ``d`` variables,
+
+* ``v = sum_m c_m e_d(a_n)`` and ``V_n[i] = sum_{m: x_n = i} c_m e_{d-1}(a_k, k != n)``, and
+* the same of the matrices ``G_n``, elementwise, gives the normal matrices.
+
+The cost of a sweep is O(cells F) for V. G costs O(N F^2) where all records miss the same values,
+above all for complete ones, and O(cells F^2) at the worst. For complete records this is the paper's
+own objective, in which all tables count the same; ``||X||^2`` is not computed, so that the
+objective is known up to a constant.
+"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import InitVar, dataclass, is_dataclass, replace
-from functools import partial
+from dataclasses import InitVar, dataclass, field, is_dataclass, replace
+from functools import cached_property, partial
+from math import comb
 from typing import Any
 
 import numpy as np
 
+from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
 from rejoint.factorization.admm import Admm
-from rejoint.factorization.fit_tables import Auto, as_method, as_pmf, as_start, join_runs
-from rejoint.factorization.problem import draw_model
-from rejoint.factorization.record_tables import RecordTables
-from rejoint.model import Model
+from rejoint.factorization.fit_tables import Auto, as_method, as_start, join_runs
+from rejoint.factorization.loss import SQUARES
+from rejoint.factorization.problem import gram_stack
+from rejoint.kernels import Polynomials, SparseCodes, SparseColumns, symmetric_total
+from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.infer import Bins
 from rejoint.records.records import BaseRecords
@@ -31,6 +47,9 @@ EXPLORE_LIMITS = Limits(max_steps=15, progress=1e-4)
 
 #: Products of rows that the starts may take in a sweep, all together; one start is always made.
 WORK_LIMIT = 2_000_000_000
+
+#: Bytes that the polynomials of all records may take.
+ROOM = 2**31
 
 
 @dataclass(frozen=True)
@@ -135,7 +154,7 @@ def fit_all_tables(
         models, count = iter([given]), 1
     else:
         shares = problem.shares()
-        models = (draw_model(shares, rank, session.rng) for _ in range(count))
+        models = (Model.draw(shares, rank, session.rng) for _ in range(count))
     conclude = partial(make_result, tables)
     # A solver of the user's own that is no dataclass is followed to the end at once.
     brief = (
@@ -161,7 +180,7 @@ def fit_all_tables(
     return extended(run(method, problem, runs[best].model, session, start=best))
 
 
-def make_problem(tables: AllTables, weighting: str) -> RecordTables:
+def make_problem(tables: AllTables, weighting: str) -> "RecordTables":
     """Merged records as a problem; refuses what cannot be had without tables."""
     records = tables.records.merged()
     assert records.sample_weight is not None  # merged records have weights
@@ -189,9 +208,167 @@ def make_problem(tables: AllTables, weighting: str) -> RecordTables:
 def make_result(tables: AllTables, runs: Sequence[Run]) -> FitResult:
     """The best run as a result."""
     return FitResult.of(
-        as_pmf(runs[best_run(runs)].model, tables),
+        LowRankPMF.of_model(runs[best_run(runs)].model, tables.domain),
         runs,
         f"All tables of {plural(tables.order, 'variable')} are fitted",
         unit="sweep",
         more="Tables were not formed, so that their error is not known.",
     )
+
+
+@dataclass(frozen=True)
+class RecordTables:
+    """Records as all their tables of one order; ``weight`` sums to one for a mean table."""
+
+    cells: SparseCodes
+    weight: FloatArray
+    order: int
+    threads: int
+    kept: dict[bytes, tuple[FloatArray, FloatArray]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
+
+    scale = float("nan")  # the size of the tables is not known
+    packed = None
+    loss = SQUARES
+
+    @classmethod
+    def of(cls, cells: SparseCodes, weight: FloatArray, order: int) -> "RecordTables":
+        """Scale the weights, so that tables count one on average."""
+        held = np.array([comb(int(k), order) for k in range(len(cells.levels) + 1)], dtype=float)
+        mean = float(weight @ held[cells.counts]) / comb(len(cells.levels), order)
+        used = np.flatnonzero(cells.counts >= order)
+        return cls(cells[used], weight[used] / mean, order, kernels.available_threads())
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where the levels of each variable stand."""
+        return Layout(self.cells.levels)
+
+    @cached_property
+    def columns(self) -> SparseColumns:
+        """The records by variable."""
+        return SparseColumns.of(self.cells)
+
+    @cached_property
+    def patterns(self) -> tuple[SparseCodes, FloatArray]:
+        """Which variables are observed together, and the weight of the records with just these."""
+        return merge_patterns(self.cells, self.weight)
+
+    @cached_property
+    def pattern_columns(self) -> SparseColumns:
+        """The patterns by variable."""
+        return SparseColumns.of(self.patterns[0])
+
+    def shares(self) -> list[FloatArray]:
+        """Shares of each variable's levels."""
+        mass = np.repeat(self.weight, self.cells.counts)
+        counts: FloatArray = np.bincount(
+            self.cells.cells, weights=mass, minlength=self.layout.size
+        ).astype(np.float64, copy=False)
+        return self.layout.split(self.layout.normalize(counts))
+
+    def products(self, factors: FloatArray) -> FloatArray:
+        """Upper triangles of ``A_n^T A_n``, (N, F (F + 1) / 2)."""
+        upper = np.triu_indices(factors.shape[1])
+        return gram_stack(self.layout, factors)[:, *upper]
+
+    def totals(self, factors: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``G`` (F, F) and ``v`` (F,) of the weights; the last ones asked for are remembered."""
+        key = factors.tobytes()
+        if key not in self.kept:
+            while len(self.kept) > 1:
+                self.kept.pop(next(iter(self.kept)))
+            v = symmetric_total(self.cells, self.weight, factors, self.order, self.threads)
+            patterns, mass = self.patterns
+            flat = symmetric_total(patterns, mass, self.products(factors), self.order, self.threads)
+            self.kept[key] = square(flat, factors.shape[1]), v
+        return self.kept[key]
+
+    def quick_value(self, model: Model) -> float:
+        """Half the sum of squares, less that of the tables themselves."""
+        gram, v = self.totals(model.factors)
+        return float(0.5 * model.weights @ gram @ model.weights - v @ model.weights)
+
+    def error(self, objective: float) -> float:
+        """The error is not known where tables are not formed."""
+        return float("nan")
+
+    def visit(self, weights: FloatArray, factors: FloatArray) -> "RecordVisit":
+        """Begin a sweep over all variables."""
+        return RecordVisit(self, factors)
+
+
+class RecordVisit:
+    """A visit to all variables that keeps the polynomials of all records up to date."""
+
+    def __init__(self, problem: RecordTables, factors: FloatArray) -> None:
+        rank, (patterns, mass) = factors.shape[1], problem.patterns
+        numbers = len(problem.cells) * rank + len(patterns) * rank * (rank + 1) // 2
+        if 8 * (problem.order - 1) * numbers > ROOM:
+            raise ValueError(
+                f"{len(problem.cells):,} records with {len(patterns):,} patterns of missing values "
+                f"need more than {ROOM / 2**30:g} GB for rank {rank}. Take fewer records or a "
+                "lower rank, count some of the tables (rj.Marginals.count(data, order=3, "
+                "sample=2000)), or use rj.estimate, which needs none."
+            )
+        self.problem, self.factors = problem, factors
+        options = (problem.order, problem.threads)
+        self.values = Polynomials(problem.cells, problem.columns, problem.weight, factors, *options)
+        self.grams = Polynomials(
+            patterns, problem.pattern_columns, mass, problem.products(factors), *options
+        )
+
+    def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
+        """See ``TableVisit``."""
+        gram = square(self.grams.without(n)[0], self.factors.shape[1])
+        return gram, self.values.without(n)
+
+    def note_change(self, n: int) -> None:
+        """See ``TableVisit``."""
+        mine = self.factors[self.problem.layout.rows(n)]
+        self.values.replace(n, mine)
+        self.grams.replace(n, (mine.T @ mine)[np.triu_indices(mine.shape[1])][None])
+
+    def weights_normal(self) -> tuple[FloatArray, FloatArray]:
+        """See ``TableVisit``."""
+        return self.problem.totals(self.factors)
+
+
+def square(triangle: FloatArray, rank: int) -> FloatArray:
+    """The symmetric matrix with this upper triangle.
+
+    Examples
+    --------
+    >>> square(np.array([1.0, 2.0, 3.0]), 2)
+    array([[1., 2.],
+           [2., 3.]])
+    """
+    found = np.empty((rank, rank))
+    upper = np.triu_indices(rank)
+    found[upper] = triangle
+    found.T[upper] = triangle
+    return found
+
+
+def merge_patterns(cells: SparseCodes, weight: FloatArray) -> tuple[SparseCodes, FloatArray]:
+    """Distinct sets of observed variables, each with the weight of the records that have it.
+
+    Examples
+    --------
+    >>> cells = SparseCodes.of_codes(np.array([[0, 1], [1, 0], [-1, 0]], dtype=np.int16), [2, 2])
+    >>> patterns, mass = merge_patterns(cells, np.ones(3))
+    >>> patterns.to_codes(), mass
+    (array([[-1,  0],
+           [ 0,  0]], dtype=int16), array([1., 2.]))
+    """
+    # Random numbers of the variables add up to the same where the sets are the same.
+    numbers = np.random.default_rng(0).integers(2**63, size=(2, len(cells.levels)), dtype=np.int64)
+    sums = np.concatenate([np.zeros((2, 1), np.int64), numbers[:, cells.variables]], axis=1)
+    np.cumsum(sums, axis=1, out=sums)  # modulo 2^64
+    marks = (sums[:, cells.starts[1:]] - sums[:, cells.starts[:-1]]).T
+    _, first, which = np.unique(marks, axis=0, return_index=True, return_inverse=True)
+    kept = cells[first]
+    found = SparseCodes(kept.starts, kept.variables, (1,) * len(cells.levels))
+    mass = np.bincount(which.ravel(), weights=weight, minlength=len(first))
+    return found, mass.astype(np.float64, copy=False)

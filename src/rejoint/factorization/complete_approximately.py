@@ -5,14 +5,13 @@ table of it can be computed. A mixture of some thousand classes is then fitted t
 to others of the completion: it begins with classes of the exact mixture, drawn by their weights and
 merged. Where cliques are too large, the mean of models of many classes that EM ended early stands
 for the completion, and is tilted towards independence. Either is corrected at the end, so that the
-given tables are met all the same.
+given tables are met all the same. A completion of many classes is made smaller in the same way.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations
 from math import prod
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +31,7 @@ from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.sampling import draw_codes
+from rejoint.queries.tables import Tabulate, tables_of_model
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.session import Session
@@ -56,14 +56,6 @@ HASTE = 30_000_000
 
 #: Weight of the present model in a tilt, in records for each class.
 TILT_PRIOR = 2.0
-
-
-class HasTables(Protocol):
-    """A joint, known by its tables."""
-
-    def table(self, subset: Sequence[int]) -> FloatArray:
-        """The table of some variables, increasing."""
-        ...
 
 
 def complete_approximately(
@@ -115,10 +107,10 @@ def complete_approximately(
         followed = sorted(choose_tables(levels, subsets, session.rng, without=judged))
         model = blur(model, start)
         session.unfinished[0] = _as_run(model, goals)
-        model = follow_tables(model, tables, followed, session)
-        exact = [goal if _can_be_met(goal) else _replace(goal, tables) for goal in goals]
+        model = follow_tables(model, tables.table, followed, session)
+        exact = [goal if _can_be_met(goal) else _replace(goal, tables.table) for goal in goals]
         done = finish(model, exact, session)
-        said += _describe_distance(done.model, tables, judged)
+        said += _describe_distance(done.model, tables.table, judged)
     else:
         rank = Smooth().rank(marginals)
         most = POLICY.loose_numbers // (rank * max(marginals.flat.size, 1))
@@ -168,20 +160,20 @@ def _describe_size(levels: Sequence[int], subsets: Sequence[Subset]) -> str:
     )
 
 
-def _describe_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> str:
+def _describe_distance(model: Model, tabulate: Tabulate, subsets: Sequence[Subset]) -> str:
     if not subsets:
         return ""
-    distance = measure_distance(model, reference, subsets)
+    distance = measure_distance(model, tabulate, subsets)
     return (
         f" In tables of {len(subsets[0])} variables that were not given, {distance:.2g} of the "
         "mass is in other cells than that joint's, on average."
     )
 
 
-def measure_distance(model: Model, reference: HasTables, subsets: Sequence[Subset]) -> float:
+def measure_distance(model: Model, tabulate: Tabulate, subsets: Sequence[Subset]) -> float:
     """Mean total variation distance between tables of a model and of a joint."""
     cells = GoalCells(model.layout, tuple(subsets))
-    tables = np.concatenate([reference.table(subset).ravel() for subset in subsets])
+    tables = np.concatenate([tabulate(subset).ravel() for subset in subsets])
     return float(cells.distances(cells.of_model(model), tables).mean())
 
 
@@ -189,8 +181,8 @@ def _can_be_met(goal: Goal) -> bool:
     return isinstance(goal, Exact | Within)
 
 
-def _replace(goal: Goal, tables: HasTables) -> Goal:
-    return Exact(goal.subset, tables.table(goal.subset).ravel())
+def _replace(goal: Goal, tabulate: Tabulate) -> Goal:
+    return Exact(goal.subset, tabulate(goal.subset).ravel())
 
 
 def fit_cliques(tables: CliqueTables, goals: Sequence[Goal], session: Session) -> list[FloatArray]:
@@ -341,10 +333,10 @@ def judged_tables(
 
 
 def follow_tables(
-    model: Model, reference: HasTables, subsets: Sequence[Subset], session: Session
+    model: Model, tabulate: Tabulate, subsets: Sequence[Subset], session: Session
 ) -> Model:
     """Take a model towards tables of a joint by EM."""
-    tables = tuple(np.maximum(reference.table(subset), 0.0) for subset in subsets)
+    tables = tuple(np.maximum(tabulate(subset), 0.0) for subset in subsets)
     levels = model.layout.levels
     problem = TableProblem(levels, tuple(subsets), tables, np.ones(len(subsets)), loss=KL)
     limits = Limits(max_steps=POLICY.near_steps, progress=0.0)
@@ -430,3 +422,45 @@ def stratify(weights: FloatArray, number: int, rng: np.random.Generator) -> NDAr
     points = np.arange(number) + rng.random()
     found = np.searchsorted(ends, points, side="right")
     return np.minimum(found, len(weights) - 1).astype(np.intp)
+
+
+def compact_completion(
+    model: Model, subsets: Sequence[Subset], most: int, session: Session | None = None
+) -> Model:
+    """Return a model of at most ``most`` classes with the same tables of some subsets.
+
+    Classes that are nearest are merged, then taken by EM towards the given tables and others of the
+    model, then corrected so that the given ones are the model's again, to 1e-7 of their mass.
+
+    Parameters
+    ----------
+    model : Model
+        A completion of many classes.
+    subsets : sequence of tuple of int
+        The variables of the tables that it was made from, increasing.
+    most : int
+        Classes at the most.
+    session : Session, optional
+        Randomness and progress.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> wide = Model.of(rng.dirichlet(np.ones(60)), [rng.dirichlet([1, 1], 60).T] * 3)
+    >>> few = compact_completion(wide, [(0, 1), (1, 2)], 20)
+    >>> gap = tables_of_model(few)((0, 1)) - tables_of_model(wide)((0, 1))
+    >>> few.rank, bool(np.abs(gap).max() < 1e-7)
+    (20, True)
+    """
+    if model.rank <= most:
+        return model
+    session = session or Session(np.random.default_rng(0))
+    tabulate = tables_of_model(model)
+    levels = model.layout.levels
+    goals = [Exact(subset, tabulate(subset).ravel()) for subset in subsets]
+    own = Model(model.layout, np.ones(1), (model.factors @ model.weights)[:, None])
+    few = blur(merge_classes(model, most), own)
+    if len(levels) > 1:
+        followed = sorted(choose_tables(levels, subsets, session.rng))
+        few = follow_tables(few, tabulate, followed, session)
+    return finish(few, goals, session).model.sorted()

@@ -12,7 +12,6 @@ from functools import partial
 import numpy as np
 
 from rejoint.factorization.complete_approximately import complete_approximately
-from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.max_entropy import (
     CompletionProblem,
     Ipf,
@@ -31,7 +30,7 @@ from rejoint.factorization.table_goals import (
     near_goals,
 )
 from rejoint.factorization.table_policy import POLICY
-from rejoint.identifiability.model_verdict import certificate_of
+from rejoint.identifiability.certificate import certificate_of
 from rejoint.marginals.compare import SAME, expected_distance
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
@@ -222,7 +221,7 @@ def conclude_approximation(known: Understood, done: Run, text: str) -> FitResult
 
 def as_result(known: Understood, done: Run, choice: str, unit: str) -> FitResult:
     """Return a completion with the sentences that say what it is and how it meets the tables."""
-    pmf = as_pmf(done.model, known.tables).with_tables(known.tables)
+    pmf = LowRankPMF.of_model(done.model, known.tables.domain).with_tables(known.tables)
     misfits = {fit.names: fit.distance for fit in known.tables.compare(pmf)}
     error = _relative_error(known.tables, pmf)
     if known.soft and done.stop is Stop.EXACT:

@@ -15,7 +15,6 @@ from math import prod
 import numpy as np
 
 from rejoint.check import whole
-from rejoint.factorization.fit_tables import as_pmf
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
 from rejoint.factorization.problem import TableProblem, make_problem, random_model
@@ -111,13 +110,14 @@ def follow_member(
         if near:
             break
         if marginals.unknown is not None:
-            problem = make_problem(marginals.filled(as_pmf(model, marginals)), weighting, KL)
+            filled = marginals.filled(LowRankPMF.of_model(model, marginals.domain))
+            problem = make_problem(filled, weighting, KL)
     return done
 
 
 def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
     """The mean of the members as a result."""
-    pmf = LowRankPMF.average([as_pmf(run.model, marginals) for run in runs])
+    pmf = LowRankPMF.average([LowRankPMF.of_model(run.model, marginals.domain) for run in runs])
     apart = {fit.names: fit.distance for fit in marginals.compare(pmf)}
     mean = float(np.mean(list(apart.values()))) if apart else 0.0
     error, residual = (
@@ -138,7 +138,7 @@ def average_members(marginals: Marginals, runs: Sequence[Run]) -> FitResult:
 
 def is_near(marginals: Marginals, model: Model, closeness: float) -> bool:
     """Whether the tables are met to a share of what chance alone would make the distance."""
-    compared = marginals.compare(as_pmf(model, marginals))
+    compared = marginals.compare(LowRankPMF.of_model(model, marginals.domain))
     fits = [fit for fit in compared if not np.isnan(fit.chance)]
     chance = sum(fit.chance for fit in fits)
     return bool(fits) and sum(fit.distance for fit in fits) <= closeness * chance

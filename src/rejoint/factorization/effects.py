@@ -11,7 +11,7 @@ The covariance of the effects of one record is read off tables of unions ``T u T
 has without its joint.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property, reduce
 from itertools import combinations
 from math import prod
@@ -20,14 +20,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.max_entropy import Completion
 from rejoint.factorization.table_policy import POLICY
 from rejoint.model import FloatArray, Model
+from rejoint.queries.tables import Tabulate
 
 Subset = tuple[int, ...]
-
-#: Gives the flat table of some variables, increasing.
-Tabulate = Callable[[Subset], FloatArray]
 
 
 def make_contrasts(size: int) -> FloatArray:
@@ -62,11 +59,13 @@ class Effects:
 
     def __init__(self, levels: Sequence[int], subsets: Iterable[Subset]) -> None:
         self.levels = tuple(levels)
+        # A variable of one level has no contrast, and so no effect.
+        varying = ([n for n in sorted(subset) if self.levels[n] > 1] for subset in subsets)
         found = {
             part
-            for subset in subsets
+            for subset in varying
             for order in range(1, len(subset) + 1)
-            for part in combinations(sorted(subset), order)
+            for part in combinations(subset, order)
         }
         self.sets: tuple[Subset, ...] = tuple(sorted(found, key=lambda s: (len(s), s)))
         self.contrasts = [make_contrasts(size) for size in self.levels]
@@ -319,82 +318,11 @@ class UnionPlan:
         return found
 
 
-def tables_of_model(model: Model) -> Tabulate:
-    """Give the tables of a mixture of few classes.
-
-    Examples
-    --------
-    >>> tables_of_model(Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))((0,))
-    array([0.55, 0.45])
-    """
-    parts = model.parts
-
-    def tabulate(subset: Subset) -> FloatArray:
-        return np.asarray(_outer([parts[n] for n in subset]) @ model.weights).ravel()
-
-    return tabulate
-
-
-def tables_of_completion(state: Completion) -> Tabulate:
-    """Give the tables of a completion: states are counted, and spread over variables outside.
-
-    Examples
-    --------
-    >>> from rejoint.factorization.max_entropy import (
-    ...     independent_model,
-    ...     make_completion_problem,
-    ...     start_completion,
-    ... )
-    >>> from rejoint.factorization.table_goals import Exact
-    >>> goals = [Exact((0, 1), np.array([0.1, 0.2, 0.3, 0.4]))]
-    >>> problem = make_completion_problem((2, 2), goals)
-    >>> start = start_completion(problem, independent_model((2, 2), goals))
-    >>> tables_of_completion(start)((0, 1)).round(2)
-    array([0.12, 0.18, 0.28, 0.42])
-    """
-    problem = state.problem
-    place = {n: k for k, n in enumerate(problem.cover)}
-
-    def tabulate(subset: Subset) -> FloatArray:
-        inside = [n for n in subset if n in place]
-        outside = [n for n in subset if n not in place]
-        index = np.zeros(len(problem.states), dtype=np.intp)
-        for n in inside:
-            index = index * problem.levels[n] + problem.states[:, place[n]]
-        rows = state.weights[None]
-        for n in outside:
-            rows = (rows[:, None] * state.columns[n]).reshape(-1, len(index))
-        cells = prod(problem.levels[n] for n in inside)
-        counted = np.stack([np.bincount(index, row, minlength=cells) for row in rows])
-        shape = [problem.levels[n] for n in (*outside, *inside)]
-        order = np.argsort([*outside, *inside])
-        return np.asarray(counted.reshape(shape).transpose(order).ravel(), np.float64)
-
-    return tabulate
-
-
-def prior_variances(effects: Effects, taus: dict[Subset, float]) -> FloatArray:
-    """Variance of each effect's coefficient if cells of tables have multipliers of these spreads.
-
-    Examples
-    --------
-    >>> prior_variances(Effects((2, 2), [(0, 1)]), {(0, 1): 1.0, (0,): 0.5})
-    array([0.75, 0.5 , 1.  ])
-    """
-    found = np.zeros(len(effects.sets))
-    for subset, tau in taus.items():
-        for order in range(1, len(subset) + 1):
-            for part in combinations(subset, order):
-                rest = prod(effects.levels[n] for n in subset if n not in part)
-                found[effects.positions[part]] += tau**2 / rest
-    return np.asarray(np.repeat(found, effects.sizes))
-
-
 def nested_taus(effects: Effects, variances: FloatArray) -> dict[Subset, float]:
     """Spreads of the multipliers of tables and their margins that make these variances, by set.
 
-    The reverse of :func:`prior_variances`, where no set's variance is below what those of larger
-    sets make of it; there it stays larger.
+    A multiplier of a table adds to the variances of all its effects. Where a set's variance is
+    below what those of larger sets make of it, it stays larger.
 
     Examples
     --------

@@ -412,9 +412,8 @@ def make_result(problem: TableProblem, marginals: Marginals, runs: Sequence[Run]
             f"{best.model.rank}, or a local minimum."
         )
     distances = table_distances(problem, marginals, best.model)
-    return FitResult.of(
-        as_pmf(best.model, marginals), runs, achieved, best=best, more=more, misfits=distances
-    )
+    pmf = LowRankPMF.of_model(best.model, marginals.domain)
+    return FitResult.of(pmf, runs, achieved, best=best, more=more, misfits=distances)
 
 
 #: A cell has probability zero, as far as its table is concerned, below this share of what it has.
@@ -538,12 +537,6 @@ def seen_shares(marginals: Marginals) -> list[tuple[FloatArray, float]]:
                 found[n] = marginals.shares(i).sum(axis=gone), total
     shape = marginals.domain.shape
     return [found.get(n, (np.zeros(levels), 1.0)) for n, levels in enumerate(shape)]
-
-
-def as_pmf(model: Model, tables: Any) -> LowRankPMF:
-    """The model with the labels of some tables, classes in decreasing order of weight."""
-    model = model.sorted()
-    return LowRankPMF(model.weights, model.parts, tables.domain)
 
 
 def as_start(

@@ -21,7 +21,6 @@ from rejoint.factorization.effects import (
     Effects,
     Subset,
     nested_taus,
-    tables_of_completion,
 )
 from rejoint.factorization.max_entropy import (
     Completion,
@@ -153,7 +152,7 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
     first = np.array(
         [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
     )
-    own = tuple(tables_of_completion(start)((n,)) for n in range(len(effects.levels)))
+    own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
     by_order = climb(sweep_first(model), effects.orders - 1)
     each = climb(by_order, None)
@@ -245,7 +244,7 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
     sample, effects = model.sample, model.sample.effects
     quick = effects.size <= POLICY.quick_effects
     for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
-        tabulate = tables_of_completion(model.state)
+        tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
@@ -333,7 +332,7 @@ def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray)
     size = 1.0
     for _ in range(8):
         moved = place(model, model.coefficients + size * step)
-        left = sample.values - sample.effects.values(tables_of_completion(moved.state))
+        left = sample.values - sample.effects.values(moved.state.tabulate)
         after = float((normal.score(left) - moved.coefficients / prior) @ step)
         if after >= -0.5 * abs(slope):
             break
@@ -357,7 +356,7 @@ def freedom_cost(model: LogLinear) -> float:
     determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
     """
     sample, effects = model.sample, model.sample.effects
-    spread = sample.covariance(effects.covariance(tables_of_completion(model.state)))
+    spread = sample.covariance(effects.covariance(model.state.tabulate))
     _, known = posterior(sample, sample.normal(spread), sample.values, model.variances)
     gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
     return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
@@ -371,7 +370,7 @@ def log_evidence(model: LogLinear) -> float:
     own.
     """
     sample, effects = model.sample, model.sample.effects
-    tabulate = tables_of_completion(model.state)
+    tabulate = model.state.tabulate
     spread = sample.covariance(effects.covariance(tabulate))
     away = sample.values - effects.values(tabulate)
     coefficients, variances = model.coefficients.copy(), model.variances.copy()

@@ -203,6 +203,31 @@ class Completion:
         weights = self.weights[alive]
         return Model(layout, weights / weights.sum(), layout.normalize(factors))
 
+    def tabulate(self, subset: Subset) -> FloatArray:
+        """The present table of any variables: states are counted, and spread over those outside.
+
+        Examples
+        --------
+        >>> goals = [Exact((0, 1), np.array([0.1, 0.2, 0.3, 0.4]))]
+        >>> problem = make_completion_problem((2, 2), goals)
+        >>> start = start_completion(problem, independent_model((2, 2), goals))
+        >>> start.tabulate((0, 1)).round(2)
+        array([[0.12, 0.18],
+               [0.28, 0.42]])
+        """
+        problem = self.problem
+        inside = [n for n in subset if n in problem.cover]
+        outside = [n for n in subset if n not in problem.cover]
+        index = problem.index_states(inside)
+        rows = self.weights[None]
+        for n in outside:
+            rows = (rows[:, None] * self.columns[n]).reshape(-1, len(index))
+        cells = prod(problem.levels[n] for n in inside)
+        counted = np.stack([np.bincount(index, row, minlength=cells) for row in rows])
+        shape = [problem.levels[n] for n in (*outside, *inside)]
+        table = counted.reshape(shape).transpose(np.argsort([*outside, *inside]))
+        return np.ascontiguousarray(table, np.float64)
+
     def table(self, k: int) -> FloatArray:
         """The present table of a goal, flat."""
         return self.problem.places[k].gather(self.margin(k))
@@ -254,11 +279,16 @@ class CompletionProblem:
         inside = [n for n in subset if n in self.cover]
         outside = [n for n in subset if n not in self.cover]
         shape = tuple(self.levels[n] for n in inside)
+        index = self.index_states(inside)
+        axis = subset.index(outside[0]) if outside else 0
+        return Place(index, outside[0] if outside else None, shape, axis)
+
+    def index_states(self, inside: Sequence[int]) -> NDArray[np.intp]:
+        """The cell of each state in the table of some variables of the cover, (K,)."""
         index = np.zeros(len(self.states), dtype=np.intp)
         for n in inside:
             index = index * self.levels[n] + self.states[:, self.cover.index(n)]
-        axis = subset.index(outside[0]) if outside else 0
-        return Place(index, outside[0] if outside else None, shape, axis)
+        return index
 
     @property
     def outside(self) -> list[int]:

@@ -478,15 +478,7 @@ def own_shares(problem: TableProblem) -> list[FloatArray]:
 
 def random_model(problem: TableProblem, rank: int, rng: np.random.Generator) -> Model:
     """Even weights, and factor columns drawn around each variable's own shares."""
-    return draw_model(own_shares(problem), rank, rng)
-
-
-def draw_model(shares: Sequence[FloatArray], rank: int, rng: np.random.Generator) -> Model:
-    """Even weights, and factor columns drawn around given shares."""
-    # At least 0.1, so that a level that was never seen may still be drawn.
-    spreads = (np.maximum(len(share) * share, 0.1) for share in shares)
-    columns = [rng.dirichlet(spread, size=rank).T for spread in spreads]
-    return Model.of(np.full(rank, 1.0 / rank), columns)
+    return Model.draw(own_shares(problem), rank, rng)
 
 
 def mix_with_independence(problem: TableProblem, model: Model, share: float = 0.3) -> Model:

@@ -18,6 +18,7 @@ from rejoint.identifiability.theorems import split_evenly
 from rejoint.marginals.marginals import Marginals
 from rejoint.marginals.subsets import Subset
 from rejoint.messages import Message, PythonName, join_messages
+from rejoint.model import Layout
 from rejoint.records.records import BaseRecords, Records
 from rejoint.records.sparse import SparseRecords
 from rejoint.text import plural, show
@@ -191,7 +192,7 @@ def _is_proved_by_kruskal(tables: TableLayout, rank: int) -> bool:
 def _assess_complete_records(domain: Domain, rank: int) -> Assessment:
     """Complete records determine the joint, but not more classes than it has numbers for."""
     cells = prod(domain.shape)
-    size = TableLayout(domain, len(domain)).parameters(rank)
+    size = Layout(domain.shape).parameters(rank)
     if size <= cells - 1:
         return Assessment()
     return Assessment(

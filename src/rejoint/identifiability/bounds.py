@@ -256,3 +256,11 @@ def _sort_sides(d1: IntOrArray, d2: IntOrArray, d3: IntOrArray) -> tuple[IntOrAr
 def _as_int(values: NDArray[Any]) -> IntOrArray:
     """A Python int in place of an array without axes."""
     return int(values) if values.ndim == 0 else values
+
+
+def printed_bound(
+    tables: TableLayout, name: str, value: float, assumptions: str, groups: Sequence[Sequence[int]]
+) -> RankBound:
+    """A bound that the paper prints without a valid proof."""
+    partition = tables.group_names(groups)
+    return RankBound(name, int(value), False, "printed", assumptions, partition, float(value))

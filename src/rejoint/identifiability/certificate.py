@@ -12,6 +12,7 @@ from rejoint.identifiability.jacobian import LocalIdentifiability, alike_classes
 from rejoint.identifiability.jacobian_rank import RESOLVED_SHARE, scale_columns
 from rejoint.identifiability.layout import Groups, Subsets, TableLayout, read_layout
 from rejoint.identifiability.theorems import Splits, find_groupings, split_evenly
+from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Message, PythonOnly, join_messages
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.tables import khatri_rao
@@ -36,6 +37,12 @@ MOST_TABLE_ROWS = 4096
 
 #: Weight below which a class is negligible: a thousandth of one record in a million.
 LEAST_WEIGHT = 1e-9
+
+#: Share of a table's mass in wrong cells up to which it is met.
+MET = 1e-6
+
+#: Classes times levels of a model up to which a certificate is sought: a second or two.
+MOST_CERTIFIED_NUMBERS = 3_000
 
 
 @dataclass(frozen=True)
@@ -487,3 +494,43 @@ def _minors(matrix: Array) -> Array:
     found: Array = inner[np.ix_(f, f)] * inner[np.ix_(g, g)]
     found -= inner[np.ix_(f, g)] * inner[np.ix_(g, f)]
     return found
+
+
+def certificate_of(pmf: LowRankPMF, tables: Marginals) -> str | None:
+    """Return why no other joint of a model's rank has some tables; None where that is not shown.
+
+    The model must meet the tables: to a millionth of their total, or within twice what chance
+    would make the distance where they are of a sample.
+
+    Examples
+    --------
+    >>> import rejoint as rj
+    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
+    >>> print(certificate_of(truth, rj.Marginals.from_pmf(truth, order=3)))
+    No other model of rank 2 has these tables (Lemma 1 (Kruskal), groups {x0 x3} {x1} {x2}: \
+Kruskal ranks 2 + 2 + 2 >= 6).
+    >>> certificate_of(truth, rj.Marginals.from_pmf(truth, order=2)) is None
+    True
+    """
+    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS or not _is_met(pmf, tables):
+        return None
+    subsets = [names for names, total in zip(tables.subsets, tables.totals, strict=True) if total]
+    if not subsets:
+        return None
+    found = certify(pmf, subsets)
+    if found.proof is not None:
+        proof = f"{found.proof.lemma}{found.proof.where}: {found.proof.numbers}"
+        return f"No other model of rank {pmf.rank} has these tables ({proof})."
+    if found.local.joint:
+        return (
+            f"No other joint of rank {pmf.rank} near this one has these tables (condition number "
+            f"{found.condition:.2g})."
+        )
+    return None
+
+
+def _is_met(pmf: LowRankPMF, tables: Marginals) -> bool:
+    return all(
+        fit.distance <= max(MET, 2.0 * fit.chance if tables.noisy else 0.0)
+        for fit in tables.compare(pmf)
+    )

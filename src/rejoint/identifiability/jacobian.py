@@ -27,9 +27,8 @@ from rejoint.identifiability.jacobian_rank import (
     smallest_singular_value,
 )
 from rejoint.identifiability.layout import Levels, Subsets, TableLayout, read_layout
-from rejoint.marginals.subsets import in_words
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.text import plural, show
+from rejoint.text import format_bytes, plural, show
 
 Array = NDArray[np.float64]
 Verdict = tuple[bool | None, bool | None]  # on the parameters, and on the joint
@@ -427,7 +426,7 @@ def _check_size(tables: TableLayout, rank: int) -> None:
     columns = tables.columns(rank)
     if 8 * columns**2 > MOST_GRAM_BYTES:
         raise ValueError(
-            f"{columns:,} parameters need a Gram matrix of {in_words(8 * columns**2)}, more than "
-            f"{in_words(MOST_GRAM_BYTES)}: ask about fewer variables or classes, or see "
-            "identifiability.report, whose bounds need none."
+            f"{columns:,} parameters need a Gram matrix of {format_bytes(8 * columns**2)}, "
+            f"more than {format_bytes(MOST_GRAM_BYTES)}: ask about fewer variables or "
+            "classes, or see identifiability.report, whose bounds need none."
         )

@@ -5,20 +5,13 @@ from typing import NamedTuple
 
 from rejoint.domain.domain import Domain
 from rejoint.identifiability.assessment import MOST_LISTED_TABLES, MOST_TABLE_VARIABLES
-from rejoint.identifiability.certificate import certify
+from rejoint.identifiability.certificate import MOST_CERTIFIED_NUMBERS, certify
 from rejoint.identifiability.layout import TableLayout
 from rejoint.identifiability.rank_report import report
-from rejoint.marginals.marginals import Marginals
 from rejoint.messages import join_messages
 from rejoint.pmf.given_tables import GivenTables
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.text import plural
-
-#: Share of a table's mass in wrong cells up to which it is met.
-MET = 1e-6
-
-#: Classes times levels of a model up to which a certificate is sought: a second or two.
-MOST_CERTIFIED_NUMBERS = 3_000
+from rejoint.text import format_count, plural
 
 
 class ModelVerdict(NamedTuple):
@@ -75,46 +68,6 @@ variables has 7. Many joints have these tables, this is one.
     return ModelVerdict(question, certify(pmf, order=3).verdict, (in_general,))
 
 
-def certificate_of(pmf: LowRankPMF, tables: Marginals) -> str | None:
-    """Return why no other joint of a model's rank has some tables; None where that is not shown.
-
-    The model must meet the tables: to a millionth of their total, or within twice what chance
-    would make the distance where they are of a sample.
-
-    Examples
-    --------
-    >>> import rejoint as rj
-    >>> truth = rj.LowRankPMF([0.4, 0.6], [[[0.8, 0.1], [0.2, 0.9]]] * 4)
-    >>> print(certificate_of(truth, rj.Marginals.from_pmf(truth, order=3)))
-    No other model of rank 2 has these tables (Lemma 1 (Kruskal), groups {x0 x3} {x1} {x2}: \
-Kruskal ranks 2 + 2 + 2 >= 6).
-    >>> certificate_of(truth, rj.Marginals.from_pmf(truth, order=2)) is None
-    True
-    """
-    if pmf.rank * sum(pmf.domain.shape) > MOST_CERTIFIED_NUMBERS or not _is_met(pmf, tables):
-        return None
-    subsets = [names for names, total in zip(tables.subsets, tables.totals, strict=True) if total]
-    if not subsets:
-        return None
-    found = certify(pmf, subsets)
-    if found.proof is not None:
-        proof = f"{found.proof.lemma}{found.proof.where}: {found.proof.numbers}"
-        return f"No other model of rank {pmf.rank} has these tables ({proof})."
-    if found.local.joint:
-        return (
-            f"No other joint of rank {pmf.rank} near this one has these tables (condition number "
-            f"{found.condition:.2g})."
-        )
-    return None
-
-
-def _is_met(pmf: LowRankPMF, tables: Marginals) -> bool:
-    return all(
-        fit.distance <= max(MET, 2.0 * fit.chance if tables.noisy else 0.0)
-        for fit in tables.compare(pmf)
-    )
-
-
 def _verdict_on_given(tables: GivenTables, rank: int) -> ModelVerdict:
     question = "Do the tables that it was fitted to determine the joint?"
     each = "Each answer says what it rests on."
@@ -141,8 +94,7 @@ def _describe_numbers(tables: GivenTables) -> str:
     layout = _layout(tables)
     if layout is None or not layout.is_countable:
         return ""
-    cells = prod(tables.domain.shape) - 1
-    shown = f"{cells:,}" if cells < 1e7 else f"10^{len(str(cells)) - 1}"
+    shown = format_count(prod(tables.domain.shape) - 1)
     said = plural(layout.equations, "independent number")
     return f": they have {said}, a joint of these variables has {shown}"
 

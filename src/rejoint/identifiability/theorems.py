@@ -31,10 +31,10 @@ from rejoint.identifiability.bounds import (
     full_column_rank,
     kruskal,
     powers_of_two,
+    printed_bound,
     solvable_rank,
 )
 from rejoint.identifiability.layout import Groups, TableLayout, elementary_symmetric
-from rejoint.identifiability.theorems_as_printed import printed_bound
 from rejoint.marginals.subsets import Subset
 
 #: Entries of the tabulated sums; beyond, only balanced partitions are tried.

@@ -6,10 +6,9 @@ are unproved as printed, though not refuted. :mod:`rejoint.identifiability.theor
 corrected ones.
 """
 
-from collections.abc import Sequence
 from math import isqrt
 
-from rejoint.identifiability.bounds import RankBound, compound, floor_log2
+from rejoint.identifiability.bounds import RankBound, compound, floor_log2, printed_bound
 from rejoint.identifiability.layout import TableLayout
 
 _GAP = (
@@ -30,14 +29,6 @@ def printed_bounds(tables: TableLayout) -> list[RankBound]:
     if len(set(tables.levels)) > 1 or tables.order not in (3, 4):
         return []
     return [_theorem_3(tables)] if tables.order == 4 else _theorems_1_and_2(tables)
-
-
-def printed_bound(
-    tables: TableLayout, name: str, value: float, assumptions: str, groups: Sequence[Sequence[int]]
-) -> RankBound:
-    """A bound that the paper prints without a valid proof."""
-    partition = tables.group_names(groups)
-    return RankBound(name, int(value), False, "printed", assumptions, partition, float(value))
 
 
 def _theorems_1_and_2(tables: TableLayout) -> list[RankBound]:

@@ -1,6 +1,7 @@
 """Model files, safe to load from strangers: no code in them is executed.
 
-atomic      files and folders that are written whole or not at all
+atomic      the one writer of files and folders, whole or not at all
+schema      what the JSON of a file must be
 archive     zip files of plain arrays and a JSON member
 model_file  models as archives (``.rejoint``) and as text (``.json``)
 saved_tables  the tables that a model was fitted to, as its file has them

@@ -14,13 +14,15 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from math import prod
 from typing import IO, Any
 
 import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
+
+from rejoint.io.schema import SchemaError, read_json
 
 START = b"PK\x03\x04"
 """First bytes of an archive."""
@@ -112,10 +114,8 @@ class Archive:
         self.meta: Any = None
         if "meta.json" in self._members:
             info = self._check_member("meta.json")
-            try:
-                self.meta = json.loads(file.read(info))
-            except (ValueError, RecursionError):
-                self.meta = None
+            with suppress(SchemaError):
+                self.meta = read_json(file.read(info), allow_nan=True)
 
     def __contains__(self, name: str) -> bool:
         return f"{name}.npy" in self._members

@@ -26,6 +26,7 @@ All keys are optional, and their values are plain JSON:
 ``classes_are_groups``  false where classes are parts of an average, not groups of records
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from math import isfinite
 from pathlib import PurePath
@@ -33,12 +34,94 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rejoint.io.schema import (
+    SchemaError,
+    any_of,
+    dict_of,
+    flag,
+    list_of,
+    nullable,
+    number,
+    object_of,
+    text,
+)
+
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
     from rejoint.marginals.publication import Reading
     from rejoint.records.records import BaseRecords, Records
     from rejoint.records.scan import Scan
     from rejoint.solver.result import FitResult
+
+
+_COUNT = number(0.0)
+_NAMES = list_of(text())
+_CURVE = {name: list_of(number()) for name in ("ranks", "scores", "errors")}
+#: Notes that something computes with; others are shown as text, whatever they are.
+_NOTES = {
+    "records": _COUNT,
+    "survey_design": object_of(
+        {"records": _COUNT, "effect": number(1e-9), "total": _COUNT},
+        {name: nullable(_COUNT) for name in ("effective", "strata", "clusters")},
+    ),
+    "missing": dict_of(number(0.0, 1.0)),
+    **dict.fromkeys(("interrupted", "classes_are_groups"), flag),
+    "log_likelihood": number(),
+    "tables": list_of(
+        object_of({"names": _NAMES}, {"total": nullable(number()), "where": text(), "kind": text()})
+    ),
+    "fit": object_of(
+        {
+            "tables": list_of(
+                object_of(
+                    {"names": _NAMES, "distance": number(), "records": _COUNT},
+                    {"chance": nullable(number())},
+                )
+            ),
+            "checked": number(0, whole=True),
+            "all": number(0, whole=True),
+        }
+    ),
+    "rank_curve": object_of({**_CURVE, "rank": number(1)}, {"tied": list_of(number())}),
+    "ratings": list_of(text(), size=3),
+    "target": any_of(text(), _NAMES),
+    "class_names": list_of(text()),
+}
+_CHECK_NOTES = object_of({}, {key: nullable(schema) for key, schema in _NOTES.items()})
+
+
+def check_notes(notes: Any) -> None:
+    """Raise a SchemaError for notes whose values are not as the module says; others are free.
+
+    Examples
+    --------
+    >>> check_notes({"records": 400.0, "mine": [3]})
+    >>> check_notes({"records": "many"})
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: 'records' of its notes is "many", no number that can be
+    """
+    if not isinstance(notes, dict):
+        raise SchemaError("its notes are no object")
+    _CHECK_NOTES(notes, "its notes")
+    curve = notes.get("rank_curve") or {}
+    if len({len(curve.get(name, ())) for name in _CURVE}) > 1:
+        raise SchemaError("'rank_curve' of its notes has lists of different lengths")
+
+
+def check_class_names(notes: Mapping[str, Any], classes: int) -> None:
+    """Raise a SchemaError unless there is a name for each class, or none.
+
+    Examples
+    --------
+    >>> check_class_names({"class_names": ["a"]}, 2)
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: 1 class names for a model of 2 classes
+    """
+    names = notes.get("class_names")
+    if names is not None and len(names) != classes:
+        raise SchemaError(f"{len(names)} class names for a model of {classes} classes")
 
 
 def fit_notes(
@@ -71,7 +154,7 @@ def fit_notes(
     >>> fit_notes(records=rj.Records.of({"a": ["x", None]}), source="data/a.csv", seed=None)
     {'source': 'a.csv', 'records': 2.0, 'missing': {'a': 0.5}}
     """
-    notes: dict[str, Any] = {"source": None if source is None else PurePath(source).name}
+    notes: dict[str, Any] = {"source": None if source is None else _file_name(source)}
     if records is not None:
         weight = np.ones(len(records)) if records.sample_weight is None else records.sample_weight
         gone = weight @ (records.codes < 0) / max(float(weight.sum()), 1e-300)
@@ -104,11 +187,16 @@ def fit_notes(
     return {key: value for key, value in (notes | more).items() if value is not None}
 
 
+def _file_name(path: str) -> str:
+    """Return the name of a file without its folder, as text: names may have any bytes."""
+    return os.fsencode(PurePath(path).name).decode(errors="replace")
+
+
 def _origin(reading: "Reading | None") -> dict[str, Any]:
     """Return file and kind of a table."""
     if reading is None:
         return {}
-    return {"where": PurePath(reading.where).name, "kind": reading.kind}
+    return {"where": _file_name(reading.where), "kind": reading.kind}
 
 
 def records_behind(notes: Mapping[str, Any]) -> float | None:

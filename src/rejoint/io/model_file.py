@@ -12,8 +12,8 @@ The file of a classifier has an entry ``ensemble`` in ``meta.json`` and the arra
 A model with classes in which some variables have one level each may have these as ``states`` (for
 each such variable the level number in each class); ``certain`` in ``meta.json`` has the positions
 of these variables, whose rows ``factors`` then lacks. A completion of tables is such a model.
-The file of an imputer has an entry ``imputer`` in ``meta.json`` with its ``settings`` and the names
-of its ``arrays``, each of which is the array ``imputer_`` and its name.
+The file of another estimator has an entry ``estimator`` in ``meta.json`` (its kind, its settings
+and the names of its arrays) and these arrays, each named ``estimator_`` and its name.
 A model from tables has an entry ``tables`` in ``meta.json`` and the arrays ``table_cells`` and, if
 some are not known, ``unknown_cells``: the tables that it was fitted to (see
 :mod:`rejoint.io.saved_tables`).
@@ -23,8 +23,8 @@ variables, each with name, kind and levels), ``weights`` (one number per class),
 each variable a list of rows, one per level, with one number per class) and, if there are any,
 ``notes``, ``mixture`` (with its own weights and factors), ``draws`` (each with its own weights and
 factors, in single precision unless ``draw_precision`` is "double"), ``draw_weights``,
-``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors) and
-``tables`` and ``imputer``, which have their arrays as lists.
+``ensemble`` (see :class:`SavedEnsemble`; each of its members with its own weights and factors),
+``estimator`` and ``tables``, which have their arrays as lists.
 Numbers are written so that they are read back bit by bit. The probability of a cell is the sum over
 classes of the weight times the number of each of its levels, of ``mixture`` where there is one.
 
@@ -32,17 +32,20 @@ Files of schema 1 have no ``mixture``; the compacted mean of their draws answers
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import IO, Any, NamedTuple, NoReturn
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.archive import START, Archive, ArchiveError, read_archive, write_archive
+from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.io.fit_notes import check_class_names, check_notes
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
+from rejoint.io.schema import SchemaError, read_domain, read_json
 from rejoint.messages import Message, PythonName
 
 SCHEMA = 3
@@ -61,6 +64,10 @@ Block = NDArray[np.float32] | NDArray[np.float64]
 Path = str | PathLike[str]
 
 _FORMAT = "rejoint.LowRankPMF"
+
+SIGNATURE = _FORMAT.encode()
+"""What the first bytes of a model file contain; no other file is replaced by a model."""
+
 _SUM_TOLERANCE = 1e-6  # farther from one than this is a mistake, nearer is rounding
 
 
@@ -81,9 +88,14 @@ class SavedEnsemble(NamedTuple):
     many_missing: float
 
 
-class SavedImputer(NamedTuple):
-    """What fills in missing cells beside a joint: plain settings, and arrays of numbers by name."""
+class SavedEstimator(NamedTuple):
+    """What an estimator has beside its joint model.
 
+    ``kind`` says which estimator; ``settings`` is plain JSON. ``arrays`` are numeric, of any shape;
+    who reads them checks them.
+    """
+
+    kind: str
     settings: dict[str, Any]
     arrays: dict[str, NDArray[Any]]
 
@@ -96,8 +108,8 @@ class SavedModel(NamedTuple):
     draw the weights, then the factors one below the other; in single precision where they are from
     a fit. ``mixture`` is the posterior mean in the same form, and ``draw_weights`` has the
     probability of each draw, None if they are equal. ``ensemble`` is what the file of a classifier
-    has beside its joint model, ``tables`` what a model from tables was fitted to, ``imputer`` what
-    the file of an imputer has.
+    has beside its joint model, ``estimator`` what another estimator has beside it, ``tables`` what
+    a model from tables was fitted to.
     """
 
     weights: FloatArray
@@ -109,7 +121,7 @@ class SavedModel(NamedTuple):
     draw_weights: FloatArray | None = None
     ensemble: SavedEnsemble | None = None
     tables: SavedTables | None = None
-    imputer: SavedImputer | None = None
+    estimator: SavedEstimator | None = None
 
 
 def write_model(path: Path, model: SavedModel) -> None:
@@ -128,7 +140,7 @@ def write_model(path: Path, model: SavedModel) -> None:
     ['factors', 'meta.json', 'weights']
     """
     _check_notes(model)
-    with atomic_file(path) as file:
+    with atomic_file(path, signature=SIGNATURE) as file:
         write_open(file, model, plain=str(path).lower().endswith(".json"))
 
 
@@ -155,14 +167,17 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
         unequal = model.draw_weights
     if model.ensemble is not None:
         head["ensemble"] = _ensemble_to_plain(model.ensemble)
-    if model.imputer is not None:
-        head["imputer"] = {
-            "settings": model.imputer.settings,
-            "arrays": _arrays_to_plain(model.imputer.arrays) if plain else [*model.imputer.arrays],
-        }
     cells: dict[str, FloatArray] = {}
     if model.tables is not None:
         head["tables"], cells = tables_to_plain(model.tables, model.domain)
+    if model.estimator is not None:
+        kept = model.estimator
+        head["estimator"] = {"kind": kept.kind, "settings": kept.settings}
+        head["estimator"]["arrays"] = (
+            {name: _array_to_plain(array) for name, array in kept.arrays.items()}
+            if plain
+            else list(kept.arrays)
+        )
     if plain:
         head.get("tables", {}).update(_cells_to_plain(cells))
         if model.ensemble is not None:
@@ -197,8 +212,8 @@ def write_open(file: IO[bytes], model: SavedModel, *, plain: bool = False) -> No
     }
     if model.ensemble is not None:
         arrays |= {f"member_{k}": member for k, member in enumerate(model.ensemble.members)}
-    if model.imputer is not None:
-        arrays |= {f"imputer_{name}": array for name, array in model.imputer.arrays.items()}
+    if model.estimator is not None:
+        arrays |= {f"estimator_{name}": array for name, array in model.estimator.arrays.items()}
     write_archive(file, head, {name: array for name, array in arrays.items() if array is not None})
 
 
@@ -224,11 +239,13 @@ def find_certain(factors: Sequence[FloatArray]) -> list[int]:
 
 
 def _check_notes(model: SavedModel) -> None:
-    names = model.notes.get("class_names")
-    if names is not None and len(names) != len(model.weights):
-        raise ValueError(f"{len(names)} class names for a model of {len(model.weights)} classes.")
     try:
-        _dump(model.notes)
+        check_notes(model.notes)
+        check_class_names(model.notes, len(model.weights))
+    except SchemaError as error:
+        raise ValueError(f"The notes cannot be kept: {error}.") from error
+    try:
+        _dump(model.notes).encode()
     except (TypeError, ValueError) as error:
         raise ValueError(f"The notes cannot be written as JSON: {error}.") from error
 
@@ -252,44 +269,19 @@ def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
     }
 
 
+def _array_to_plain(array: NDArray[Any]) -> dict[str, Any]:
+    """Return an array as a list with its type and shape; single precision in its own digits."""
+    exact = array.astype(str).astype(np.float64) if array.dtype == np.float32 else array
+    kind, values = array.dtype.newbyteorder("<").str, exact.ravel().tolist()
+    return {"type": kind, "shape": list(array.shape), "values": values}
+
+
 def _cells_to_plain(arrays: Mapping[str, FloatArray]) -> dict[str, Any]:
     """Return the arrays of tables as lists, null for no bound."""
     plain: dict[str, Any] = {name: array.tolist() for name, array in arrays.items()}
     if UNKNOWN in plain:
         plain[UNKNOWN][2] = [x if np.isfinite(x) else None for x in plain[UNKNOWN][2]]
     return plain
-
-
-def _arrays_to_plain(arrays: Mapping[str, NDArray[Any]]) -> dict[str, Any]:
-    """Return arrays as their shapes and numbers."""
-    return {
-        name: {"shape": list(array.shape), "numbers": array.ravel().tolist()}
-        for name, array in arrays.items()
-    }
-
-
-def _read_imputer(plain: Any, path: Path, archive: Archive | None) -> SavedImputer | None:
-    """Return what an imputer has, from an archive or from text."""
-    if plain is None:
-        return None
-    settings = plain.get("settings") if isinstance(plain, dict) else None
-    names: Any = plain.get("arrays") if isinstance(plain, dict) else None
-    if not isinstance(settings, dict) or not isinstance(names, list | dict):
-        raise _corrupt(path, "its imputer has no settings and arrays")
-    if archive is not None:
-        arrays = {str(n): archive.array(f"imputer_{n}", may_be_empty=True) for n in names}
-        return SavedImputer(settings, arrays)
-    arrays = {}
-    for name, each in dict(names).items():
-        what = f"array {name[:80]!r} of its imputer"
-        try:
-            numbers = np.array(each["numbers"]) if each["numbers"] else np.zeros(0)
-            arrays[name] = numbers.reshape([int(size) for size in each["shape"]])
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise _corrupt(path, f"{what}: {str(error)[:100]}") from error
-        if arrays[name].dtype.kind not in "if":
-            raise _corrupt(path, f"{what} has no numbers")
-    return SavedImputer(settings, arrays)
 
 
 def _to_text(plain: Mapping[str, Any]) -> bytes:
@@ -348,14 +340,15 @@ def read_open(file: IO[bytes], path: Path) -> SavedModel:
     """
     start = file.read(64)
     file.seek(0)
-    if start.lstrip().startswith(b"{"):
-        return _read_text(file.read(), path)
-    if not start.startswith(START):
+    is_text = start.lstrip().startswith(b"{")
+    if not is_text and not start.startswith(START):
         raise _not_a_model(path)
     try:
-        return _read_archive(file, path)
-    except ArchiveError as error:
+        found = _read_text(file.read(), path) if is_text else _read_archive(file, path)
+        check_class_names(found.notes, len(found.weights))
+    except (ArchiveError, SchemaError) as error:
         raise _corrupt(path, str(error)) from error
+    return found
 
 
 def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
@@ -399,8 +392,15 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
         ensemble = ensemble._replace(members=members)
     cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
     tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
-    imputer = _read_imputer(archive.meta.get("imputer"), path, archive)
-    parts = (draws, mixture, draw_weights, ensemble, tables, imputer)
+    estimator = _read_estimator(archive.meta.get("estimator"), path)
+    if estimator is not None:
+        listed = archive.meta["estimator"].get("arrays")
+        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
+            raise _corrupt(path, "its estimator has no list of arrays")
+        for name in listed:
+            found = archive.array(f"estimator_{name}", may_be_empty=True)
+            estimator.arrays[name] = found
+    parts = (draws, mixture, draw_weights, ensemble, tables, estimator)
     return SavedModel(weights, factors, domain, notes, *parts)
 
 
@@ -460,10 +460,7 @@ def _plain_cells(plain: Any, path: Path) -> dict[str, FloatArray]:
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
-    try:
-        plain = json.loads(data, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise _corrupt(path, f"its JSON cannot be read: {str(error)[:200]}") from error
+    plain = read_json(data)
     domain, notes = _read_head(path, plain)
     weights, factors = _read_parts(plain, domain, path)
     precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
@@ -486,9 +483,39 @@ def _read_text(data: bytes, path: Path) -> SavedModel:
     tables = _read_tables(
         plain.get("tables"), _plain_cells(plain.get("tables"), path), domain, path
     )
-    imputer = _read_imputer(plain.get("imputer"), path, None)
-    more = (draws, mixture, draw_weights, ensemble, tables, imputer)
+    estimator = _read_estimator(plain.get("estimator"), path)
+    if estimator is not None:
+        listed = plain["estimator"].get("arrays")
+        if not isinstance(listed, dict):
+            raise _corrupt(path, "its estimator has no arrays")
+        estimator.arrays.update(
+            {name: _read_plain_array(array, name, path) for name, array in listed.items()}
+        )
+    more = (draws, mixture, draw_weights, ensemble, tables, estimator)
     return SavedModel(weights, factors, domain, notes, *more)
+
+
+def _read_estimator(plain: Any, path: Path) -> SavedEstimator | None:
+    """Return what an estimator has, without its arrays."""
+    if plain is None:
+        return None
+    kind, settings = (
+        (plain.get("kind"), plain.get("settings")) if isinstance(plain, dict) else (None, None)
+    )
+    if not isinstance(kind, str) or not isinstance(settings, dict):
+        raise _corrupt(path, "its estimator has no kind and settings")
+    return SavedEstimator(kind, settings, {})
+
+
+def _read_plain_array(plain: Any, name: str, path: Path) -> NDArray[Any]:
+    """Return an array that stands in a JSON object as a list."""
+    try:
+        if not re.fullmatch(r"[<|][biuf][1248]", plain["type"]):
+            raise ValueError(f"type {plain['type']!r}")
+        values = _read_numbers(plain["values"], 1, f"array {name!r}", path)
+        return values.astype(plain["type"]).reshape([int(size) for size in plain["shape"]])
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
+        raise _corrupt(path, f"array {name!r} of its estimator: {str(error)[:100]}") from error
 
 
 _ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
@@ -520,10 +547,6 @@ def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
     return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
 
 
-def _refuse_constant(text: str) -> NoReturn:
-    raise ValueError(f"{text} is no number")
-
-
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
     """Return domain and notes; raise an error for another format or a later version."""
     if not isinstance(head, dict) or "format" not in head:
@@ -539,15 +562,8 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
             "update rejoint to read it."
         )
     notes = head.get("notes", {})
-    if not isinstance(notes, dict):
-        raise _corrupt(path, "its notes are no object")
-    try:
-        return Domain.from_json(head["domain"]), notes
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise _corrupt(path, f"its domain cannot be read: {str(error)[:200]}") from error
+    check_notes(notes)
+    return read_domain(head.get("domain")), notes
 
 
 def _read_parts(

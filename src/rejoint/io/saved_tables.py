@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.io.schema import LARGEST, read_domain
 
 FloatArray = NDArray[np.float64]
 Subset = tuple[int, ...]
@@ -33,7 +34,6 @@ Subset = tuple[int, ...]
 CELLS, UNKNOWN = "table_cells", "unknown_cells"
 
 _MOST_TEXT = 10_000  # characters of a certificate or a label
-_LARGEST = 1e200  # whole numbers in JSON may have any size, which no float or sum of some holds
 
 
 class SavedMoment(NamedTuple):
@@ -135,9 +135,9 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         raise ValueError("noisy of its tables is neither true nor false")
     if cells.shape != (sum(sizes),):
         raise ValueError(f"its tables have {sum(sizes):,} cells, not {cells.size:,}")
-    if not (np.abs(cells) < _LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
+    if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
         raise ValueError("a cell of its tables is no count or share")
-    places = _unknown(arrays.get(UNKNOWN), len(cells))
+    places = check_unknown(arrays.get(UNKNOWN), len(cells))
     return found._replace(
         cells=cells,
         weight=_per_table(plain, "weight", len(subsets)),
@@ -145,9 +145,9 @@ def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain)
         rounding=_per_table(plain, "rounding", len(subsets)),
         noisy=noisy,
         unknown=arrays.get(UNKNOWN),
-        sums=_sums(plain, places, np.cumsum([0, *sizes], dtype=np.int64)),
+        sums=check_sums(plain, places, np.cumsum([0, *sizes], dtype=np.int64)),
         moments=tuple(
-            _moment(each, domain) for each in _items(plain.get("moments", []), "moments")
+            check_moment(each, domain) for each in _items(plain.get("moments", []), "moments")
         ),
     )
 
@@ -156,14 +156,11 @@ def _read_domain(plain: Any, model: Domain) -> Domain:
     """Return the domain of the tables, which must have the model's variables and their levels."""
     if plain is None:
         return model
+    domain = read_domain(plain)
     try:
-        domain = Domain.from_json(plain)
         same = all(set(domain[v.name].levels) == set(v.levels) for v in model)
-    except (
-        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
-        *(OverflowError, RecursionError),
-    ) as error:
-        raise ValueError(f"the domain of its tables cannot be read: {str(error)[:200]}") from error
+    except KeyError as error:
+        raise ValueError(f"its tables have no variable {str(error)[:200]}") from error
     if not same:
         raise ValueError("its tables have other levels than the model")
     return domain
@@ -180,7 +177,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and -_LARGEST < value < _LARGEST
+    return type(value) in (int, float) and -LARGEST < value < LARGEST
 
 
 def _positions(plain: Any, domain: Domain, what: str) -> Subset:
@@ -228,7 +225,7 @@ def _counted(plain: Mapping[str, Any], number: int) -> NDArray[np.bool_] | None:
     return np.array(values, dtype=bool)
 
 
-def _unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
+def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     """Return the places of unknown cells; raise an error for what is no place or no bound."""
     if rows is None:
         return np.empty(0, dtype=np.intp)
@@ -244,7 +241,7 @@ def _unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     return found
 
 
-def _sums(
+def check_sums(
     plain: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64]
 ) -> tuple[tuple[tuple[int, ...], float], ...]:
     """Return known sums; the cells of each must be of one table."""
@@ -263,7 +260,8 @@ def _sums(
     return tuple(found)
 
 
-def _moment(plain: Any, domain: Domain) -> SavedMoment:
+def check_moment(plain: Any, domain: Domain) -> SavedMoment:
+    """Return a known expectation, or raise an error for what is none."""
     if not isinstance(plain, dict):
         raise ValueError("a moment of its tables is no object")
     variables = _positions(plain.get("variables"), domain, "a moment of its tables")

@@ -9,6 +9,7 @@ class_passes        E-step, posterior and log-probability of records with a hidd
 count_tables        tables of many subsets of variables, counted at once
 simplex             projection onto the simplex, and the ADMM steps that use it
 triples             ADMM sweeps over the tables of all triples of variables
+trait_steps         steps of a model of traits: graded choices, Newton steps of many rows
 polynomials         elementary symmetric polynomials: sums over all tables, none formed
 ==================  ===============================================================
 
@@ -31,6 +32,13 @@ from rejoint.kernels.codes import DefaultCodes, SparseCodes
 from rejoint.kernels.count_tables import count, table_sizes
 from rejoint.kernels.polynomials import Polynomials, SparseColumns, symmetric_total
 from rejoint.kernels.simplex import admm_steps, damped_inverse, project_columns
+from rejoint.kernels.trait_steps import (
+    cell_products,
+    cell_sums,
+    grade_moments,
+    newton_draws,
+    tilted_levels,
+)
 from rejoint.kernels.triples import pack_triples, triples_sweep, triples_value
 
 __all__ = [
@@ -41,6 +49,8 @@ __all__ = [
     "admm_steps",
     "available_threads",
     "backend",
+    "cell_products",
+    "cell_sums",
     "class_draws",
     "class_log_prob",
     "class_pass",
@@ -48,11 +58,14 @@ __all__ = [
     "count",
     "damped_inverse",
     "draw_levels",
+    "grade_moments",
     "has_value",
+    "newton_draws",
     "pack_triples",
     "project_columns",
     "symmetric_total",
     "table_sizes",
+    "tilted_levels",
     "triples_sweep",
     "triples_value",
 ]

@@ -12,6 +12,7 @@ void register_count_sparse(nanobind::module_ &m);
 void register_draw_levels(nanobind::module_ &m);
 void register_simplex(nanobind::module_ &m);
 void register_polynomials(nanobind::module_ &m);
+void register_trait_steps(nanobind::module_ &m);
 void register_triples(nanobind::module_ &m);
 
 }  // namespace rejoint

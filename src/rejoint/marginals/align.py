@@ -39,6 +39,12 @@ def check_cells(table: LabelledTable) -> None:
         bad |= np.isnan(values)
     if bad.any():
         raise _bad_cell(table, int(np.argmax(bad)))
+    with np.errstate(over="ignore"):
+        if np.isinf(np.nansum(np.abs(values))):
+            raise ValueError(
+                f"Table {table.names} adds up to more than {np.finfo(float).max:.3g}, the largest "
+                "number: divide all tables by the same large number."
+            )
     if np.nansum(values) > 0 or (table.total or 0.0) > 0:
         return
     if np.isnan(values).any():

@@ -6,7 +6,7 @@ it, sexes and ages are recognized by their labels.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from rejoint.marginals.totals import is_total_word, plain_text
 from rejoint.marginals.unit_word import unit_word
@@ -20,9 +20,12 @@ BETWEEN = re.compile(
     r"\bpar\b|\bpor\b|\bnaar\b)\s*",
     re.IGNORECASE,
 )
+_AND = r"\b(?:and|und|et|y|e|en|og|och|i|a)\b"
 _WHEN = re.compile(r"\s+(?:au|en|in|on|am|im|zum|op|at|al|within|since|from)\s+.*$", re.I)
 _NUMBER_OF_TABLE = re.compile(r"^(?:table|tabelle|tableau|tabla|tabel)\s*[\w.-]*[.:]?\s*", re.I)
-_CORNER = re.compile(r"(.+?)\s*(?:\\|\||↓.*?→)\s*(.+)")
+_CORNER = re.compile(
+    r"(?P<a>.+?)\s*(?:\\|\||↓.*?→)\s*(?P<b>.+)|(?P<c>.+?)\s*↓[\s/|,]*(?P<d>.+?)\s*→"
+)
 _STEM = re.compile(r"__| x | by |,")
 
 _WORDS = {
@@ -37,17 +40,46 @@ _WORDS = {
         *("aldersgruppe", "wiek", "grupa wieku", "age band", "classi di eta", "age range"),
         *("age (years)", "age in years", "alter in jahren", "age class"),
     },
-    "Year": {"year", "years", "jahr", "annee", "ano", "anno", "jaar", "ar", "rok", "time"},
+    "Year": {
+        "year",
+        "years",
+        "jahr",
+        "annee",
+        "ano",
+        "anno",
+        "jaar",
+        "ar",
+        "rok",
+        "time",
+        "perioden",
+    },
+}
+#: Headers of labels that say nothing about their variable.
+_NO_NAMES = {
+    *("label", "labels", "characteristic", "characteristics", "item", "items", "category", "group"),
+    *("categories", "description", "label (grouping)", "wyszczegolnienie", "merkmal", "concepto"),
+    *(
+        "row labels",
+        "gegenstand",
+        "libelle",
+        "voce",
+        "descripcion",
+        "onderwerp",
+        "subject",
+        "topic",
+    ),
 }
 _SEXES = re.compile(
-    r"(?:males?|females?|men|women|boys|girls|m|f|w|man|woman|mann(?:er|lich)|frauen|weiblich|"
-    r"hommes?|femmes?|hombres?|mujeres?|varones|mannen|vrouwen|menn|kvinner|man|kvinnor|maschi|"
+    r"(?:males?|females?|m[ae]n|wom[ae]n|boys?|girls?|m|f|w|mann(?:er|lich)?|frau(?:en)?|weiblich|"
+    r"hommes?|femmes?|hombres?|mujeres?|varones|mannen|vrouwen|menn|kvinner|kvinnor|maschi|"
     r"femmine|masculin|feminin|mezczyzni|kobiety|masculino|femenino|mand|kvinde|other|divers|"
-    r"maschile|femminile|mannlich)"
+    r"maschile|femminile|homens|mulheres|maend|mænd|kvinder|miehet|naiset|muzi|zeny|muzske|"
+    r"zenske|ferfi(?:ak)?|erkek|kad[i\u0131]n|feminino)\+?"
 )
 MALE = re.compile(
-    r"males?|men|man|boys|m|mann(?:er|lich)|hommes?|hombres?|varones|mannen|menn|maschi|masculin|"
-    r"masculino|mezczyzni|maschile|mand"
+    r"(?:males?|m[ae]n|boys?|m|mann(?:er|lich)?|muzi|muzske|homens|maend|mænd|miehet|ferfi(?:ak)?|"
+    r"erkek|hommes?|hombres?|varones|mannen|menn|maschi|masculin|masculino|mezczyzni|maschile|"
+    r"mand)\+?"
 )
 _AGES = re.compile(
     r".*\d+\s*(?:-|\u2013|to|bis|bis unter|a|à|tot|till|until)\s*(?:under\s*)?\d+.*|"
@@ -79,6 +111,33 @@ def concept_of_labels(labels: Sequence[str]) -> str:
     return ""
 
 
+_YES = {"yes", "ja", "oui", "si", "sim", "tak", "ano", "kylla", "true", "1"}
+_NO = {"no", "nein", "non", "nao", "nee", "nej", "nei", "nie", "ne", "ei", "false", "0"}
+_NOT = (
+    r"(?:not? |non[- ]|un|in|without |nicht[- ]|keine? |ohne |sans |sin |senza |zonder |uden |"
+    r"utan |bez )"
+)
+
+
+def are_opposites(labels: Sequence[str]) -> bool:
+    """Return whether one of two labels is the negation of the other.
+
+    Examples
+    --------
+    >>> [are_opposites(x) for x in (["Employed", "Unemployed"], ["Smoker", "Non-smoker"])]
+    [True, True]
+    >>> are_opposites(["With children", "Without children"]), are_opposites(["Births", "Deaths"])
+    (True, False)
+    """
+    if len(labels) != 2:
+        return False
+    one, other = sorted((plain_text(label) for label in labels), key=len)
+    bare = re.sub(r"^(?:with|mit|avec|con|met|med|z) ", "", one)
+    return bool(re.fullmatch(_NOT + re.escape(bare), other)) or (
+        {one, other} <= _YES | _NO and len({one, other} & _YES) == 1
+    )
+
+
 def concept_of_name(name: str) -> str:
     """Return "Sex" or "Age" for a name that means it, in any of some languages.
 
@@ -91,13 +150,39 @@ def concept_of_name(name: str) -> str:
     return next((concept for concept, words in _WORDS.items() if text in words), "")
 
 
+def is_no_name(header: str) -> bool:
+    """Return whether the header of labels says nothing about their variable.
+
+    Examples
+    --------
+    >>> is_no_name("Characteristic"), is_no_name("Region")
+    (True, False)
+    """
+    return plain_text(header) in _NO_NAMES | {""}
+
+
+def name_of_labels(name: str, labels: Collection[str]) -> str:
+    """Return a label over others as their name; nothing if these are sexes or years and it is none.
+
+    Examples
+    --------
+    >>> name_of_labels("Sex of child", ["Boys", "Girls"]), name_of_labels("Tenure", ["Own", "Rent"])
+    ('Sex of child', 'Tenure')
+    >>> name_of_labels("Population", ["Men", "Women"])
+    ''
+    """
+    concept = concept_of_labels(sorted(labels))
+    told = any(word in _WORDS.get(concept, {}) for word in plain_text(name).split())
+    return "" if concept in ("Sex", "Year") and not told else name
+
+
 def names_in_title(titles: Sequence[str]) -> list[str]:
     """Return what a title says that a table is broken down by, in its order.
 
     Examples
     --------
     >>> names_in_title(["Table 3: Population by age group and sex, Wales, 2021"])
-    ['age group', 'sex', 'Wales']
+    ['age group', 'sex']
     >>> names_in_title(["Bevölkerung nach Alter, Geschlecht und Region"])
     ['Alter', 'Geschlecht', 'Region']
     """
@@ -107,13 +192,21 @@ def names_in_title(titles: Sequence[str]) -> list[str]:
             found = re.search(r"^[^:]{3,60}:\s*([^:]+,[^:]+)$", title)
         if found:
             text = re.sub(r"\s*[(\[].*?[)\]]", "", found[1])
-            parts = [_WHEN.sub("", part).strip(" .:()") for part in BETWEEN.split(text)]
+            parts = [_WHEN.sub("", part).strip(" .:()") for part in BETWEEN.split(_up_to_and(text))]
             parts = [
                 re.sub(r"^(?:the|le|la|les|el|los|il)\s+|^l['\u2019]", "", part) for part in parts
             ]
             parts = [p for p in parts if p and not unit_word(p) and not p.startswith(("in %", "%"))]
-            return [p for p in parts if not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
+            parts = [p for p in parts if not re.search(r"\d{4}|^\d", p) and len(p) <= 40]
+            small = bool(parts) and parts[0][:1].islower()  # then what has a capital is a place
+            return [p for p in parts if not (small and p[:1].isupper())]
     return []
+
+
+def _up_to_and(text: str) -> str:
+    """Return a list of names without what follows its last one: "age and sex, Wales"."""
+    found = re.match(rf"[^,]*(?:,[^,]*)*?{_AND}[^,]*(?=,)", text)
+    return found[0] if found else text
 
 
 def asked_in_title(titles: Sequence[str]) -> list[str]:
@@ -141,7 +234,10 @@ def split_corner(name: str) -> tuple[str, str]:
     (('smoke', 'age'), ('age', ''))
     """
     found = _CORNER.fullmatch(name)
-    return (found[1].strip(), found[2].strip()) if found else (name, "")
+    if found is None:
+        return name, ""
+    one, other = (text.strip() for text in found.groups() if text)
+    return one, other
 
 
 def names_in_stem(stem: str) -> list[str]:
@@ -210,15 +306,10 @@ def find_names(
                 found[k] = same[0]
                 left.remove(same[0])
                 open_.remove(k)
-        known = sum(bool(name) for name in found)
-        listed = not any(_BY.search(title) for title in titles)  # "Persons: Wales, date, sex"
-        first = bool(left) and not listed and _leads(said, left[0], known)
-        first = first and concept_of_name(left[0]) != "Age"  # their labels would show it
-        if len(open_) == 1 and left and (len(left) == 1 or first):
-            k = open_[0]
-            if not concept_of_labels(labels[k]):
-                found[k] = left[0]
-                open_.remove(k)
+        if len(open_) == 1 and not concept_of_labels(labels[open_[0]]):
+            listed = not any(_BY.search(title) for title in titles)  # "Persons: Wales, date, sex"
+            found[open_[0]] = _only_name(said, left, found, open_[0], listed)
+            open_ = [k for k in open_ if not found[k]]
     for k in open_:
         found[k] = concept_of_labels(labels[k])
         if found.count(found[k]) > 1:
@@ -226,9 +317,18 @@ def find_names(
     return found
 
 
-def _leads(said: Sequence[str], name: str, known: int) -> bool:
-    """Return whether a name is among the first of a title, before places and the like."""
-    return known > 0 and list(said).index(name) <= known
+def _only_name(
+    said: Sequence[str], left: Sequence[str], found: Sequence[str], axis: int, listed: bool
+) -> str:
+    """Return the name of a title that only one axis without a name can have, else nothing."""
+    if listed:  # in the order of the axes, after places and the like
+        before = [i for i, x in enumerate(said) for n in found[:axis] if n and is_same_name(x, n)]
+        left = [x for x in left if before and said.index(x) > max(before)] or left
+    elif left and len(left) > 1:  # among the first, before places and the like
+        known = sum(map(bool, found))
+        leads = known > 0 and said.index(left[0]) <= known
+        left = left[:1] if leads and concept_of_name(left[0]) != "Age" else []  # its labels show it
+    return left[0] if len(left) == 1 else ""
 
 
 def is_same_name(one: str, other: str) -> bool:

@@ -27,7 +27,8 @@ _MARKS = dict.fromkeys(SUPPRESSED, ANYTHING)
 _SPACE = " \u00a0\u202f\u2009\u2007'\u2019"  # between thousands
 _NUMBER = re.compile(
     rf"""(?P<open>\()?
-    (?P<core>[+±-]?(?:\d{{1,3}}(?:[{_SPACE}.,]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)
+    (?P<core>[+±-]?(?:\d{{1,2}}(?:,\d\d)+,\d{{3}}(?:\.\d+)?|  # 12,34,567 in India
+    \d{{1,3}}(?:[{_SPACE}.,]\d{{3}})+(?:[.,]\d+)?|\d+(?:[.,]\d*)?|[.,]\d+)
     (?:[eE][+-]?\d+)?)
     \s*(?P<percent>%)?(?(open)\)|)
     (?P<flag>(?:\s*(?:[*†‡§¶^!¹²³⁰-⁹ᵃ-ᶿ]+|\[[^\]]{{1,12}}\]|\([^)]{{1,12}}\)|(?<=\s)\d\)))*
@@ -126,8 +127,12 @@ def _plain(core: str, decimal: str) -> str:
     if thousands in rest or decimal in rest:
         raise ValueError(core)
     groups = whole.lstrip("+±-").split(thousands)
-    if len(groups) > 1 and not (0 < len(groups[0]) <= 3 and all(len(g) == 3 for g in groups[1:])):
-        raise ValueError(core)
+    sizes = [len(group) for group in groups]
+    if len(sizes) > 1:
+        usual = set(sizes[1:]) == {3} and 0 < sizes[0] <= 3
+        indian = thousands == "," and sizes[-1] == 3 and set(sizes[1:-1]) == {2} and sizes[0] < 3
+        if not usual and not indian:
+            raise ValueError(core)
     return whole.replace(thousands, "") + ("." + rest if mark and rest else "")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rejoint import kernels
+from rejoint.cost import Cost
 from rejoint.domain.domain import Domain
 from rejoint.marginals.suppression import UnknownCells
 from rejoint.messages import Progress
@@ -32,6 +33,23 @@ MERGE = 4
 #: Sparse records with at least one observed cell in this many are counted from a dense table: this
 #: is faster and takes at most 32 bytes per observed cell.
 FULL = 16
+
+
+#: Seconds that counting takes for each table, and for each record and table, on one processor.
+TABLE_SECONDS, RECORD_SECONDS = 1e-6, 3e-10
+
+
+def check_time(rows: int, tables: int) -> None:
+    """Say how long it takes to count, if that is minutes.
+
+    Examples
+    --------
+    >>> check_time(10_000, 1_000)
+    """
+    seconds = tables * (TABLE_SECONDS + RECORD_SECONDS * rows)
+    counting = Cost(0.0, seconds / kernels.available_threads(), 4 * seconds)
+    what = f"Counting {rows:,} records into {tables:,} tables"
+    counting.check(what, "fewer tables (subsets, sample) or a lower order take less")
 
 
 def as_chunks(
@@ -107,6 +125,8 @@ def count_scan(
     array([1., 2.])
     """
     threads = scan.threads if threads is None else threads
+    if scan.rows is not None:
+        check_time(scan.rows, len(subsets))
     count = partial(_count_one, subsets=subsets, threads=threads)
     total: FloatArray | None = None
     with Progress(progress) as report:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.marginals.axis_name import BETWEEN
+from rejoint.marginals.axis_name import BETWEEN, name_of_labels
 from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
 from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
@@ -51,6 +52,7 @@ class Facet:
     errors: Array | None = None
     grain: float | None = None  # unit of rounding, where numbers were multiplied
     sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
+    parents: frozenset[str] = frozenset()  # labels that have others indented below them
 
     @property
     def whole(self) -> bool:
@@ -62,6 +64,11 @@ class Facet:
     def digit(self) -> float:
         """The unit to which the numbers are rounded."""
         return float(10.0**-self.digits) if self.grain is None else self.grain
+
+    def by_level(self, axis: int, array: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the values, or an array like them, with a row for each level of an axis."""
+        array = self.values if array is None else array
+        return np.moveaxis(array, axis, 0).reshape(len(self.labels[axis]), -1)
 
     def take(self, axis: int, places: Sequence[int]) -> "Facet":
         """Return the facet with some of the levels of an axis."""
@@ -251,6 +258,7 @@ class Axis:
     places: list[int]
     labels: list[Path]
     units: list[str] = field(default_factory=list)  # labels that span everything
+    parents: frozenset[str] = frozenset()  # labels that have others indented below them
 
 
 def split_axis(
@@ -281,14 +289,25 @@ def split_axis(
     """
     names, units = list(names), []
     paths = [tuple(path) for path in paths]
+    for k, name in enumerate(names if len(names) > 1 else ()):
+        if name and paths[0][k] and len({path[k] for path in paths}) == 1:  # one date, one region
+            rest = [path[:k] + path[k + 1 :] for path in paths]
+            axes = split_axis(rest, names[:k] + names[k + 1 :], lines, digit)
+            for axis in axes:
+                axis.names.insert(0, name)
+                axis.labels = [(paths[0][k], *path) for path in axis.labels]
+            return axes
     while len(names) > 1:  # a label that spans everything
         spans = next((k for k in range(len(names)) if _spans(paths, k, names)), None)
         if spans is None:
             break
         label = next(path[spans] for path in paths if path[spans])
         own = any(path[spans] == label and not any(path[spans + 1 :]) for path in paths)
-        if spans + 1 < len(names) and not names[spans + 1] and _is_name(label) and not own:
-            names[spans + 1] = label
+        parts = label.split(" x ")
+        if len(parts) > 1 and len(parts) == len(names) - spans - 1 and not any(names[spans:]):
+            names[spans + 1 :] = [part.strip() for part in parts]  # "Year x Region", as in Brazil
+        elif spans + 1 < len(names) and not names[spans + 1] and _is_name(label) and not own:
+            names[spans + 1] = name_of_labels(label, {path[spans + 1] for path in paths})
         else:
             units.append(label)
         del names[spans]
@@ -306,7 +325,14 @@ def split_axis(
         return [_crossed(paths, names, units, lines, digit)]
     if _is_separate(paths, parents, groups, lines, digit):
         return _separate(paths, names, parents, groups, units, lines, digit)
-    return [_nested(paths, names, units)]
+    axis = _nested(paths, names, units)
+    if (
+        len(parents) == 1
+        and not axis.names[0]
+        and all(map(is_total_word, set(groups) - {*parents}))
+    ):
+        axis.names = [parents[0] if _is_name(parents[0]) else ""]  # its name, and a total
+    return [axis]
 
 
 def _spans(paths: Sequence[Path], k: int, names: Sequence[str]) -> bool:
@@ -403,7 +429,10 @@ def _nested(paths: Sequence[Path], names: Sequence[str], units: list[str]) -> Ax
         for text, path in zip(last, paths, strict=True)
     ]
     name = next((name for name in reversed(names) if name), "")
-    return Axis([name], list(range(len(paths))), labels, units)
+    outer = {path[:k] for path in paths for k in range(1, len(path)) if path[k]}
+    own = [path[: path.index(ALL)] if ALL in path else path for path in map(tuple, paths)]
+    parents = frozenset(label for (label,), path in zip(labels, own, strict=True) if path in outer)
+    return Axis([name], list(range(len(paths))), labels, units, parents)
 
 
 # Facets -----------------------------------------------------------------------------------
@@ -420,7 +449,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     names = [""] * deep + list(block.row_names)
     if not names[0]:
         paths = _with_first_heading(paths, values, digit, block.titles)
-    rows = split_axis(paths, names, values, digit)
+    rows = _split_units(paths, names, values, digit)
     for axis in rows if block.tree_name and not any(names) else ():
         _name_tree(axis, block.tree_name)
     column_paths = _paired_units(block.columns)
@@ -436,8 +465,33 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
         ]
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
         facet.units = [*row.units, *column.units, *block.titles, *block.units]
+        facet.parents = row.parents | column.parents
         found.append(facet)
     return found
+
+
+def _split_units(
+    paths: Sequence[Path], names: Sequence[str], values: Array, digit: float
+) -> list[Axis]:
+    """Split paths that end in units, such as "Count" and "% within sex", by the counts alone."""
+    units = list(dict.fromkeys(path[-1] for path in paths))
+    if len(names) < 2 or len(units) < 2 or not all(map(unit_word, units)):
+        return split_axis(paths, names, values, digit)
+    at = {path: i for i, path in enumerate(paths)}
+    first = [i for i, path in enumerate(paths) if path[-1] == units[0]]
+    outer = [paths[i][:-1] for i in first]
+    if len(first) * len(units) != len(paths) or {(*p, u) for p in outer for u in units} != set(at):
+        return split_axis(paths, names, values, digit)
+    return [
+        Axis(
+            [*axis.names, names[-1]],
+            [at[(*outer[p], unit)] for p in axis.places for unit in units],
+            [(*label, unit) for label in axis.labels for unit in units],
+            axis.units,
+            axis.parents,
+        )
+        for axis in split_axis(outer, names[:-1], values[first], digit)
+    ]
 
 
 def _with_first_heading(
@@ -605,8 +659,8 @@ def _dense(
     )
 
 
-#: A label that two variables share is a total, more often than not.
-_SHARED = 0.8
+#: A label that two variables share, or that has others below it, is a total, more often than not.
+_HINT = 0.8
 
 
 def sums_of(
@@ -621,7 +675,7 @@ def sums_of(
     others = {x for k, known in enumerate((beside or facet).labels) if k != axis for x in known}
     words = np.array(
         [
-            1.0 if not label or word(label) else _SHARED * (label in others)
+            1.0 if not label or word(label) else _HINT * (label in others or label in facet.parents)
             for label in facet.labels[axis]
         ]
     )

@@ -1,30 +1,60 @@
 """Tables in a folder: one CSV file for each, and ``tables.json``.
 
 The CSV files are in long form, without cells that are zero. ``tables.json`` has the rest: variables
-and their levels in order and type, weights, bounds of unknown cells, moments. A folder is written
-under a temporary name and then renamed, so that it is complete or absent.
+and their levels in order and type, weights, bounds of unknown cells, moments. A new folder is
+written under a temporary name and then renamed. In a folder that has tables, ``tables.json`` is
+replaced after the new CSV files are there, and the former ones are removed after that. The name of
+each CSV file ends with a digest of its content, so no name ever stands for two tables: who reads
+while another writes gets the old tables or the new ones, never some of both. Files of others in the
+folder stay.
 """
 
 import csv
+import io
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from math import isfinite, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.atomic import atomic_folder
+from rejoint.io.atomic import atomic_file, atomic_folder, lock_folder, sync_folder
+from rejoint.io.saved_tables import check_moment, check_sums, check_unknown
+from rejoint.io.schema import (
+    SchemaError,
+    anything,
+    flag,
+    list_of,
+    nullable,
+    number,
+    object_of,
+    one_of,
+    read_domain,
+    read_json,
+    text,
+)
 from rejoint.marginals.moments import Moment
 from rejoint.marginals.suppression import UnknownCells
+from rejoint.records.delimited import Dialect, read_rows
+from rejoint.records.files import Source
+from rejoint.text import show
 
 if TYPE_CHECKING:
     from rejoint.marginals.marginals import Marginals
 
 FORMAT, SCHEMA, MANIFEST = "rejoint.tables", 1, "tables.json"
+
+#: Cells of all tables of a folder; more than these gigabytes are not read.
+MOST_CELLS = 2**29
+
+T = TypeVar("T")
 UNKNOWN = "*"
 
 
@@ -36,7 +66,7 @@ def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     store : Marginals
         The tables.
     folder : path
-        A new or empty folder, or one that this function wrote, which is replaced.
+        A new or empty folder, or one that this function wrote, whose tables are replaced.
 
     Examples
     --------
@@ -45,35 +75,48 @@ def write_tables(store: "Marginals", folder: str | os.PathLike[str]) -> None:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     write_tables(m, folder)
     ...     sorted(os.listdir(folder))
-    ['0_a__b.csv', 'tables.json']
+    ['0_a__b-944a8cab.csv', 'tables.json']
     """
     target = Path(os.path.realpath(folder))
     if not target.parent.is_dir():
         raise FileNotFoundError(f"Cannot write '{folder}': there is no folder '{target.parent}'.")
     if target.exists() and not target.is_dir():
         raise FileExistsError(f"Cannot write '{folder}': there is a file of that name.")
-    if target.exists() and any(target.iterdir()) and find_folder(target) is None:
-        raise FileExistsError(f"Cannot write '{folder}': it holds other files; name a new folder.")
     for variable in store.domain:
         if len({str(level) for level in variable.levels}) < len(variable):
             raise ValueError(
                 f"Variable {variable.name!r} has levels that look the same as text: rename them."
             )
-    with atomic_folder(target) as aside:
-        _write(store, aside)
+    with _open_folder(target) as place:
+        listed = _write(store, place)
+        _remove_former(place, listed)
 
 
-def _write(store: "Marginals", folder: Path) -> None:
+@contextmanager
+def _open_folder(target: Path) -> Iterator[Path]:
+    """A folder to write tables to: one that is renamed at the end, or the one that has tables."""
+    if find_folder(target) is None:
+        with atomic_folder(target) as aside:
+            yield aside
+    else:
+        with lock_folder(target):
+            yield target
+
+
+def _write(store: "Marginals", folder: Path) -> set[str]:
+    """Write the tables, then what lists them; return the names of their files."""
     entries, digits = [], len(str(max(len(store) - 1, 0)))
     for i, names in enumerate(store.subsets):
-        plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
-        file = f"{i:0{digits}d}_{plain}.csv"
         kind = "count" if store.counted[i] else "share"
-        with open(folder / file, "w", encoding="utf-8", newline="") as out:
-            writer = csv.writer(out, lineterminator="\n")
-            writer.writerow([*names, kind])
-            writer.writerows(_cells(store, i))
-            _sync(out)
+        written = io.StringIO()
+        writer = csv.writer(written, lineterminator="\n")
+        writer.writerow([*names, kind])
+        writer.writerows(_cells(store, i))
+        content = written.getvalue().encode()
+        plain = re.sub(r"[^\w.+-]+", "_", "__".join(names))[:80]
+        file = f"{i:0{digits}d}_{plain}-{_digest(content)}.csv"
+        with atomic_file(folder / file, alone=False) as out:
+            out.write(content)
         weight = float(store.table_weight[i])
         entry = {"file": file, "variables": names, "numbers": kind, "weight": weight}
         if store.rounding[i]:
@@ -91,15 +134,27 @@ def _write(store: "Marginals", folder: Path) -> None:
         manifest["unknown"] = _unknown_to_json(store)
     if store.moments:
         manifest["moments"] = [_moment_to_json(moment) for moment in store.moments]
-    with open(folder / MANIFEST, "w", encoding="utf-8") as out:
-        json.dump(manifest, out, ensure_ascii=False, indent=1, allow_nan=False)
-        _sync(out)
+    sync_folder(folder)
+    with atomic_file(folder / MANIFEST) as out:
+        out.write(json.dumps(manifest, ensure_ascii=False, indent=1, allow_nan=False).encode())
+    return {str(entry["file"]) for entry in entries}
 
 
-def _sync(file: Any) -> None:
-    """Flush to disk, so that a full disk raises before the folder is renamed."""
-    file.flush()
-    os.fsync(file.fileno())
+def _digest(content: bytes) -> str:
+    return blake2b(content, digest_size=4).hexdigest()
+
+
+_TABLE_FILE = re.compile(r"\d+_.*-([0-9a-f]{8})\.csv", re.DOTALL)
+
+
+def _remove_former(folder: Path, listed: Collection[str]) -> None:
+    """Remove tables that are no longer listed; a file is one of ours if its name has its digest."""
+    for path in folder.iterdir():
+        found = _TABLE_FILE.fullmatch(path.name)
+        if found is None or path.name in listed or not path.is_file():
+            continue
+        if _digest(path.read_bytes()) == found[1]:
+            path.unlink(missing_ok=True)
 
 
 def _cells(store: "Marginals", i: int) -> Iterator[list[str]]:
@@ -152,8 +207,8 @@ def find_folder(paths: Any) -> Path | None:
     if not isinstance(paths, str | os.PathLike) or not Path(paths, MANIFEST).is_file():
         return None
     try:
-        manifest = json.loads(Path(paths, MANIFEST).read_text(encoding="utf-8"))
-    except ValueError:
+        manifest = read_json(Path(paths, MANIFEST).read_bytes())
+    except SchemaError:
         return None
     known = isinstance(manifest, dict) and manifest.get("format") == FORMAT
     return Path(paths) if known else None
@@ -171,25 +226,71 @@ def read_folder(folder: Path) -> dict[str, Any]:
     ...     read_folder(Path(name))["flat"]
     array([0.1, 0.2, 0.3, 0.4])
     """
-    manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    if manifest.get("schema", 0) > SCHEMA:
-        raise ValueError(
-            f"'{folder}' has schema version {manifest['schema']}; this rejoint reads versions up "
-            f"to {SCHEMA}: update rejoint to read it."
-        )
+    while True:
+        content = (folder / MANIFEST).read_bytes()
+        try:
+            return _read_listed(folder, content)
+        except FileNotFoundError as error:
+            # Another process may have put new tables in place of those that were listed.
+            if (folder / MANIFEST).read_bytes() == content:
+                what = f"'{folder / MANIFEST}' lists a file that is not there"
+                raise ValueError(f"{what}: {error}") from error
+
+
+_NUMBERS = list_of(number())
+_PLACES = list_of(number(0, whole=True))
+_MANIFEST = object_of(
+    {
+        "tables": list_of(
+            object_of(
+                {
+                    "file": text(),
+                    "variables": list_of(text()),
+                    "numbers": one_of("count", "share"),
+                    "weight": number(0.0),
+                },
+                {"rounding": number(0.0)},
+            )
+        ),
+    },
+    {
+        "noisy": flag,
+        "unknown": object_of(
+            {
+                **{"places": _PLACES, "low": _NUMBERS, "guess": _NUMBERS},
+                **{"high": list_of(nullable(number())), "sums": list_of(anything)},
+            }
+        ),
+        "moments": list_of(anything),
+    },
+)
+
+
+def _read_listed(folder: Path, content: bytes) -> dict[str, Any]:
     try:
-        return _read(folder, manifest)
-    except (KeyError, TypeError, IndexError, AttributeError) as error:
+        manifest = object_of({"schema": number(1, whole=True)})(read_json(content), MANIFEST)
+        if manifest["schema"] > SCHEMA:
+            raise ValueError(
+                f"'{folder}' has schema version {manifest['schema']}; this rejoint reads versions "
+                f"up to {SCHEMA}: update rejoint to read it."
+            )
+        return _read(folder, _MANIFEST(manifest, MANIFEST))
+    except (SchemaError, KeyError) as error:
         raise ValueError(
-            f"'{folder / MANIFEST}' is not as rejoint writes it ({error!r}): write it again, or "
+            f"'{folder / MANIFEST}' is not as rejoint writes it ({error}): write it again, or "
             "remove the file to have the tables read for themselves."
         ) from error
 
 
 def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
-    domain = Domain.from_json(manifest["domain"])
+    domain = read_domain(manifest.get("domain"))
     entries = manifest["tables"]
     subsets = tuple(tuple(domain.indices(entry["variables"])) for entry in entries)
+    sizes = [prod(domain.shape[n] for n in subset) for subset in subsets]
+    if sum(sizes) > MOST_CELLS:
+        raise SchemaError(f"its tables have {sum(sizes):,} cells, which are too many")
+    plain = manifest.get("moments", ())
+    moments = [Moment(*_checked(check_moment, moment, domain)) for moment in plain]
     tables = [_read_table(folder, domain, entry) for entry in entries]
     flat = np.concatenate([*tables, np.empty(0)])
     parts: dict[str, Any] = {
@@ -197,25 +298,34 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "index_subsets": subsets,
         "table_weight": np.array([float(entry["weight"]) for entry in entries]),
         "counted": np.array([entry["numbers"] == "count" for entry in entries], dtype=bool),
-        "moments": tuple(_moment_of_json(moment) for moment in manifest.get("moments", ())),
+        "moments": tuple(moments),
         "noisy": bool(manifest.get("noisy", False)),
         "rounding": np.array([float(entry.get("rounding", 0.0)) for entry in entries]),
     }
     if "unknown" in manifest:
         cells = manifest["unknown"]
-        places = np.array(cells["places"], dtype=np.intp)
+        high = [np.inf if value is None else value for value in cells["high"]]
+        if len({len(cells[name]) for name in ("places", "low", "high", "guess")}) > 1:
+            raise SchemaError("its unknown cells have lists of different lengths")
+        rows = np.array([cells["places"], cells["low"], high], dtype=float).reshape(3, -1)
+        places = _checked(check_unknown, rows, len(flat))
+        starts = np.cumsum([0, *sizes], dtype=np.int64)
+        sums = _checked(check_sums, cells, places, starts)
         flat[places] = cells["guess"]
-        high = np.array([np.inf if value is None else value for value in cells["high"]])
-        sums = tuple((np.array(m, dtype=np.intp), float(value)) for m, value in cells["sums"])
-        parts["unknown"] = UnknownCells(places, np.array(cells["low"], dtype=float), high, sums)
+        known = tuple((np.array(members, dtype=np.intp), value) for members, value in sums)
+        parts["unknown"] = UnknownCells(places, rows[1], rows[2], known)
     if np.isnan(flat).any():
         raise ValueError(f"'{folder}': a cell is marked as not known, but tables.json is not told.")
     return {**parts, "flat": flat}
 
 
-def _moment_of_json(plain: dict[str, Any]) -> Moment:
-    vectors = tuple(np.array(vector, dtype=float) for vector in plain["vectors"])
-    return Moment(tuple(plain["variables"]), vectors, float(plain["value"]), plain["label"])
+def _checked(check: Callable[..., T], *parts: Any) -> T:
+    try:
+        return check(*parts)
+    except SchemaError:
+        raise
+    except ValueError as error:
+        raise SchemaError(str(error)) from error
 
 
 def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[np.float64]:
@@ -227,18 +337,24 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
         {str(level): i for i, level in enumerate(v.levels)} for v in variables
     ]
     table = np.zeros([len(v) for v in variables])
-    with open(folder / file, encoding="utf-8", newline="") as text:
-        rows = csv.reader(text, strict=True)
-        header = next(rows, [])
-        if header[:-1] != list(entry["variables"]):
-            raise ValueError(f"'{folder / file}': its header is not that of tables.json.")
-        for row in rows:
-            try:
-                at = tuple(code[label] for code, label in zip(codes, row[:-1], strict=True))
-                table[at] = np.nan if row[-1] == UNKNOWN else float(row[-1])
-            except (KeyError, ValueError) as error:
-                raise ValueError(
-                    f"'{folder / file}', line {rows.line_num}: {row} is no cell of "
-                    f"{entry['variables']} ({error})."
-                ) from error
+    rows = read_rows(Source(folder / file), Dialect("utf-8", ","))
+    _, header = next(rows, (0, []))
+    if header[:-1] != list(entry["variables"]):
+        raise ValueError(f"'{folder / file}': its header is not that of tables.json.")
+    for line, row in rows:
+        try:
+            at = tuple(code[label] for code, label in zip(codes, row[:-1], strict=True))
+            table[at] = np.nan if row[-1] == UNKNOWN else _cell(row[-1])
+        except (KeyError, ValueError) as error:
+            raise ValueError(
+                f"'{folder / file}', line {line}: [{show(row)}] is no cell of "
+                f"{entry['variables']} ({error})."
+            ) from error
     return table.ravel()
+
+
+def _cell(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError(f"{value} is no count or share")
+    return value

@@ -10,12 +10,12 @@ numbers are headings of the rows below them, indented labels are parts of the la
 
 import math
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
-from rejoint.marginals.axis_name import BETWEEN, split_corner
+from rejoint.marginals.axis_name import BETWEEN, concept_of_labels, concept_of_name, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
 from rejoint.marginals.sheet import NotATableError, Sheet, Text
@@ -130,6 +130,37 @@ _FOOTNOTE = re.compile(
     r" \d\))$"
 )
 _ENDS = "¹²³⁰⁴⁵⁶⁷⁸⁹])"
+
+
+#: Marks of footnotes: at the start of a note, and at the end of a label.
+_NOTE_MARK = re.compile(
+    r"[(\[]?(?P<digit>\d{1,2})(?:[)\].:]\s*|\s+)[^\W\d]|"
+    r"(?:[(\[](?P<a>[a-z])[)\]]|(?P<b>[a-z])[.:)]|(?P<c>[a-z])(?=\s+[A-Z]))\s*\S"
+)
+_SYMBOL = r"(?<=\w)\s*[*\u2020\u2021\u00a7\u00b6]+$"
+
+
+def _label_marks(notes: Iterable[str]) -> re.Pattern[str]:
+    """Return the marks that labels may end in: symbols, and those that notes begin with."""
+    found = [mark for note in notes if (mark := _NOTE_MARK.match(note))]
+    digits = {mark["digit"] for mark in found if mark["digit"]}
+    letters = {text for mark in found for text in mark.group("a", "b", "c") if text}
+    ways = [_SYMBOL]
+    if digits:
+        ways.append(rf"\s*[(\[]\d{{1,2}}[)\]]$|(?<=[^\W\d])\s?(?:{'|'.join(digits)})$")
+    if letters:
+        ways.append(rf"\s*[(\[][a-z][)\]]$|\s(?:{'|'.join(letters)})$")
+    return re.compile("|".join(ways))
+
+
+def _without_footnotes(paths: list[Path], marks: re.Pattern[str]) -> list[Path]:
+    """Take marks of footnotes off labels, unless two labels would then be the same."""
+    places = [list(column) for column in zip(*paths, strict=True)]
+    for place, column in enumerate(places):
+        bare = {label: marks.sub("", label) or label for label in column}
+        if len(set(bare.values())) == len(bare):
+            places[place] = [bare[label] for label in column]
+    return list(zip(*places, strict=True)) if places else paths
 
 
 def _is_empty(cell: Text) -> bool:
@@ -453,9 +484,12 @@ class _Grid:
             at = after
         if not found:
             raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        marks = _label_marks(note for block in found for note in block.notes)
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
             block.units = [*self.units, *block.units]
+            block.rows = _without_footnotes(block.rows, marks)
+            block.columns = _without_footnotes(block.columns, marks)
         return found
 
     def _texts(self, first: int, last: int) -> list[str]:
@@ -577,7 +611,7 @@ class _Grid:
         """Return whether the row after the header belongs to it: years, or labels of groups."""
         if first + 1 >= len(self.rows) or len(header) >= _HEADER_ROWS:
             return False
-        if not self._has_label(first, stub):
+        if not self._has_label(first, stub) or set(self._looks(first, body)) == {"text"}:
             return True
         texts = [label_of(self.rows[first][c]) for c in body]
         if len(body) > 1 and all(_is_year(t) for t in texts if t) and any(texts):
@@ -721,7 +755,32 @@ def _crossed_labels(labels: Sequence[str]) -> list[Path]:
         full = len(pairs) == wide * deep and len(pairs) + len(rest) == len(labels)
         if full and min(wide, deep) > 1 and all(is_total_word(mark.join(p)) for p in rest):
             return [(p[0].strip(), p[1].strip() if len(p) == 2 else ALL) for p in split]
-    return []
+    joined = _joined_labels(labels)
+    parts = [list(dict.fromkeys(part)) for part in zip(*joined, strict=True)]
+    sure = [concept_of_labels(part) or any(map(is_total_word, part)) for part in parts]
+    return joined if len(parts) > 1 and any((*sure, len(parts[0]) == 1)) else []
+
+
+def _joined_labels(labels: Sequence[str]) -> list[Path]:
+    """Split labels that were joined by blanks, in the order of all combinations: "Men married".
+
+    A unit before, or a year after all labels, is a label of its own.
+    """
+    words = [text.split() for text in labels]
+    if min(map(len, words), default=0) > 1:
+        for k, rest, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
+            if len({w[k] for w in words}) == 1 and known(words[0][k]):
+                inner = _joined_labels([" ".join(w[rest]) for w in words])
+                return [(words[0][k], *path) for path in inner]
+    for at in range(1, len(words[0]) if words else 0):
+        head, tail = " ".join(words[0][:at]), " ".join(words[0][at:])
+        inner_labels = [t.removeprefix(f"{head} ") for t in labels if t.startswith(f"{head} ")]
+        outer_labels = [t.removesuffix(f" {tail}") for t in labels if t.endswith(f" {tail}")]
+        every = [f"{a} {b}" for a in outer_labels for b in inner_labels]
+        if min(len(inner_labels), len(outer_labels)) > 1 and every == list(labels):
+            inner, outer = _joined_labels(inner_labels), _joined_labels(outer_labels)
+            return [(*a, *b) for a in outer for b in inner]
+    return [(text,) for text in labels]
 
 
 def _without_codes(labels: list[list[str]]) -> list[list[str]]:
@@ -757,9 +816,20 @@ class _Layout:
         self.names = [self._name(c) for c in stub]
 
     def _name(self, c: int) -> str:
-        texts = [label_of(self.grid.rows[r][c]) for r in self.header]
+        texts = [label_of(self.grid.rows[r][c]) for r in self.header if r not in self._year_rows]
         texts = [text for text in texts if text]
         return texts[-1] if texts else ""
+
+    @cached_property
+    def _year_rows(self) -> list[int]:
+        """Rows of the header that name the years that follow: "Year", "2020", "2021"."""
+        found = []
+        for r in self.header[1:]:
+            texts = [label_of(self.grid.rows[r][c]) for c in self.body]
+            name = label_of(self.grid.rows[r][self.stub[-1]])
+            if concept_of_name(name) == "Year" and all(map(_is_year, texts)):
+                found.append(r)
+        return found
 
     def fill(self) -> None:
         """Fill the block."""
@@ -832,7 +902,11 @@ class _Layout:
         """Raise for rows that look like records, not like the cells of a table."""
         named = is_value_name(self._name(value)) or self.grid.value is not None
         columns = [[label_of(self.grid.rows[r][c]) for r in self.rows] for c in stub]
-        levels = [len(set(column)) for column in columns if len(set(column)) > 1]
+        codes = {
+            tuple(map(column.index, column)) for column in columns
+        }  # of one variable: the same
+        levels = [len(set(code)) for code in codes if len(set(code)) > 1]
+        levels = [size for size in levels if size < len(self.rows)] or levels  # or it numbers lines
         if named or len(levels) < 2 or len(self.rows) >= 0.5 * math.prod(levels):
             return
         raise ValueError(
@@ -972,9 +1046,15 @@ class _Layout:
         block.cells = [[self.grid.rows[r][c] for c in self.body] for r in self.rows]
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
-        if self.pandas:  # the names of columns stand in the corner
-            corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
+        corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
+        if len(corner) != len(block.column_names):
+            pass  # labels that hold several
+        elif self.pandas:  # the names of columns stand in the corner
             block.column_names = corner
+        elif all(text[:1].isupper() for text in corner if text):
+            own = self._name(self.stub[-1])  # the other rows have names of their own
+            said = zip(corner, block.column_names, strict=True)
+            block.column_names = [text if text not in ("", own) else name for text, name in said]
         for k, path in enumerate(paths):
             if not any(path):
                 raise ValueError(
@@ -1016,12 +1096,17 @@ class _Layout:
         return len(parts) < 2 and all(text in heads for path in paths for text in path[:-1])
 
     def _stub_labels(self, stub: Sequence[int]) -> list[list[str]]:
-        """Return the labels of each row, those that are left out filled in from above."""
+        """Return the labels of each row, those that are left out filled in from above.
+
+        A row that has a new label further left, and none here, is a total.
+        """
         labels = [[label_of(self.grid.rows[r][c]) for c in stub] for r in self.rows]
-        for k in range(len(stub)):
-            if k < len(stub) - 1 and self._is_filled([row[k] for row in labels]):
+        printed = [list(row) for row in labels]
+        for k in range(len(stub) - 1):
+            if self._is_filled([row[k] for row in printed]):
                 for i in range(1, len(labels)):
-                    labels[i][k] = labels[i][k] or labels[i - 1][k]
+                    if not any(printed[i][:k]):
+                        labels[i][k] = labels[i][k] or labels[i - 1][k]
         return labels
 
     def _pandas_names(self, stub: Sequence[int]) -> None:
@@ -1031,7 +1116,8 @@ class _Layout:
         others = [r for r in self.sections if r > first]
         if len(above) == 1 and not others and len(self.header) >= 1:
             names = [label_of(self.grid.rows[above[0]][c]) for c in stub]
-            if all(names) and (any(self.names) or len(stub) > 1):
+            named = any(self.names) or len(stub) > 1
+            if all(names) and named and not self._has_indents():
                 self.pandas = len(stub) == 1
                 self.sections = [r for r in self.sections if r != above[0]]
                 self.block.row_names = names

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from os import PathLike
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +28,10 @@ from rejoint.marginals.compare import (
     disagreements,
     remark_on_disagreements,
 )
-from rejoint.marginals.count import add_tables, as_chunks, count_all, count_scan
+from rejoint.marginals.count import add_tables, as_chunks, check_time, count_all, count_scan
 from rejoint.marginals.folder import find_folder, read_folder, write_tables
 from rejoint.marginals.labelled_table import Names, names_of
 from rejoint.marginals.moments import Moment, read_moments
-from rejoint.marginals.publication import TableFiles, read_files
 from rejoint.marginals.subsets import Subset, choose_subsets, indices_of
 from rejoint.marginals.suppression import UnknownCells, fill_unknown
 from rejoint.model import FloatArray
@@ -40,6 +39,9 @@ from rejoint.records.infer import Bins
 from rejoint.records.scan import Scan
 from rejoint.records.survey_design import WeightArguments
 from rejoint.text import plural
+
+if TYPE_CHECKING:
+    from rejoint.marginals.publication import TableFiles
 
 
 class Projectable(Protocol):
@@ -353,6 +355,8 @@ class Marginals:
         chunks = as_chunks(data, domain, weights, kinds=kinds, levels=levels, bins=bins)
         first = next(chunks)
         chosen = choose_subsets(first.domain, order, subsets, sample, memory_limit, random_state)
+        if not isinstance(data, Iterator):
+            check_time(len(first), len(chosen))
         flat = count_all(chain([first], chunks), chosen, threads)
         return cls(first.domain, chosen, flat, noisy=True)
 
@@ -528,6 +532,9 @@ class Marginals:
         array([[30.,  3.],
                [20., 40.]])
         """
+        # The reader of published files is a large part of its own: loaded where files are read.
+        from rejoint.marginals.publication import read_files
+
         written = find_folder(paths)
         if written is not None:
             return cls(**read_folder(written))
@@ -659,7 +666,7 @@ class Marginals:
 
 
 def of_files(
-    found: TableFiles,
+    found: "TableFiles",
     *,
     domain: Domain | None = None,
     table_weight: Mapping[Any, float] | float | None = None,
@@ -671,6 +678,7 @@ def of_files(
     Examples
     --------
     >>> import pathlib, tempfile
+    >>> from rejoint.marginals.publication import read_files
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     _ = pathlib.Path(folder, "t.csv").write_text("a,count\nx,3\ny,4\n")
     ...     of_files(read_files(folder))["a"]

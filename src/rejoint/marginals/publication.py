@@ -14,22 +14,26 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
     # standard error: 0.01     of a cell, in the unit of the table
 """
 
+import math
 import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations, pairwise
+from itertools import combinations, pairwise, product
 from os import PathLike
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.marginals.axis_name import (
+    are_opposites,
     asked_in_title,
     concept_of_labels,
     find_names,
+    is_no_name,
     is_same_name,
     names_in_title,
     split_labels,
@@ -56,7 +60,16 @@ from rejoint.marginals.totals import (
     plain_text,
     rounding_base,
 )
-from rejoint.marginals.unit_word import unit_word
+from rejoint.marginals.unit_word import (
+    is_mean,
+    is_measure,
+    is_percent,
+    is_rate,
+    is_rate_level,
+    is_share,
+    scale_word,
+    unit_word,
+)
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.records.files import Source
 from rejoint.text import nearest, show
@@ -65,36 +78,6 @@ from rejoint.text import nearest, show
 _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
-)
-_THOUSANDS = re.compile(
-    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
-    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths))"
-    r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*$",
-    re.IGNORECASE,
-)
-_MILLIONS = re.compile(
-    r"[(\[,]\s*(?:in |en )?(?:millions?|mio\.?|mill\.|millones|miljoen)\s*[)\]]?\s*$|"
-    r"^(?:in |en )?(?:millions?|mio\.?|millones|miljoen)$",
-    re.IGNORECASE,
-)
-_PER_THOUSAND = re.compile(
-    r"(?:per|pro|je|pour|por|of) (?:1[ ,.\u00a0]?000|thousand|mille|mil)|‰|\brates?\b",
-    re.IGNORECASE,
-)
-_PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
-#: What begins the title of numbers that are no parts of a whole.
-_MEANS = re.compile(
-    r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
-    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
-    r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
-    r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
-    r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
-    re.IGNORECASE,
-)
-#: Labels of numbers that are no parts of a whole.
-_MEASURE = re.compile(
-    r"\b(?:rates?|ratio|rank|index|density)$|^standard error\b|"
-    r"\bper (?:100|1[ ,.]?000|capita)\b"
 )
 #: Words for all cases together, which are hardly ever levels beside others.
 _OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
@@ -155,7 +138,7 @@ class Draft:
 
     facet: Facet
     reading: Reading
-    said: Mapping[str, str]
+    block: Block
     margins: list[Margin] = field(default_factory=list)
     total: float | None = None
     kind: str = "counts"  # counts, shares
@@ -165,6 +148,26 @@ class Draft:
     constants: dict[str, str] = field(default_factory=dict)
     candidates: list[str] = field(default_factory=list)  # names in titles
     mean: str = ""  # a total between the numbers that it is of
+
+    @property
+    def said(self) -> Mapping[str, str]:
+        """What comments of its file say."""
+        return self.block.sheet.said
+
+    def scale(self, by: float) -> None:
+        """Multiply all numbers."""
+        facet = self.facet
+        changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
+        sums = [(at, value * by) for at, value in facet.sums]
+        self.facet = replace(facet, grain=facet.digit * by, sums=sums, **changed)
+        self.margins = [(axes, claims * by) for axes, claims in self.margins]
+        self.total = None if self.total is None else self.total * by
+
+    def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
+        """Return an error about the table, or about the labels of one of its axes."""
+        name = "" if axis is None else self.facet.names[axis] or "the labels"
+        said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
+        return ValueError(Message(template, **{**said, **fields}))
 
 
 @dataclass(frozen=True)
@@ -210,7 +213,7 @@ def read_files(
     _check_constants(drafts, how)
     facets = [(draft.facet, draft.reading.where) for draft in drafts]
     apply_same([draft.facet for draft in drafts], how.same)
-    _check_names(drafts)
+    _name_by_labels(drafts)
     said = use_one_name(facets, how.same, () if domain is None else domain.names)
     drafts = _without_twins(drafts)
     say_merged(said)
@@ -328,7 +331,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
             skipped=list(block.skipped),
             notes=[*block.titles, *block.notes],
         )
-        draft = Draft(facet, reading, block.sheet.said, constants=dict(constants))
+        draft = Draft(facet, reading, block, constants=dict(constants))
         _name_axes(draft, block)
         _drop_constants(draft)
         _choose_measure(draft, how)
@@ -347,7 +350,7 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
 
 def _check_headers(block: Block) -> None:
     _drop_row_names(block)
-    for k, name in enumerate(block.row_names):
+    for k, name in enumerate(block.row_names if any(block.row_names) else ()):
         if not name and len(block.row_names) > 1 and any(path[k] for path in block.rows):
             raise ValueError(f"{block.sheet.where}: column {k + 1} has no name.")
     twice = sorted({n for n in block.row_names if n and block.row_names.count(n) > 1})
@@ -392,9 +395,32 @@ def _drop_columns(block: Block) -> dict[str, str]:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
             break
+    _check_same_columns(block, [names[k] for k in columns], list(columns.values()))
     block.row_names = [re.sub(r"(?i)[_ ](name|label)$", "", names[k]) for k in columns]
     block.rows = [tuple(columns[k][i] for k in columns) for i in range(len(block.rows))]
     return constants
+
+
+def _check_same_columns(
+    block: Block, names: Sequence[str], columns: Sequence[Sequence[str]]
+) -> None:
+    """Raise for two columns that have one label for each of the other's, such as translations."""
+    seen: dict[tuple[int, ...], str] = {}
+    for name, column in zip(names, columns, strict=True):
+        before = seen.setdefault(tuple(map(list(column).index, column)), name)
+        if before != name and len(set(column)) > 2:
+            raise ValueError(
+                Message(
+                    "{where}: {one!r} and {other!r} have one label for each of the other's, so "
+                    "that they are one variable under two names, or all other combinations are "
+                    "zero. Say {skip} to use one of them; if they are two variables, list the "
+                    "zeros.",
+                    where=block.sheet.where,
+                    one=before,
+                    other=name,
+                    skip=Argument("skip", [before]),
+                )
+            )
 
 
 def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
@@ -424,7 +450,9 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     totals = sum(is_total_word(label) for label in set(columns[j]))  # these have no code
     if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
         return True
-    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0)):
+    beside = j == k + 1 and len(pairs) == len(set(columns[k])) > 1
+    beside = beside and coded is not None and coded[1] in ("code", "id")
+    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0 or beside)):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
@@ -454,13 +482,21 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     """Give axes that have no name those that titles, the file and their labels say."""
     facet = draft.facet
     titles = [*block.titles, block.sheet.name, *facet.units]
-    facet.names = find_names(facet.names, facet.labels, titles, block.sheet.stem)
+    own = facet.names if block.listed else ["" if is_no_name(n) else n for n in facet.names]
+    found = find_names(own, facet.labels, titles, block.sheet.stem)
+    facet.names = [name or before for name, before in zip(found, facet.names, strict=True)]
     draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
 
 
 def _drop_constants(draft: Draft) -> None:
-    """Leave out variables of one level, where others have more."""
+    """Leave out variables of one level, where others have more, and years of no known number."""
     facet = draft.facet
+    for k, known in enumerate(facet.labels):
+        open_ = np.isnan(facet.by_level(k)) & (facet.by_level(k, facet.high) == np.inf)
+        gone = np.flatnonzero(open_.all(axis=1)).tolist()
+        if 0 < len(gone) < len(known) and concept_of_labels([*known] * 2) == "Year":
+            draft.reading.skipped.append(f"{show([known[i] for i in gone])} (no number is given)")
+            facet = facet.take(k, [i for i in range(len(known)) if i not in gone])
     while len(facet.names) > 1:
         one = [k for k, known in enumerate(facet.labels) if len(known) == 1]
         if not one or len(one) == len(facet.names):
@@ -521,7 +557,7 @@ def _choose_measure(draft: Draft, how: ReadOptions) -> None:
     elsewhere = [u for u in facet.units if not unit_word(u)]
     facet = replace(facet.drop(k, pick), units=[*elsewhere, *units[-1:]], percent=False)
     for axis in range(len(facet.names)):  # levels that only the other numbers have
-        there = np.moveaxis(facet.lines, axis, 0).reshape(len(facet.labels[axis]), -1).any(axis=1)
+        there = facet.by_level(axis, facet.lines).any(axis=1)
         facet = facet.take(axis, np.flatnonzero(there).tolist())
     draft.facet = facet
     _drop_constants(draft)
@@ -559,15 +595,12 @@ def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions)
             return found[0]
         if len(found) > 1:
             break
-    raise ValueError(
-        Message(
-            "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
-            "{one} or {other}.",
-            where=draft.reading.where,
-            labels=show([label for label in labels if label]),
-            one=Argument("value", labels[0]),
-            other=Argument("value", labels[1]),
-        )
+    raise draft.error(
+        "{where}: each cell has several numbers, {labels}. Which of them is to be used? Say "
+        "{one} or {other}.",
+        labels=show([label for label in labels if label]),
+        one=Argument("value", labels[0]),
+        other=Argument("value", labels[1]),
     )
 
 
@@ -647,37 +680,58 @@ def _apply_base(draft: Draft, how: ReadOptions) -> None:
 def _split_totals(draft: Draft, how: ReadOptions) -> None:
     """Take totals out of the levels; keep them as margins, and remark on those that are off."""
     facet = draft.facet
-    places: list[int | None] = []
-    leaves: list[list[int]] = []
-    checks: list[tuple[int, Sums]] = []
-    for axis, labels in enumerate(facet.labels):
-        sums = _sums_of_axis(draft, axis, how)
-        roots = [i for i in sums.roots if i in sums.children]
-        place = roots[0] if len(sums.roots) == 1 and roots else None
-        places.append(place)
-        leaves.append(sums.leaves)
-        checks.append((axis, sums))
+    every = [_sums_of_axis(draft, axis, how) for axis in range(len(facet.names))]
+    for axis, sums in enumerate(every):
+        labels = facet.labels[axis]
         draft.totals += [(axis, labels[i]) for i in sums.children if labels[i]]
         for total, run in sums.others:
             coarse = show([labels[i] for i in run])
             draft.reading.skipped.append(f"{coarse} (another division of {labels[total]!r})")
+    for axis, sums in enumerate(every):
+        draft.facet = draft.facet.take(axis, sums.leaves)
     known = np.where(facet.lines > 0, facet.values, np.nan)
-    for axis, at in enumerate(leaves):
-        draft.facet = draft.facet.take(axis, at)
-    summed = [axis for axis, place in enumerate(places) if place is not None]
-    for size in range(1, len(summed) + 1):
-        for gone in combinations(summed, size):
+    _keep_margins(draft, known, every)
+    if np.isnan(draft.facet.values).any():
+        draft.facet.sums = _sums_of_parts(known, every)
+    if not how.noisy:
+        _check_totals(draft)
+
+
+def _keep_margins(draft: Draft, known: Array, every: Sequence[Sums]) -> None:
+    """Keep the totals of all levels of some variables as margins of the others."""
+    root = {axis: sums.roots[0] for axis, sums in enumerate(every) if sums.is_whole}
+    for size in range(1, len(root) + 1):
+        for gone in combinations(root, size):
             part = known
-            for axis in reversed(range(len(places))):
-                which: Any = places[axis] if axis in gone else leaves[axis]
+            for axis in reversed(range(known.ndim)):
+                which: Any = root[axis] if axis in gone else every[axis].leaves
                 part = np.take(part, which, axis)
-            kept = tuple(axis for axis in range(len(places)) if axis not in gone)
+            kept = tuple(axis for axis in range(known.ndim) if axis not in gone)
             if kept and not np.isnan(part).all():
                 draft.margins.append((kept, part))
             elif not kept and not np.isnan(part):
                 draft.total = float(part)
-    if not how.noisy:
-        _check_totals(draft)
+
+
+def _sums_of_parts(known: Array, every: Sequence[Sums]) -> list[tuple[NDArray[np.intp], float]]:
+    """Return subtotals with the places of their cells, which narrow down those not known."""
+    leaves = [sums.leaves for sums in every]
+    place = np.arange(math.prod(map(len, leaves))).reshape([len(at) for at in leaves])
+    parts = [
+        {i: [at.index(leaf) for leaf in sums.leaves_of(i)] for i in {*at, *sums.children}}
+        for sums, at in zip(every, leaves, strict=True)
+    ]
+    subtotals = [
+        set(sums.children) - (set(sums.roots) if sums.is_whole else set()) for sums in every
+    ]
+    return [
+        (
+            place[np.ix_(*(parts[axis][i] for axis, i in enumerate(cell)))].ravel(),
+            float(known[cell]),
+        )
+        for cell in product(*parts)
+        if any(i in subtotals[axis] for axis, i in enumerate(cell)) and not np.isnan(known[cell])
+    ]
 
 
 def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
@@ -728,29 +782,26 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
 
 def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
     """Raise for levels beside a total of others: it may lack them, or they are parts of these."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
+    labels = draft.facet.labels[axis]
     whole = [i for i in sums.roots if i in sums.children and plain_text(labels[i]) in TOTALS]
     beside = [i for i in sums.roots if i not in sums.children and labels[i]]
     if len(whole) == 1 and beside:
-        raise ValueError(
-            Message(
-                "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
-                "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
-                "does not have: say {totals}.",
-                where=draft.reading.where,
-                label=labels[whole[0]],
-                name=facet.names[axis] or "the labels",
-                beside=show([labels[i] for i in beside]),
-                skip=Argument("skip", [labels[i] for i in beside]),
-                totals=Argument("totals", [labels[whole[0]]]),
-            )
+        raise draft.error(
+            "{where}: {label!r} of {name!r} is the sum of others without {beside}. Either "
+            "{beside} is a part or a sum of the others: say {skip}; or a level that {label!r} "
+            "does not have: say {totals}.",
+            axis=axis,
+            label=labels[whole[0]],
+            beside=show([labels[i] for i in beside]),
+            skip=Argument("skip", [labels[i] for i in beside]),
+            totals=Argument("totals", [labels[whole[0]]]),
         )
 
 
 def _check_one_part(draft: Draft, axis: int) -> None:
     """Raise for a total beside only one of its parts: Males, Total."""
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(2, -1)
+    lines = facet.by_level(axis)
     for total, part in ((0, 1), (1, 0)):
         sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
         word = _is_strong(labels[total]) and not is_total_word(labels[part])
@@ -760,17 +811,13 @@ def _check_one_part(draft: Draft, axis: int) -> None:
             continue
         if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
             continue
-        raise ValueError(
-            Message(
-                "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
-                "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
-                "if both are.",
-                where=draft.reading.where,
-                total=labels[total],
-                part=labels[part],
-                skip=Argument("skip", [labels[part]]),
-                none=Argument("totals", "none"),
-            )
+        raise draft.error(
+            "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
+            "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
+            "if both are.",
+            total=labels[total],
+            part=labels[part],
+            skip=Argument("skip", [labels[part]]),
         )
 
 
@@ -781,21 +828,18 @@ def _check_measures(draft: Draft, how: ReadOptions) -> None:
         odd = [
             label
             for label, text in zip(labels, plain, strict=True)
-            if _MEASURE.search(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
+            if is_rate_level(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
         ]
         if not odd or len(odd) == len(labels) or how.kind != "auto":
             continue
-        raise ValueError(
-            Message(
-                "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
-                "Say {skip} to leave them out, or {kind} if they are levels.",
-                where=draft.reading.where,
-                odd=show(odd),
-                rest=show([label for label in labels if label not in odd]),
-                name=draft.facet.names[axis] or "the labels",
-                skip=Argument("skip", odd),
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
+            "Say {skip} to leave them out, or {kind} if they are levels.",
+            axis=axis,
+            odd=show(odd),
+            rest=show([label for label in labels if label not in odd]),
+            skip=Argument("skip", odd),
+            kind=Argument("kind", "counts"),
         )
 
 
@@ -811,18 +855,15 @@ def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
             alike = alike and concept_of_labels([labels[other], labels[part]]) != concept
             if not alike and not _DIFFERENCE.search(plain_text(labels[part])):
                 continue
-            raise ValueError(
-                Message(
-                    "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
-                    "{total!r} the total of the other two. Say {skip} to leave the difference "
-                    "out, or {totals} if it is a total.",
-                    where=draft.reading.where,
-                    part=labels[part],
-                    total=labels[total],
-                    other=labels[other],
-                    skip=Argument("skip", [labels[part]]),
-                    totals=Argument("totals", [labels[total]]),
-                )
+            raise draft.error(
+                "{where}: {part!r} may be the difference of {total!r} and {other!r}, or "
+                "{total!r} the total of the other two. Say {skip} to leave the difference "
+                "out, or {totals} if it is a total.",
+                part=labels[part],
+                total=labels[total],
+                other=labels[other],
+                skip=Argument("skip", [labels[part]]),
+                totals=Argument("totals", [labels[total]]),
             )
 
 
@@ -832,36 +873,28 @@ def _check_doubtful_word(draft: Draft, axis: int) -> None:
     They may be the largest, or lie between the others, as the mean of all together does.
     """
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis)
     for place in (0, len(labels) - 1):
         rest = np.delete(lines, place, axis=0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
             most = np.nanmax(rest, axis=0)
         if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
-                    "may be rates or means, which do not add up, or {label!r} a level. Multiply "
-                    "rates by the number of cases that each is of; say {none} if it is a level.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    name=facet.names[axis] or "the labels",
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
+                "may be rates or means, which do not add up, or {label!r} a level. Multiply "
+                "rates by the number of cases that each is of; say {none} if it is a level.",
+                axis=axis,
+                label=labels[place],
             )
         if is_total_word(labels[place]) and np.all(lines[place] >= most):
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
-                    "add up to it, perhaps because cases can be in several of them. Say {none} if "
-                    "it is a level, {skip} to leave it out.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    name=facet.names[axis] or "the labels",
-                    none=Argument("totals", "none"),
-                    skip=Argument("skip", [labels[place]]),
-                )
+            raise draft.error(
+                "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
+                "add up to it, perhaps because cases can be in several of them. Say {none} if "
+                "it is a level, {skip} to leave it out.",
+                axis=axis,
+                label=labels[place],
+                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -872,7 +905,7 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
     """
     facet, labels = draft.facet, draft.facet.labels[axis]
     values = np.where(facet.lines > 0, facet.values, np.nan)
-    lines = np.moveaxis(values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis, values)
 
     def misfit(kept: Sequence[int]) -> float:
         gap = np.abs(lines[list(kept)].sum(axis=0) - lines[place])
@@ -888,16 +921,12 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
             if len(kept) > 1 and misfit(kept) == 0.0:
                 draft.reading.skipped.append(f"{show([labels[i] for i in gone])} (part of others)")
                 return kept
-    raise ValueError(
-        Message(
-            "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
-            "parts of others: say {skip}; or it is a level: say {none}.",
-            where=draft.reading.where,
-            label=labels[place],
-            name=facet.names[axis] or "the labels",
-            skip=Argument("skip", [labels[rest[-1]]]),
-            none=Argument("totals", "none"),
-        )
+    raise draft.error(
+        "{where}: {label!r} of {name!r} is not the sum of the others. Either some of them are "
+        "parts of others: say {skip}; or it is a level: say {none}.",
+        axis=axis,
+        label=labels[place],
+        skip=Argument("skip", [labels[rest[-1]]]),
     )
 
 
@@ -910,9 +939,9 @@ def _check_mixture(draft: Draft) -> None:
         there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
         there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
         for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
-            flat = np.moveaxis(array, axis, 0).reshape(len(labels), -1) > 0
+            flat = facet.by_level(axis, array) > 0
             share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            least = [3 if what == "decimals" and not _MEANS.match(x) else 1 for x in labels]
+            least = [3 if what == "decimals" and not is_mean(x) else 1 for x in labels]
             least = [1] * len(labels) if 1 in least else least
             enough = there.sum(axis=1) >= np.array(least)
             odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
@@ -924,24 +953,21 @@ def _check_mixture(draft: Draft) -> None:
     _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
     labels = facet.labels[axis]
     few = odd if len(odd) <= len(others) else others
-    raise ValueError(
-        Message(
-            "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-            "different kinds of numbers. Leave one kind out: {skip}.",
-            where=draft.reading.where,
-            odd=show([labels[i] for i in odd]),
-            rest=show([labels[i] for i in others]),
-            name=facet.names[axis] or "the labels",
-            what=what,
-            skip=Argument("skip", [labels[i] for i in few]),
-        )
+    raise draft.error(
+        "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
+        "different kinds of numbers. Leave one kind out: {skip}.",
+        axis=axis,
+        odd=show([labels[i] for i in odd]),
+        rest=show([labels[i] for i in others]),
+        what=what,
+        skip=Argument("skip", [labels[i] for i in few]),
     )
 
 
 def _check_mean(draft: Draft, axis: int) -> None:
     """Raise for a first or last level that is the mean of the others in every line."""
     facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(labels), -1)
+    lines = facet.by_level(axis)
     for place in {0, len(labels) - 1} if len(labels) > 2 else ():
         rest = [i for i in range(len(labels)) if i != place]
         if _is_strong(labels[place]) and _is_mean(facet, axis, place):
@@ -950,16 +976,13 @@ def _check_mean(draft: Draft, axis: int) -> None:
         known = ~np.isnan(gap)
         size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
         if (gap[known] <= 0.51 * facet.digit).all() and np.log10(size).sum() >= SURE:
-            raise ValueError(
-                Message(
-                    "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                    "out; if all are rates or means, they do not add up: multiply them by the "
-                    "number of cases that each is of.",
-                    where=draft.reading.where,
-                    label=labels[place],
-                    rest=show([labels[i] for i in rest]),
-                    skip=Argument("skip", [labels[place]]),
-                )
+            raise draft.error(
+                "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
+                "out; if all are rates or means, they do not add up: multiply them by the "
+                "number of cases that each is of.",
+                label=labels[place],
+                rest=show([labels[i] for i in rest]),
+                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -1019,16 +1042,12 @@ def _check_parts(draft: Draft) -> None:
     for axis, labels in enumerate(draft.facet.labels):
         parts = [label for label in labels if _PART.match(plain_text(label))]
         if parts and not any(a == axis for a, _ in draft.totals):
-            raise ValueError(
-                Message(
-                    "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
-                    "it. Say {skip} to leave them out, or {none} if they are levels.",
-                    where=draft.reading.where,
-                    parts=show(parts),
-                    name=draft.facet.names[axis] or "the labels",
-                    skip=Argument("skip", parts),
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
+                "it. Say {skip} to leave them out, or {none} if they are levels.",
+                axis=axis,
+                parts=show(parts),
+                skip=Argument("skip", parts),
             )
 
 
@@ -1039,18 +1058,14 @@ def _check_overlap(draft: Draft) -> None:
         known = sorted((each, label) for each, label in ends if each is not None)
         for (one, label), (other, beside) in combinations(known, 2):
             if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
-                raise ValueError(
-                    Message(
-                        "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
-                        "be added up. Leave one out by {skip}, or say {none} if no case is in "
-                        "both.",
-                        where=draft.reading.where,
-                        one=label,
-                        other=beside,
-                        name=draft.facet.names[axis] or "the labels",
-                        skip=Argument("skip", [beside]),
-                        none=Argument("totals", "none"),
-                    )
+                raise draft.error(
+                    "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
+                    "be added up. Leave one out by {skip}, or say {none} if no case is in "
+                    "both.",
+                    axis=axis,
+                    one=label,
+                    other=beside,
+                    skip=Argument("skip", [beside]),
                 )
 
 
@@ -1058,17 +1073,14 @@ def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
     if len(at) < 2:
         return
     labels = draft.facet.labels[axis]
-    raise ValueError(
-        Message(
-            "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
-            "say {totals}.",
-            where=draft.reading.where,
-            name=draft.facet.names[axis],
-            one=labels[at[0]],
-            other=labels[at[1]],
-            skip=Argument("skip", [labels[at[1]]]),
-            totals=Argument("totals", [labels[at[0]]]),
-        )
+    raise draft.error(
+        "{where}: {name!r} has two totals, {one!r} and {other!r}. Leave one out by {skip}, or "
+        "say {totals}.",
+        axis=axis,
+        one=labels[at[0]],
+        other=labels[at[1]],
+        skip=Argument("skip", [labels[at[1]]]),
+        totals=Argument("totals", [labels[at[0]]]),
     )
 
 
@@ -1077,7 +1089,7 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
     if len(facet.names) < 2:
         return False
     others = [i for i in range(len(facet.labels[axis])) if i != place]
-    lines = np.moveaxis(facet.values, axis, 0).reshape(len(facet.labels[axis]), -1)
+    lines = facet.by_level(axis)
     sums = np.nansum(lines[others], axis=0)
     slack = 2 * facet.digit
     inside = (lines[place] >= lines[others].min(axis=0) - slack) & (
@@ -1091,7 +1103,7 @@ def _is_mean(facet: Facet, axis: int, place: int) -> bool:
 def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) -> None:
     """Raise where a level may be a total or not: its sum agrees, but few numbers say so."""
     labels = draft.facet.labels[axis]
-    totals = [i for i in sums.children if labels[i]]
+    totals = [i for i in sorted({*sums.children, *strong}) if labels[i]]
     for level, run in sums.doubtful:  # all that is to be said, at once
         if labels[level] and not any(i in (*totals, level) for i in run):
             totals.append(level)
@@ -1099,17 +1111,13 @@ def _check_doubtful(draft: Draft, axis: int, sums: Sums, strong: Sequence[int]) 
         if level in strong or any(i in strong for i in run) or not labels[level]:
             continue
         parts = " + ".join(repr(labels[i]) for i in run[:3]) + (" + ..." if len(run) > 3 else "")
-        raise ValueError(
-            Message(
-                "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
-                "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
-                where=draft.reading.where,
-                label=labels[level],
-                name=draft.facet.names[axis] or "the labels",
-                parts=parts,
-                one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
-                none=Argument("totals", "none"),
-            )
+        raise draft.error(
+            "{where}: {label!r} of {name!r} equals {parts}, so that it may be their total or, "
+            "by chance, a level. Say {one} if it is a total, {none} if it is a level.",
+            axis=axis,
+            label=labels[level],
+            parts=parts,
+            one=Argument("totals", [labels[i] for i in dict.fromkeys([level, *totals])]),
         )
 
 
@@ -1161,15 +1169,11 @@ def _check_nil(draft: Draft) -> None:
         gap = claims - facet.values.sum(axis=others)  # NaN where a cell is not known
         missing = gap > slack
         if missing.any() and np.all(np.any(nil, axis=others) | ~missing):
-            raise ValueError(
-                Message(
-                    "{where}: '-' is nil by custom, but the totals of its lines are larger than "
-                    "the sums of the other numbers. Say {gone} if it stands for a number that is "
-                    "not given, or {none} if the totals are no totals.",
-                    where=draft.reading.where,
-                    gone=Argument("suppressed", ["-"]),
-                    none=Argument("totals", "none"),
-                )
+            raise draft.error(
+                "{where}: '-' is nil by custom, but the totals of its lines are larger than "
+                "the sums of the other numbers. Say {gone} if it stands for a number that is "
+                "not given, or {none} if the totals are no totals.",
+                gone=Argument("suppressed", ["-"]),
             )
 
 
@@ -1211,25 +1215,14 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    notes = [note.strip("() ") for note in draft.reading.notes if len(note) <= 40]
-    scales = [note for note in notes if _THOUSANDS.match(note) or _MILLIONS.search(f"({note})")]
-    words = [plain_text(facet.value), *map(str, facet.units), *scales]
-    percent = facet.percent or any(_PERCENT.search(w) for w in [*words, *facet.names])
+    words, hints = _words_of(draft)
+    percent = facet.percent or any(map(is_percent, [*words, *facet.names]))
     percent = percent or plain_text(facet.value) in SHARE_NAMES
-    counted = plain_text(facet.value) in COUNT_NAMES or any(unit_word(w) == "count" for w in words)
-    thousands = any(_THOUSANDS.match(w) for w in words if not _is_rate(w))
-    millions = any(_MILLIONS.search(w) for w in words)
-    means = [word for word in [facet.value, *facet.units] if _MEANS.match(word)]
-    if means and kind == "auto" and not percent:
-        raise ValueError(
-            Message(
-                "{where}: {word!r}: the numbers seem to be means, prices or the like, which do not "
-                "add up. Say {kind} if they are counts.",
-                where=draft.reading.where,
-                word=means[0],
-                kind=Argument("kind", "counts"),
-            )
-        )
+    counted = plain_text(facet.value) in COUNT_NAMES - {"weight"}  # of a sample, or in kg
+    counted = counted or any(unit_word(w) == "count" for w in words)
+    scale = max(map(scale_word, words))
+    if kind == "auto" and not percent:
+        _check_measured(draft, counted or scale > 1.0, hints)
     known = facet.values[~np.isnan(facet.values)]
     fractions = bool(np.any(known != np.floor(known)))
     one = _total_share(draft, percent)
@@ -1240,41 +1233,39 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", one or 0.0
-    elif kind.startswith("count") or thousands or millions:
+    elif kind.startswith("count") or scale > 1.0:
         pass
     elif one and (percent or (fractions and not (counted and one != 1.0))):
         draft.kind, draft.whole = "shares", one
     else:
         _find_conditional(draft, percent, fractions, counted, words)
-    if draft.mean and not draft.given and kind == "auto":
-        raise ValueError(
-            Message(
-                "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
-                "they may be rates or means, which do not add up. Multiply them by the number of "
-                "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
-                where=draft.reading.where,
-                label=draft.mean,
-                kind=Argument("kind", "counts"),
-            )
+    added = draft.margins or draft.total is not None or counted or how.noisy
+    if draft.kind == "counts" and kind == "auto" and not added and any(map(is_share, hints)):
+        raise draft.error(
+            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
+            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
+            hint=next(filter(is_share, hints)),
+            kind=Argument("kind", "counts"),
         )
-    if draft.kind == "counts" and (thousands or millions):
-        scale = 1e6 if millions else 1e3
-        draft.facet = _scaled(facet, scale)
-        draft.margins = [(axes, claims * scale) for axes, claims in draft.margins]
-        draft.total = None if draft.total is None else draft.total * scale
-        draft.reading.kind = f"counts, given in {'millions' if millions else 'thousands'}"
+    if draft.mean and not draft.given and kind == "auto":
+        raise draft.error(
+            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
+            "they may be rates or means, which do not add up. Multiply them by the number of "
+            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
+            label=draft.mean,
+            kind=Argument("kind", "counts"),
+        )
+    if draft.kind == "counts" and scale > 1.0:
+        draft.scale(scale)
+        draft.reading.kind = f"counts, given in {'millions' if scale > 1e3 else 'thousands'}"
         return
-    checked = draft.margins or draft.total is not None or counted or how.noisy
-    checked = checked or bool(np.any(known < 0.0))  # which is refused for its own reason
+    checked = added or bool(np.any(known < 0.0))  # which is refused for its own reason
     if draft.kind == "counts" and fractions and kind == "auto" and not checked:
-        raise ValueError(
-            Message(
-                "{where}: the numbers have decimals and no total, so that they may be rates or "
-                "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
-                "are counts.",
-                where=draft.reading.where,
-                kind=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: the numbers have decimals and no total, so that they may be rates or "
+            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
+            "are counts.",
+            kind=Argument("kind", "counts"),
         )
     if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
         remark(
@@ -1285,6 +1276,8 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
                 kind=Argument("kind", "percent"),
             )
         )
+    if draft.given:
+        draft.facet.sums = []  # of shares of different wholes
     names = [facet.names[k] for k in draft.given]
     said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
     draft.reading.kind = (
@@ -1292,10 +1285,37 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
         if draft.kind == "counts"
         else said.get(draft.whole, "shares") + (f" for each {', '.join(names)}" if names else "")
     )
+    if draft.whole == 1000.0:
+        draft.scale(0.1)
+        draft.whole = 100.0
 
 
-def _is_rate(word: str) -> bool:
-    return bool(_PER_THOUSAND.search(word))
+def _words_of(draft: Draft) -> tuple[list[str], list[str]]:
+    """Return texts that say the unit of the numbers, and all that may say what they are."""
+    facet, notes = draft.facet, draft.reading.notes
+    short = [note.strip("() ") for note in notes if len(note) <= 40]
+    scales = [note for note in short if scale_word(note) > 1.0 or scale_word(f"({note})") > 1.0]
+    return [plain_text(facet.value), *map(str, facet.units), *scales], [
+        facet.value,
+        *facet.units,
+        *notes,
+    ]
+
+
+def _check_measured(draft: Draft, counted: bool, hints: Sequence[str]) -> None:
+    """Raise for means, prices or weights; totals show that numbers add up, whatever hints say."""
+    facet = draft.facet
+    added = bool(draft.margins) or draft.total is not None or counted
+    found = [word for word in [facet.value, *facet.units] if is_mean(word)]
+    if not found and not added:
+        found = [hint for hint in hints if is_measure(hint)]
+    if found:
+        raise draft.error(
+            "{where}: {word!r}: the numbers seem to be means, prices, weights or the like, which "
+            "do not add up. Say {kind} if they are counts.",
+            word=found[0],
+            kind=Argument("kind", "counts"),
+        )
 
 
 def _find_conditional(
@@ -1315,7 +1335,7 @@ def _find_conditional(
     if not ways:
         if percent and not counted:
             draft.kind, draft.whole = "shares", 0.0
-        elif any(_is_rate(w) for w in words) and not counted:
+        elif any(map(is_rate, words)) and not counted:
             raise ValueError(
                 f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
                 "any variable: multiply them by the number of cases that each is of."
@@ -1327,19 +1347,16 @@ def _find_conditional(
         if counted and not percent:
             return
         other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])
-        raise ValueError(
-            Message(
-                "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
-                "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
-                "within the rows (or the columns), or {counts}.",
-                where=draft.reading.where,
-                names=names,
-                whole=whole,
-                rest=f"within {other}" if len(ways) > 1 else "counts",
-                rows=Argument("kind", "rows"),
-                columns=Argument("kind", "columns"),
-                counts=Argument("kind", "counts"),
-            )
+        raise draft.error(
+            "{where}: the numbers of each {names} add up to {whole:g}, so that they may be "
+            "percentages within {names} or {rest}. Say {rows} (or {columns}) for percentages "
+            "within the rows (or the columns), or {counts}.",
+            names=names,
+            whole=whole,
+            rest=f"within {other}" if len(ways) > 1 else "counts",
+            rows=Argument("kind", "rows"),
+            columns=Argument("kind", "columns"),
+            counts=Argument("kind", "counts"),
         )
     draft.kind, draft.whole, draft.given = "shares", whole, given
 
@@ -1382,11 +1399,6 @@ def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
     return 0.0
 
 
-def _scaled(facet: Facet, by: float) -> Facet:
-    changed = {key: getattr(facet, key) * by for key in ("values", "low", "high")}
-    return replace(facet, grain=facet.digit * by, **changed)
-
-
 # All files --------------------------------------------------------------------------------
 
 
@@ -1409,47 +1421,99 @@ def _check_constants(drafts: Sequence[Draft], how: ReadOptions) -> None:
                 if before[0] != label
                 else f"{other.reading.where if other else ''} about several"
             )
-            raise ValueError(
-                Message(
-                    "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
-                    "used together, or leave one out.",
-                    where=draft.reading.where,
-                    name=name,
-                    label=label,
-                    against=against,
-                    skip=Argument("skip", [name]),
-                )
+            raise draft.error(
+                "{where} is about {name} = {label} only, {against}. Say {skip} if they may be "
+                "used together, or leave one out.",
+                name=name,
+                label=label,
+                against=against,
+                skip=Argument("skip", [name]),
             )
 
 
-def _check_names(drafts: Sequence[Draft]) -> None:
-    """Raise for variables that no file names."""
+def _name_by_labels(drafts: Sequence[Draft]) -> None:
+    """Name variables that no file names after their labels, where these are parts of a whole.
+
+    Raise where they may be different numbers, such as births and deaths, and where another table
+    has some of the labels, so that the variable may be the same.
+    """
     for draft in drafts:
-        for name, labels in zip(draft.facet.names, draft.facet.labels, strict=True):
-            if name:
+        facet = draft.facet
+        for axis, labels in enumerate(facet.labels):
+            own = facet.names[axis]
+            named = _is_whole(draft, axis) and not _is_shared(draft, axis, drafts)
+            if not is_no_name(own) or (own and (not named or draft.block.listed)):
                 continue
-            raise _unnamed(draft, labels, drafts)
-        twice = [n for n in draft.facet.names if draft.facet.names.count(n) > 1]
+            if not named:
+                raise _unnamed(draft, labels, drafts)
+            made = "/".join(labels[:3]) + ("/..." if len(labels) > 3 else "")
+            for other in drafts:  # other tables with the same columns
+                if other.block is draft.block:
+                    names = zip(other.facet.names, other.facet.labels, strict=True)
+                    other.facet.names = [made if (n, x) == (own, labels) else n for n, x in names]
+            remark(
+                Message(
+                    "{where}: the variable of the labels {labels} has no name and is called "
+                    "{made!r}. Say {same} to name it.",
+                    where=draft.reading.where,
+                    labels=show(labels),
+                    made=made,
+                    same=_name_option(draft, labels, ()),
+                )
+            )
+        twice = [n for n in facet.names if facet.names.count(n) > 1]
         if twice:
             raise ValueError(f"{draft.reading.where}: two variables are called {twice[0]!r}.")
 
 
-def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
-    """Return the error for labels whose variable no file names, with the names that it may have."""
+def _is_whole(draft: Draft, axis: int) -> bool:
+    """Return whether labels are surely parts of a whole.
+
+    They are if the numbers add up along the axis, to a total that is printed or to 1 or 100, and if
+    one of two labels is the opposite of the other.
+    """
+    shares = draft.kind == "shares" and draft.whole > 0.0 and axis not in draft.given
+    added = draft.total is not None or any(axis not in axes for axes, _ in draft.margins)
+    return shares or added or are_opposites(draft.facet.labels[axis])
+
+
+def _is_shared(draft: Draft, axis: int, drafts: Sequence[Draft]) -> bool:
+    """Return whether a variable of another table, or another one of this table, has a label."""
+    labels = draft.facet.labels[axis]
+    own = {plain_text(label) for label in labels}
+    for other in drafts:
+        for k, known in enumerate(other.facet.labels):
+            same = other.block is draft.block and known == labels
+            if (other is draft and k == axis) or (same and other is not draft):
+                continue
+            if own & {plain_text(label) for label in known}:
+                return True
+    return False
+
+
+def _name_option(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Message:
+    """Return the options that name a variable, with the names that it may have."""
     others = [n for d in drafts for n in d.facet.names if n]
-    key = "/".join(labels[:2])
     names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
+    key = "/".join(labels[:2])
     options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
+    rest = "" if may else ", with its name in place of Name,"
+    return join_messages(options, " or ") + rest
+
+
+def _unnamed(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> ValueError:
+    """Return the error for labels whose variable no file names, with the names that it may have."""
     value = next((label for label in labels if is_value_name(label)), None)
     parts: list[str] = [
         Message(
-            "{where}: the labels {labels} belong to a variable that the file does not name. Say "
-            "{same}{rest}.",
+            "{where}: the labels {labels} belong to a variable that the file does not name, or are "
+            "different numbers, such as births and deaths. Say {same} if each case has one of "
+            "them, or {skip} to keep one of different numbers.",
             where=draft.reading.where,
             labels=show(labels),
-            same=join_messages(options, " or "),
-            rest="" if may else ", with its name in place of Name",
+            same=_name_option(draft, labels, drafts),
+            skip=Argument("skip", list(labels[1:4]) + [...] * (len(labels) > 4)),
         )
     ]
     if value is not None:
@@ -1563,8 +1627,6 @@ def _as_table(draft: Draft, how: ReadOptions) -> LabelledTable:
             for axes, claims in draft.margins
         ),
     )
-    if shares and draft.whole == 1000.0:
-        table = replace(table, values=table.values / 10.0, percent=True, digit=table.digit / 10.0)
     if facet.errors is not None:
         errors = facet.errors[~np.isnan(facet.errors)]
         if len(errors):

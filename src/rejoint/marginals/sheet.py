@@ -20,7 +20,13 @@ from typing import Any
 
 from rejoint.domain.labels import natural_order
 from rejoint.marginals.cell import kind_of_cell
-from rejoint.records.delimited import DELIMITERS, Dialect, find_dialect, read_rows
+from rejoint.records.delimited import (
+    DELIMITERS,
+    Dialect,
+    find_dialect,
+    read_csv_rows,
+    read_rows,
+)
 from rejoint.records.files import Source
 from rejoint.text import show
 
@@ -36,7 +42,7 @@ _MOST_COLUMNS = 16_384  # as in a workbook
 #: Lines in which a number must have occurred.
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
-_RULE = re.compile(r"(?::?[-=_]{2,}:?)?")
+_RULE = re.compile(r"(?::?[-=_][-=_+]+:?)?")
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
@@ -187,6 +193,9 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         seen = seen or any(kind_of_cell(cell) == "number" for cell in row[1:])
         if line > _FIRST_LINES and not seen:
             raise _not_a_table(source.name, line)
+    if dialect.delimiter == "|":  # padded; Stata has several numbers between two lines
+        cells = [[re.split(r"\s{2,}", str(cell).strip()) for cell in row] for row in rows]
+        rows = [[text for parts in row for text in parts] for row in cells]
     _join_prose(rows, dialect.delimiter)
     _unpack_first(rows)
     return Sheet(
@@ -254,7 +263,7 @@ def _choose_delimiter(lines: Sequence[str]) -> str:
     best, score = ",", (0.0, 0)
     for delimiter in DELIMITERS:
         try:
-            sizes = [len(row) for row in csv.reader(there, delimiter=delimiter)]
+            sizes = [len(row) for row in read_csv_rows(there, delimiter)]
         except csv.Error:
             continue
         wide = [size for size in sizes if size > 1]

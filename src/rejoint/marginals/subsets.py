@@ -4,7 +4,6 @@ A *cover* is a list of subsets in which every variable occurs. The memory of a r
 before anything is allocated: all triples of 1,000 variables are 166 million tables.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from itertools import combinations
 from math import comb, prod
@@ -12,9 +11,10 @@ from math import comb, prod
 import numpy as np
 from numpy.typing import NDArray
 
+from rejoint.cost import machine_memory
 from rejoint.domain.domain import Domain
 from rejoint.messages import Argument, Message
-from rejoint.text import plural
+from rejoint.text import format_bytes, plural
 
 Subset = tuple[int, ...]
 
@@ -180,11 +180,7 @@ def memory_limit(limit: float | None = None) -> float:
     """
     if limit is not None:
         return float(limit)
-    try:
-        physical = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):  # no sysconf on Windows
-        return float(MEMORY_LIMIT)
-    return float(min(MEMORY_LIMIT, physical / 2))
+    return float(min(MEMORY_LIMIT, machine_memory() / 2))
 
 
 def memory_of_order(shape: Sequence[int], order: int) -> tuple[int, int]:
@@ -217,21 +213,6 @@ def memory_of_subsets(shape: Sequence[int], subsets: Sequence[Subset]) -> int:
     return sum(8 * prod(shape[n] for n in s) + OVERHEAD for s in subsets)
 
 
-def in_words(size: float) -> str:
-    """Format a number of bytes.
-
-    Examples
-    --------
-    >>> in_words(166_167_000 * 1000)
-    '154.8 GiB'
-    """
-    for unit in ("bytes", "KiB", "MiB", "GiB"):
-        if size < 1024:
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1024
-    return f"{size:,.1f} TiB"
-
-
 def subsets_of_order(
     domain: Domain, order: int | Sequence[int], limit: float | None = None
 ) -> tuple[Subset, ...]:
@@ -251,8 +232,8 @@ def subsets_of_order(
     if size > memory_limit(limit):
         raise ValueError(
             f"All {tables:,} tables of order {_listed(orders)} over {n:,} variables would take "
-            f"{in_words(size)}, more than the limit of {in_words(memory_limit(limit))}. Count "
-            "chosen tables (subsets=[...]), a lower order (order=2), or a random cover "
+            f"{format_bytes(size)}, more than the limit of {format_bytes(memory_limit(limit))}. "
+            "Count chosen tables (subsets=[...]), a lower order (order=2), or a random cover "
             f"(order={max(orders)}, sample=20000); memory_limit= raises the limit (in bytes). "
             "Where there are records, rejoint.estimate needs no tables."
         )
@@ -318,9 +299,9 @@ def check_memory(domain: Domain, subsets: Sequence[Subset], limit: float | None 
     size = memory_of_subsets(domain.shape, subsets)
     if size > memory_limit(limit):
         raise ValueError(
-            f"The {plural(len(subsets), 'table')} asked for would take {in_words(size)}, more "
-            f"than the limit of {in_words(memory_limit(limit))}: ask for fewer or smaller ones, "
-            "or raise memory_limit= (in bytes)."
+            f"The {plural(len(subsets), 'table')} asked for would take {format_bytes(size)}, more "
+            f"than the limit of {format_bytes(memory_limit(limit))}: ask for fewer or smaller "
+            "ones, or raise memory_limit= (in bytes)."
         )
 
 

@@ -93,6 +93,11 @@ class Sums:
     others: tuple[tuple[int, tuple[int, ...]], ...] = ()
 
     @property
+    def is_whole(self) -> bool:
+        """Whether one level is the total of all others."""
+        return len(self.roots) == 1 and self.roots[0] in self.children
+
+    @property
     def leaves(self) -> list[int]:
         """Levels that are no totals, in their order."""
         return sorted(leaf for root in self.roots for leaf in self.leaves_of(root))

@@ -1,4 +1,4 @@
-"""Words that say what numbers are: counts, percentages, errors."""
+"""Words that say what numbers are: counts, thousands, percentages, errors, means, amounts."""
 
 import re
 
@@ -13,6 +13,7 @@ _UNITS = {
         *("n", "number", "no", "no.", "count", "counts", "frequency", "freq", "absolute", "abs"),
         *("anzahl", "absolut", "personen", "effectif", "effectifs", "nombre", "numero", "aantal"),
         *("antall", "antal", "liczba", "persons", "people", "individuals", "estimate", "cases"),
+        *("personer", "antal personer", "osoby", "pessoas", "persone", "unidades", "habitants"),
         *("personas", "personnes", "number of persons", "number of people", "valore", "valor"),
         *THOUSANDS,
     },
@@ -55,6 +56,12 @@ def unit_word(label: str) -> str:
     ('count', 'percent', '')
     """
     text = plain_text(label).strip("()[] ")
+    if re.match(r"%|(?:row|col(?:umn)?|total|valid|cumulative) (?:%|percent)", text):
+        return "percent"  # "% within sex", as SPSS has it
+    if re.fullmatch(
+        r"(?:expected|std\.|adjusted|standardized) (?:count|residual)s?|residuals?", text
+    ):
+        return "error"
     for kind, words in _UNITS.items():
         if text in words:
             return kind
@@ -70,6 +77,162 @@ def is_count_word(label: str) -> bool:
     (True, True, False)
     """
     inside = re.search(r"[(\[]([^()\[\]]+)[)\]]\s*$", label)
-    words = [plain_text(label), *([plain_text(inside[1])] if inside else [])]
+    plain = plain_text(label)
+    said = re.fullmatch(r"(?:units?|einheit|unidad(?:es)?|unites?|eenheid)\s*:\s*(.+)", plain)
+    words = [plain, *(plain_text(found[1]) for found in (inside, said) if found)]
     open_ = {*THOUSANDS, "valor", "valore", "estimate"}  # of what, they do not say
     return any(unit_word(word) == "count" and word not in open_ for word in words)
+
+
+_THOUSANDS = re.compile(
+    r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
+    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths(?:_per)?))"
+    r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*(?:$|[,;.] )",
+    re.IGNORECASE,
+)
+_MILLIONS = re.compile(
+    r"[(\[,]\s*(?:in |en )?(?:millions?|mio\.?|mill\.|millones|miljoen)\s*[)\]]?\s*$|"
+    r"^(?:in |en )?(?:millions?|mio\.?|millones|miljoen)(?:$|[,;.] )",
+    re.IGNORECASE,
+)
+_RATE = re.compile(
+    r"(?:per|pro|je|pour|por|of) (?:1[ ,.\u00a0]?000|thousand|mille|mil)|‰|\brates?\b",
+    re.IGNORECASE,
+)
+_PERCENT = re.compile(r"%|\bper ?cent|\bprozent|\bpourcent|\bporcent|\bpercentu|\bprocent", re.I)
+_RATE_LEVEL = re.compile(
+    r"\b(?:rates?|ratio|rank|index|density)$|^standard error\b|"
+    r"\bper (?:100|1[ ,.]?000|capita)\b"
+)
+_NUMBER_OF_TABLE = r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?"
+#: What begins the title of numbers that are no parts of a whole.
+_MEAN = re.compile(
+    rf"{_NUMBER_OF_TABLE}(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
+    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
+    r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
+    r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
+    re.IGNORECASE,
+)
+#: Nouns for what is measured of each case, without accents: its sum over cases is seldom printed.
+_MEASURED = (
+    r"(?:wages?|salary|salaries|earnings|incomes?|pay|rents?|prices?|costs?|heights?|weights?|bmi|"
+    r"temperatures?|scores?|hours worked|\w*verdienste?|\w*l(?:o|oe)hne?|\w*gehalte?r?|"
+    r"\w*einkommen|"
+    r"\w*mieten?|\w*preise?|\w*kosten|(?:korper)?gro(?:ss|ß)en?|\w*gewichte?|salaires?|revenus?|"
+    r"loyers?|prix|taille|poids|salarios?|sueldos?|ingresos?|alquiler(?:es)?|precios?|peso|"
+    r"altura|retribuzion[ei]|stipendi[o]?|reddit[oi]|affitt[oi]|prezz[oi]|altezza|lo(?:on|nen)|"
+    r"inkomens?|hu(?:ur|ren)|prij(?:s|zen)|rendimentos?|renda|inkomst(?:er)?|loner?|lonn|"
+    r"inntekt(?:er)?|indkomst(?:er)?|wynagrodzeni[ae]|ceny|dochody?|mzdy?)"
+)
+_UNIT = (
+    r"(?:euros?|eur|dollars?|usd|gbp|pounds?|chf|sek|nok|dkk|pln|zl|czk|kronor|kroner|yen|jpy|inr|"
+    r"rupees?|pesos?|reais|francs?|franken|kg|kilograms?|kilogramm?s?|cm|centimet\w+|grams?|gramm|"
+    r"km2?|hours|stunden|heures|horas|uren|minutes|minuten|degrees?|celsius)"
+)
+_IN_UNIT = re.compile(rf"\b(?:in|en|em|i|w)\s+(?:us\s?)?{_UNIT}\b|[(\[]\s*{_UNIT}\b|[€$£¥]|°c\b")
+_NOTE = (
+    r"(?:(?:notes?|nb|hinweis|nota|remarque)\s*:\s*)?(?:all |the )?(?:(?:figures|values|numbers|"
+    r"data|cells|werte|zahlen|valeurs|datos|dati)\b.{0,30}?)?\b"
+)
+_MEAN_IN_NOTE = re.compile(
+    rf"{_NOTE}(?:mean|average|medians?|durchschnitt\w*|mittelwerte?|moyennes?|medianes?|promedios?|"
+    r"medie|gemiddelden?)\b|"
+    r".*\b(?:life expectancy|lebenserwartung|esperance de vie|esperanza de vida|speranza di vita)\b"
+)
+_SHARE_IN_NOTE = re.compile(
+    rf"{_NOTE}(?:percent(?:age)?s?|per cent|proportions?|shares?|anteile?|prozent\w*|pourcentages?|"
+    r"porcentajes?|percentuali?)\b"
+)
+_BY = r"\s+(?:by|nach|par|selon|por|segun|naar|per|efter|etter|wedlug|podle|in|en)\b"
+_END = rf"(?=$|\s*[,(:]|{_BY})"
+_HEAD = re.compile(
+    rf"{_NUMBER_OF_TABLE}(?:(?:hours|minutes|stunden|heures|horas|ore|uren)\s|"
+    rf"(?:\w+\s+){{0,3}}{_MEASURED}{_END}|"
+    r"(?:salaire|revenu|loyer|salario|ingreso|sueldo|alquiler|reddito|retribuzione)s?\b)"
+)
+
+
+def scale_word(text: str) -> float:
+    """Return what numbers are multiples of, as a title or a unit says it: 1, a thousand, a million.
+
+    Examples
+    --------
+    >>> scale_word("Employees (in thousands)"), scale_word("Mio."), scale_word("per 1,000")
+    (1000.0, 1000000.0, 1.0)
+    """
+    if _MILLIONS.search(text):
+        return 1e6
+    return 1e3 if _THOUSANDS.match(text) and not is_rate(text) else 1.0
+
+
+def is_rate(text: str) -> bool:
+    """Return whether a title or unit speaks of rates.
+
+    Examples
+    --------
+    >>> is_rate("Deaths per 1,000"), is_rate("Deaths")
+    (True, False)
+    """
+    return bool(_RATE.search(text))
+
+
+def is_rate_level(label: str) -> bool:
+    """Return whether a plain label is a rate, a rank or an error beside other numbers.
+
+    Examples
+    --------
+    >>> is_rate_level("unemployment rate"), is_rate_level("unemployed")
+    (True, False)
+    """
+    return bool(_RATE_LEVEL.search(label))
+
+
+def is_percent(text: str) -> bool:
+    """Return whether a title or unit speaks of percentages.
+
+    Examples
+    --------
+    >>> is_percent("Anteil in Prozent"), is_percent("Anzahl")
+    (True, False)
+    """
+    return bool(_PERCENT.search(text))
+
+
+def is_share(note: str) -> bool:
+    """Return whether a title or note begins like that of shares.
+
+    Examples
+    --------
+    >>> is_share("Note: percentage of smokers"), is_share("Smokers, of 100 percent coverage")
+    (True, False)
+    """
+    return bool(_SHARE_IN_NOTE.match(plain_text(note)))
+
+
+def is_mean(title: str) -> bool:
+    """Return whether a title begins like that of means, prices or indices.
+
+    Examples
+    --------
+    >>> is_mean("Table 3: Average age by region"), is_mean("Persons below average income")
+    (True, False)
+    """
+    return bool(_MEAN.match(title))
+
+
+def is_measure(text: str) -> bool:
+    """Return whether a title, note or header says that numbers are measured, not counted.
+
+    Examples
+    --------
+    >>> [is_measure(t) for t in ("Weight (kg)", "Gross monthly pay by sex", "Rent in EUR")]
+    [True, True, True]
+    >>> [is_measure(t) for t in ("Persons by income group", "Note: Median earnings.", "Income tax")]
+    [False, True, False]
+    """
+    plain = plain_text(text)
+    return is_mean(text) or any(
+        bool(found)
+        for found in (_IN_UNIT.search(plain), _HEAD.match(plain), _MEAN_IN_NOTE.match(plain))
+    )

@@ -5,17 +5,19 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 from math import isnan, prod, sqrt
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.language.bind import BoundQuery
-from rejoint.marginals.marginals import Marginals
-from rejoint.pmf.given_tables import GivenTables
 from rejoint.queries.answer_bounds import AnswerBounds, bound_answers
 from rejoint.text import format_interval, format_number, plural
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.pmf.given_tables import GivenTables
 
 FloatArray = NDArray[np.float64]
 Vectors = dict[int, FloatArray]
@@ -108,7 +110,7 @@ class AnswerBasis:
     ('open', 0.375, 0.625)
     """
 
-    tables: GivenTables
+    tables: "GivenTables"
     domain: Domain
     bound: BoundQuery
     value: Any
@@ -152,7 +154,7 @@ class AnswerBasis:
     # What is asked
 
     @property
-    def _marginals(self) -> Marginals | None:
+    def _marginals(self) -> "Marginals | None":
         return self.tables.marginals
 
     @cached_property
@@ -253,7 +255,7 @@ class AnswerBasis:
                 return _Published(i, value)
         return None
 
-    def _read_off(self, kept: Marginals, i: int) -> FloatArray | None:
+    def _read_off(self, kept: "Marginals", i: int) -> FloatArray | None:
         """The answer that one table gives; None where cells that it needs are not known."""
         table = KnownTable.of(kept, i)
         if prod(self._shape()) > MOST_READ_CELLS:
@@ -440,7 +442,7 @@ class AnswerBasis:
         )
 
 
-def by_records(tables: Marginals) -> list[int]:
+def by_records(tables: "Marginals") -> list[int]:
     """Return the positions of tables that have records, those of most records first.
 
     Examples
@@ -471,7 +473,7 @@ class KnownTable(NamedTuple):
     sums: FloatArray  # (known sums, unknown cells)
 
     @classmethod
-    def of(cls, kept: Marginals, i: int) -> "KnownTable":
+    def of(cls, kept: "Marginals", i: int) -> "KnownTable":
         """Make it of the i-th table."""
         cells = kept.unknown_of(i)
         unknown = np.empty(0, dtype=np.intp) if cells is None else cells.places

@@ -21,7 +21,7 @@ from rejoint.pmf.table_gap import note_gaps
 from rejoint.queries import tables
 from rejoint.queries.evidence import apply_evidence
 from rejoint.queries.tables import joint_table
-from rejoint.text import format_number
+from rejoint.text import format_count, format_number
 
 if TYPE_CHECKING:
     from rejoint.pmf.pmf import LowRankPMF
@@ -202,8 +202,8 @@ def _table(domain: Domain, bound: BoundQuery, known: _Known) -> tuple[FloatArray
     cells = prod(domain.shape[n] for n in axes)
     if cells > tables.MAX_CELLS:
         raise bound.error(
-            f"The table would have {cells:.3g} cells, more than the {tables.MAX_CELLS:.3g} that "
-            "are formed: ask for fewer variables."
+            f"The table would have {format_count(cells)} cells, more than the {tables.MAX_CELLS:,} "
+            "that are formed: ask for fewer variables."
         )
     terms, factors = known.weights, dict(known.factors)
     for n, meets in bound.events.items():

@@ -232,11 +232,19 @@ class Draws(Sequence["LowRankPMF"]):
         """Collect models in one block, with the variables and levels of `domain`."""
         if isinstance(draws, Draws):
             return draws.align(domain)
-        rank = max((draw.rank for draw in draws), default=1)
-        block = np.zeros((len(draws), 1 + sum(domain.shape), rank))
-        for target, draw in zip(block, draws, strict=True):
-            same = draw.align(domain)
-            np.concatenate([same.weights[None], *same.factors], out=target[:, : draw.rank])
+        same = [draw.align(domain) for draw in draws]
+        models = [Model.of(draw.weights, draw.factors) for draw in same]
+        return cls.of_models(models, domain, model)
+
+    @classmethod
+    def of_models(
+        cls, models: Sequence[Model], domain: Domain, model: "type[LowRankPMF]"
+    ) -> "Draws":
+        """Collect what the package computed itself: it is not checked."""
+        rank = max((draw.rank for draw in models), default=1)
+        block = np.zeros((len(models), 1 + sum(domain.shape), rank))
+        for target, draw in zip(block, models, strict=True):
+            target[0, : draw.rank], target[1:, : draw.rank] = draw.weights, draw.factors
         return cls(domain, block, model)
 
     def align(self, domain: Domain) -> "Draws":

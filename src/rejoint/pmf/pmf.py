@@ -13,6 +13,7 @@ from rejoint.io.model_file import MOST_FACTORS, SavedModel, write_model
 from rejoint.language.query import Query
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import remark
+from rejoint.model import Model
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState, ask
 from rejoint.pmf.draws import Draws, Interval, check_block
@@ -1038,6 +1039,20 @@ class LowRankPMF:
             return SavedModel(*parts, mixture=answer, tables=tables)
         carried = self.draws.thin(MOST_FACTORS // len(self.domain))
         return SavedModel(*parts, carried.block, answer, carried.weights, tables=tables)
+
+    @classmethod
+    def of_model(cls, model: Model, domain: Domain) -> Self:
+        """Add names and levels to weights and stacked factors; the largest class comes first.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> model = Model.of([0.3, 0.7], [[[0.9, 0.2], [0.1, 0.8]]])
+        >>> rj.LowRankPMF.of_model(model, rj.Domain.of({"a": ["x", "y"]}))
+        LowRankPMF(rank 2, 1 variable: a (2); weights 0.7, 0.3)
+        """
+        model = model.sorted()
+        return cls(model.weights, model.parts, domain)
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:

@@ -23,7 +23,7 @@ from rejoint.queries import tables
 from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
-from rejoint.text import plural, show
+from rejoint.text import format_count, plural, show
 
 if TYPE_CHECKING:
     from rejoint.estimators.imputer.joint_imputer import JointImputer
@@ -333,8 +333,8 @@ class TargetModel:
         cells = prod(sizes) * max(len(row), labels)
         if cells > tables.MAX_CELLS:
             raise bound.error(
-                f"The table takes {cells:.3g} numbers, more than the {tables.MAX_CELLS:.3g} that "
-                "are formed: ask for fewer variables."
+                f"The table takes {format_count(cells)} numbers, more than the "
+                f"{tables.MAX_CELLS:,} that are formed: ask for fewer variables."
             )
         codes = np.tile(row, (prod(sizes), 1))
         codes[:, by] = np.indices(sizes).reshape(len(by), len(codes)).T
@@ -441,7 +441,7 @@ def load(path: str | PathLike[str]) -> "LowRankPMF | TargetModel | JointImputer"
     FileNotFoundError: No model file 'no-such-file.rejoint'...
     """
     saved = read_saved(path)
-    if saved.imputer is not None:
+    if saved.estimator is not None and saved.estimator.kind == "imputer":
         # Estimators are a later layer, and scikit-learn takes a second to import.
         from rejoint.estimators.imputer.joint_imputer import JointImputer
 

@@ -12,11 +12,10 @@ from functools import cached_property
 from itertools import chain, combinations
 from math import inf, isfinite, nan, prod
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.cell_program import (
     HIGHS_CELLS,
@@ -35,6 +34,10 @@ from rejoint.queries.table_limits import (
     relevant,
 )
 from rejoint.text import plural
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.marginals.moments import Moment
 
 Vectors = Mapping[int, FloatArray]
 
@@ -91,7 +94,7 @@ class AnswerBounds:
 
 
 def bound_answer(
-    tables: Marginals,
+    tables: "Marginals",
     numerator: Vectors,
     given: Vectors | None = None,
     *,
@@ -127,7 +130,7 @@ def bound_answer(
 
 
 def bound_answers(
-    tables: Marginals,
+    tables: "Marginals",
     numerators: Sequence[Vectors],
     given: Vectors | None = None,
     *,
@@ -250,7 +253,7 @@ class _Part:
     """Tables and moments of some variables, and how much work a program of them is."""
 
     limits: list[TableLimits]
-    moments: list[Moment]
+    moments: list["Moment"]
     tree: JunctionTree
     cells: int
     rows: int
@@ -273,7 +276,7 @@ class _Range:
     shape: Sequence[int]
     names: Sequence[str]
     limits: list[TableLimits]
-    moments: list[Moment]
+    moments: list["Moment"]
     asked: frozenset[int]
     is_noisy: bool
     has_records: bool
@@ -485,7 +488,7 @@ class _Range:
             self._parts[kept] = _Part(limits, moments, tree, tree.cells(self.shape), rows)
         return self._parts[kept]
 
-    def _within(self, kept: frozenset[int]) -> tuple[list[TableLimits], list[Moment]]:
+    def _within(self, kept: frozenset[int]) -> tuple[list[TableLimits], list["Moment"]]:
         moments = [moment for moment in self.moments if set(moment.variables) <= kept]
         if self.is_relaxed:
             return _with_margins(_restricted(self.limits, kept)), moments

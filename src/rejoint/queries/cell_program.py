@@ -11,17 +11,19 @@ from functools import cached_property
 from math import inf, prod
 from threading import Thread
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import InteriorPoint, NoConvergenceError
 from rejoint.queries.interior_program import interior_program
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
+
+if TYPE_CHECKING:
+    from rejoint.marginals.moments import Moment
 
 Vectors = Mapping[int, FloatArray]
 
@@ -114,7 +116,7 @@ class CellProgram:
         shape: Sequence[int],
         tree: JunctionTree,
         limits: Sequence[TableLimits],
-        moments: Sequence[Moment] = (),
+        moments: Sequence["Moment"] = (),
         *,
         is_relaxed: bool = False,
     ) -> None:
@@ -228,7 +230,7 @@ class CellProgram:
             if sign:
                 rows.add(row, self._slack, -spread)
 
-    def _add_moment(self, moment: Moment) -> None:
+    def _add_moment(self, moment: "Moment") -> None:
         coefficients, columns = self._product(
             dict(zip(moment.variables, moment.vectors, strict=True))
         )

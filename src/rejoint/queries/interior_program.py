@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, combinations
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
 from rejoint.queries.interior_point import (
     CellBlock,
@@ -27,6 +27,9 @@ from rejoint.queries.interior_point import (
 from rejoint.queries.junction_tree import JunctionTree, Variables
 from rejoint.queries.table_limits import TableLimits, closure
 
+if TYPE_CHECKING:
+    from rejoint.marginals.moments import Moment
+
 _SWEEPS = 8  # of proportional fitting, for the start
 _LISTED = 12  # variables of tables whose margins are listed to count rows
 _INSIDE = 0.05  # of the distance between limits: how far from both to start, at least
@@ -37,7 +40,7 @@ def interior_program(
     tree: JunctionTree,
     alive: Sequence[NDArray[np.bool_]],
     limits: Sequence[TableLimits],
-    moments: Sequence[Moment] = (),
+    moments: Sequence["Moment"] = (),
     *,
     slack: float | None = 0.0,
     is_relaxed: bool = False,
@@ -194,7 +197,7 @@ class _Assembly:
             place = place * size + level.reshape(along)
         return place.ravel()
 
-    def add_slack(self, limits: Sequence[TableLimits], moments: Sequence[Moment]) -> float:
+    def add_slack(self, limits: Sequence[TableLimits], moments: Sequence["Moment"]) -> float:
         """Return the largest slack that is needed; add a column for it where it is free."""
         if self.slack is not None:
             return self.slack
@@ -298,7 +301,7 @@ class _Assembly:
                 self.right[-1] = self.right[-1] - value
                 self.columns[column].append((rows, np.array([-value])))
 
-    def add_moment(self, moment: Moment, most_slack: float) -> None:
+    def add_moment(self, moment: "Moment", most_slack: float) -> None:
         """Add a known expectation of a product."""
         clique = self.tree.holder(moment.variables)
         weights = np.ones(())
@@ -336,7 +339,7 @@ class _Assembly:
         return found
 
 
-def spread_of_moment(moment: Moment) -> float:
+def spread_of_moment(moment: "Moment") -> float:
     """Return how far a moment gives way where it cannot be met, as a table's cells do.
 
     Examples

@@ -10,13 +10,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.marginals.marginals import Marginals
-from rejoint.marginals.moments import Moment
 from rejoint.model import FloatArray
+
+if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
+    from rejoint.marginals.moments import Moment
 
 Variables = tuple[int, ...]
 Sums = tuple[tuple[NDArray[np.intp], float], ...]
@@ -91,7 +94,7 @@ class TableLimits:
         return TableLimits(kept, low, high, self.records, self.is_scaled)
 
 
-def limits_of(tables: Marginals) -> list[TableLimits]:
+def limits_of(tables: "Marginals") -> list[TableLimits]:
     """Return the limits of all tables that have records.
 
     Examples
@@ -107,7 +110,7 @@ def limits_of(tables: Marginals) -> list[TableLimits]:
     ]
 
 
-def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
+def _limits(tables: "Marginals", i: int, records: float) -> TableLimits:
     total = float(tables.totals[i])
     table = tables.counts_of(i) / total
     rounding = float(tables.rounding[i]) / total
@@ -124,7 +127,7 @@ def _limits(tables: Marginals, i: int, records: float) -> TableLimits:
     return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
 
 
-def _records(tables: Marginals) -> FloatArray:
+def _records(tables: "Marginals") -> FloatArray:
     """Return the records behind each table; those of the other tables where it gives shares."""
     known = tables.totals[tables.counted & (tables.totals > 0)]
     other = float(np.median(known)) if len(known) else _NOMINAL_RECORDS
@@ -132,8 +135,8 @@ def _records(tables: Marginals) -> FloatArray:
 
 
 def relevant(
-    limits: Sequence[TableLimits], moments: Sequence[Moment], asked: Iterable[int]
-) -> tuple[list[TableLimits], list[Moment]]:
+    limits: Sequence[TableLimits], moments: Sequence["Moment"], asked: Iterable[int]
+) -> tuple[list[TableLimits], list["Moment"]]:
     """Return the tables and moments that are connected with the asked variables.
 
     Examples
@@ -204,7 +207,7 @@ def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
     return kept
 
 
-def agree(exact: Sequence[TableLimits], moments: Sequence[Moment] = ()) -> bool:
+def agree(exact: Sequence[TableLimits], moments: Sequence["Moment"] = ()) -> bool:
     """Return whether exact tables have the same shares wherever two of them overlap.
 
     Moments of variables of one table must be the table's own.

@@ -1,12 +1,15 @@
 """Dense tables of a mixture of products."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import prod
 
 import numpy as np
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from rejoint.model import FloatArray, Model
+from rejoint.text import format_count
+
+#: Gives the table of some variables, increasing, axes in their order.
+Tabulate = Callable[[tuple[int, ...]], FloatArray]
 
 MAX_CELLS = 2**27
 """Cells of the largest table that is formed: 134 million, 1 GiB."""
@@ -30,9 +33,9 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
     shape = tuple(len(factor) for factor in factors)
     if prod(shape) > MAX_CELLS:
         raise ValueError(
-            f"The table of these {len(shape)} variables would have {prod(shape):.3g} cells "
-            f"({prod(shape) * 8 / 2**30:.3g} GiB), more than the {MAX_CELLS:.3g} that are formed "
-            "at once: ask for fewer variables, or for single probabilities by prob or log_prob."
+            f"The table of these {len(shape)} variables would have {format_count(prod(shape))} "
+            f"cells, more than the {MAX_CELLS:,} (1 GiB) that are formed at once: ask for fewer "
+            "variables, or for single probabilities by prob or log_prob."
         )
     # The cut that makes both sides small keeps the axes in order.
     cuts = range(len(shape) + 1)
@@ -44,6 +47,18 @@ def joint_table(weights: FloatArray, factors: Sequence[FloatArray]) -> FloatArra
         b = khatri_rao([factor[:, block] for factor in factors[cut:]], np.ones_like(weights[block]))
         table += a @ b.T
     return table.reshape(shape)
+
+
+def tables_of_model(model: Model) -> Tabulate:
+    """Give the tables of a mixture.
+
+    Examples
+    --------
+    >>> tables_of_model(Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]]))((0,))
+    array([0.55, 0.45])
+    """
+    parts = model.parts
+    return lambda subset: joint_table(model.weights, [parts[n] for n in subset])
 
 
 def khatri_rao(factors: Sequence[FloatArray], start: FloatArray) -> FloatArray:

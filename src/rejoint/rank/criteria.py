@@ -1,6 +1,6 @@
 """Criteria of fits to all records: AIC, BIC and aBIC at the maximum likelihood, and evidence."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -12,59 +12,15 @@ from rejoint.estimation.data import Data
 from rejoint.estimation.em import Em
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import first_prior
-from rejoint.estimation.starts import (
-    Start,
-    count_starts,
-    follow_start,
-    follow_to_end,
-    given_model,
-    grown_model,
-    independence,
-    make_starts,
-    random_model,
-    widen,
-)
+from rejoint.estimation.starts import fit_rank, grown_model, independence, random_model, widen
 from rejoint.estimation.variational import Variational
 from rejoint.model import Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.selection import CriterionTable, Judge, Measure
 from rejoint.solver.run import run
-from rejoint.solver.search import best_run, promising, search
+from rejoint.solver.search import best_run, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Limits, Run, with_limits
-
-
-def fit_rank(
-    data: Data,
-    rank: int,
-    solver: Any,
-    known: Sequence[Model],
-    n_init: int | None,
-    session: Session,
-    policy: Policy = DEFAULT,
-) -> Run:
-    """Follow many starts for a while, the better ones further, and the best one to the end."""
-    em = solver if isinstance(solver, Em) else Em(policy=policy)
-    count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
-    starts = make_starts(data, rank, count, em, session.rng, known, policy)
-
-    def follow(solver: Any, starts: Sequence[Start]) -> list[Run]:
-        return search(data, starts, partial(follow_start, solver=solver), session)
-
-    def better(runs: list[Run], share: float) -> list[Start]:
-        good = promising(runs, range(len(runs)), share, most=1)
-        return [partial(given_model, model=runs[number].model) for number in good]
-
-    many, some = policy.kept_starts
-    runs = follow(with_limits(solver, policy.glimpse), starts)
-    runs = follow(with_limits(solver, policy.explore), better(runs, many))
-    if hasattr(solver, "limited_by"):
-        solver = solver.limited_by(runs[0].objective)
-    runs = follow(solver, better(runs, some))
-    best = partial(given_model, model=runs[best_run(runs)].model)
-    end = partial(follow_to_end, solver=solver, policy=policy)
-    done: Run = search(data, [best], end, session.here())[0]
-    return done
+from rejoint.solver.solver import Limits, Run
 
 
 def information_criteria(

@@ -5,15 +5,15 @@ from itertools import combinations
 
 import numpy as np
 
-from rejoint import identifiability
 from rejoint.check import whole
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
 from rejoint.factorization.loss import KL
-from rejoint.factorization.problem import draw_model, make_problem
+from rejoint.factorization.problem import make_problem
+from rejoint.identifiability.rank_report import report
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Progress
-from rejoint.model import Layout
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.selection import CriterionTable, Judge, Measure, Selection, search_ranks
 from rejoint.solver.search import OnInterrupt, interruptible
@@ -97,7 +97,7 @@ class TableBic(Judge):
         name = "BIC of the tables (each pair of variables counted once)"
         measure = Measure(name, f"{CLOSE:g}", f"{CLOSE:g} in BIC", -2.0 * self.records)
         # The largest rank that the number of cells does not exclude.
-        said = identifiability.report(marginals.domain, subsets=marginals.subsets)
+        said = report(marginals.domain, subsets=marginals.subsets)
         cap = max(said.counting, 1)
         super().__init__("bic of tables", measure, CLOSE / 2 / self.records, cap)
         self.models: dict[int, LowRankPMF] = {}
@@ -128,11 +128,8 @@ class TableBic(Judge):
     def _widened(self, model: LowRankPMF, rank: int) -> LowRankPMF:
         """The classes of a smaller model, and new ones drawn around the variables' own shares."""
         own = [model.marginal([name]) for name in model.domain.names]
-        new = draw_model(own, rank - model.rank, self.session.rng)
-        share = new.rank / rank
-        weights = np.concatenate([(1.0 - share) * model.weights, share * new.weights])
-        parts = [np.hstack(pair) for pair in zip(model.factors, new.parts, strict=True)]
-        return LowRankPMF(weights, parts, model.domain)
+        wide = Model.of(model.weights, model.factors).extend(rank, own, self.session.rng)
+        return LowRankPMF(wide.weights, wide.parts, model.domain)
 
     def _likelihood(self, pmf: LowRankPMF) -> float:
         total = 0.0

@@ -22,10 +22,9 @@ from rejoint.estimation.em import Em
 from rejoint.estimation.gibbs import Bayes, Draw
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.priors import Prior, first_concentrations, make_prior
-from rejoint.estimation.starts import independence, random_model, widen
+from rejoint.estimation.starts import fit_rank, independence, random_model, widen
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
-from rejoint.rank.criteria import fit_rank
 from rejoint.rank.folds import Fold, has_counts, make_folds
 from rejoint.rank.selection import CriterionTable, EnsembleCurve, Judge, Measure, Selection
 from rejoint.solver.run import run

@@ -260,6 +260,9 @@ def plan_chains(
     key = ""
     if session.checkpoint.active:
         key = digest("run-off", data.fingerprint, seed, own, rank, policy)
+    found_before = session.checkpoint.parse(key, lambda entry: ChainPlan(**entry))
+    if found_before is not None:
+        return found_before
     return ChainPlan(**session.checkpoint.memo(key, choose))
 
 

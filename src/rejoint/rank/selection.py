@@ -40,6 +40,9 @@ class EnsembleCurve:
     start: Model | None = None
 
 
+#: Ranks that a sentence lists one by one at the most.
+MOST_LISTED_RANKS = 6
+
 #: Columns of a table of criteria: how each is headed and written, and whether the lowest (-1) or
 #: the highest value (1) is the best; 0 where neither is.
 COLUMNS = {
@@ -213,6 +216,19 @@ def listed(ranks: Sequence[int]) -> str:
     """
     *most, last = map(str, ranks)
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def listed_or_counted(ranks: Sequence[int]) -> str:
+    """Increasing ranks as one says them; how many they are, where they are many.
+
+    Examples
+    --------
+    >>> listed_or_counted([2, 3, 4]), listed_or_counted([1, 2, 3, 4, 5, 6, 8, 12])
+    ('2, 3 and 4', '8 ranks from 1 to 12')
+    """
+    if len(ranks) > MOST_LISTED_RANKS:
+        return f"{len(ranks)} ranks from {ranks[0]} to {ranks[-1]}"
+    return listed(ranks)
 
 
 @dataclass(frozen=True)
@@ -430,12 +446,13 @@ def describe_selection(
         )
     best = f"the {measure.extreme} {measure.name}"
     if scores[chosen] == top:
-        said = f"Rank {chosen} of {listed(ranks)} has {best}, {measure.show(top)[0]}."
+        said = f"Rank {chosen} of {listed_or_counted(ranks)} has {best}, {measure.show(top)[0]}."
     else:
         mine, highest = measure.show(scores[chosen], top)
         said = (
-            f"Rank {chosen} of {listed(ranks)} is the smallest within {measure.slack} of {best}, "
-            f"which rank {min(ranks, key=lambda r: -scores[r])} has ({mine} against {highest})."
+            f"Rank {chosen} of {listed_or_counted(ranks)} is the smallest within {measure.slack} "
+            f"of {best}, which rank {min(ranks, key=lambda r: -scores[r])} has ({mine} against "
+            f"{highest})."
         )
     others = [rank for rank in tied if rank != chosen]
     if others:

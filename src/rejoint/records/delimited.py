@@ -1,22 +1,22 @@
 """Read delimited text into columns: codes of distinct texts, or numbers where all are numbers."""
 
 import csv
-import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, starmap
+from math import isfinite
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Column, column_of_distinct, numbers_if_all
+from rejoint.domain.columns import EXACT, Column, column_of_distinct, numbers_if_all
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Variable
 from rejoint.messages import Argument, Message, remark
 from rejoint.records.fast_csv import CodedTexts, RowLayout, UnusualText, read_coded_texts
-from rejoint.records.files import Source
+from rejoint.records.files import Source, read_beginning, read_lines
 from rejoint.records.frames import Frame
 from rejoint.records.infer import MOST
 from rejoint.text import show
@@ -24,18 +24,27 @@ from rejoint.text import show
 #: Delimiters to try, the most common first.
 DELIMITERS = (",", ";", "\t", "|")
 
-_SAMPLE = 2**18  # bytes that encoding and delimiter are guessed from
 #: Rows of a block below which the standard library is faster than loading another parser.
 FEWEST_ROWS = 1000
 
 _ROWS = 50  # rows that the delimiter is guessed from
-_MARKS = {
-    b"\xef\xbb\xbf": "utf-8-sig",
-    b"\xff\xfe\x00\x00": "utf-32",
-    b"\x00\x00\xfe\xff": "utf-32",
-    b"\xff\xfe": "utf-16",
-    b"\xfe\xff": "utf-16",
-}
+
+#: Characters of a cell; Python's own limit is 131,072. A quote that is not closed ends here.
+MOST_CELL = 2**24
+
+
+def read_csv_rows(
+    lines: Iterable[str], delimiter: str = ",", *, strict: bool = False
+) -> Iterator[list[str]]:
+    """Return the rows of CSV, whose cells may be long.
+
+    Examples
+    --------
+    >>> [len(cell) for row in read_csv_rows(["a," + "b" * 200_000]) for cell in row]
+    [1, 200000]
+    """
+    csv.field_size_limit(max(csv.field_size_limit(), MOST_CELL))  # it is one for the process
+    return csv.reader(lines, delimiter=delimiter, strict=strict)
 
 
 @dataclass(frozen=True)
@@ -69,15 +78,7 @@ def find_dialect(
     """
     if delimiter is not None and len(delimiter) != 1:
         raise ValueError(f"delimiter must be a single character, got {delimiter!r}.")
-    with source.open() as file:
-        sample = file.read(_SAMPLE)
-    if encoding is None:
-        encoding = _guess_encoding(source, sample)
-    try:
-        text = sample.decode(encoding, errors="replace")
-    except LookupError:
-        name = Argument("encoding", encoding)
-        raise ValueError(Message("{encoding} is not known to Python.", encoding=name)) from None
+    encoding, text, is_all = read_beginning(source, encoding)
     if "\0" in text:
         raise ValueError(
             Message(
@@ -90,39 +91,21 @@ def find_dialect(
         )
     if delimiter is None:
         tabs = source.suffix in (".tsv", ".tab")
-        delimiter = "\t" if tabs else _guess_delimiter(text, comment, len(sample) == _SAMPLE)
+        delimiter = "\t" if tabs else _guess_delimiter(text, comment, is_all)
     return Dialect(encoding, delimiter, comment)
 
 
-def _guess_encoding(source: Source, sample: bytes) -> str:
-    for mark, encoding in _MARKS.items():
-        if sample.startswith(mark):
-            return encoding
-    try:
-        sample.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if len(sample) - error.start > 3:  # otherwise the sample ends within a character
-            remark(
-                Message(
-                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
-                    "most common other Western encoding. Give {encoding} if that is wrong.",
-                    source=source.name,
-                    byte=error.start,
-                    encoding=Argument("encoding"),
-                )
-            )
-            return "cp1252"
-    return "utf-8"
-
-
-def _guess_delimiter(text: str, comment: str, cut: bool) -> str:
+def _guess_delimiter(text: str, comment: str, is_all: bool) -> str:
     """Return the delimiter that splits most rows into as many cells as the first, at least two."""
     lines = text.splitlines(keepends=True)
-    lines = lines[:-1] if cut and len(lines) > 1 else lines
+    lines = lines if is_all or len(lines) < 2 else lines[:-1]
     best, score = DELIMITERS[0], (0.0, 0)
     for delimiter in DELIMITERS:
-        reader = csv.reader(_without(lines, comment), delimiter=delimiter)
-        sizes = [len(row) for row, _ in zip(reader, range(_ROWS), strict=False) if row]
+        try:
+            rows = islice(read_csv_rows(_without(lines, comment), delimiter), _ROWS)
+            sizes = [len(row) for row in rows if row]
+        except csv.Error:
+            continue
         if not sizes or max(sizes) < 2:
             continue
         common = max(set(sizes), key=sizes.count)
@@ -148,46 +131,32 @@ def read_rows(source: Source, dialect: Dialect) -> Iterator[tuple[int, list[str]
     ...     list(read_rows(Source(path), Dialect("utf-8", ",")))
     [(1, ['a', 'b']), (3, ['x, y', '2'])]
     """
-    with source.open() as file:
-        lines = io.TextIOWrapper(file, encoding=dialect.encoding, newline="")
-        seen = 0
+    seen = 0
 
-        def counted() -> Iterator[str]:
-            nonlocal seen
-            for line in lines:
-                seen += 1
-                if not (dialect.comment and line.lstrip().startswith(dialect.comment)):
-                    yield line
+    def counted() -> Iterator[str]:
+        nonlocal seen
+        for line in read_lines(source, dialect.encoding):
+            seen += 1
+            if not (dialect.comment and line.lstrip().startswith(dialect.comment)):
+                yield line
 
-        reader = csv.reader(counted(), delimiter=dialect.delimiter, strict=True)
-        while True:
-            try:
-                row = next(reader, None)
-            except csv.Error as error:
-                raise ValueError(
-                    f"{source.name}, line {seen}: {error}. Quotes must come in pairs, around a "
-                    "whole cell, and be doubled inside it."
-                ) from error
-            except UnicodeDecodeError as error:
-                raise ValueError(
-                    Message(
-                        "{source}, after line {line}: not {used} ({reason}). Say {encoding}, for "
-                        "instance 'latin-1'.",
-                        source=source.name,
-                        line=seen,
-                        used=dialect.encoding,
-                        reason=error.reason,
-                        encoding=Argument("encoding"),
-                    )
-                ) from error
-            if row is None:
-                break
-            if row and row != [""]:
-                yield seen, row
-        lines.detach()  # the source closes what it opened
+    reader = read_csv_rows(counted(), dialect.delimiter, strict=True)
+    while True:
+        try:
+            row = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(
+                f"{source.name}, line {seen}: {error}. Quotes must come in pairs, around a "
+                "whole cell, and be doubled inside it."
+            ) from error
+        if row is None:
+            return
+        if row and row != [""]:
+            yield seen, row
 
 
-_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,17})")
+_WHOLE = re.compile(r"[+-]?(?:0|[1-9]\d{0,99})")
+_DIGITS_OF_AN_INTEGER = 19  # of 64 bits; an array cannot hold more
 _DECIMAL_COMMA = re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))")
 _REAL = re.compile(r"[+-]?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,3})?")
 
@@ -418,19 +387,37 @@ def numbers_of(texts: Sequence[str]) -> list[Level] | None:
 
     Examples
     --------
-    Commas are decimal marks if some of them cannot separate thousands.
+    Commas are decimal marks if some of them cannot separate thousands. Whole numbers are exact,
+    however long.
 
     >>> numbers_of(["1", "-2"]), numbers_of(["1.5", "2"]), numbers_of(["007"])
     ([1, -2], [1.5, 2.0], None)
     >>> numbers_of(["1,5", "2,250"]), numbers_of(["1,250"])
     ([1.5, 2.25], None)
+    >>> numbers_of(["1234567890123456789", "1234567890123456788"])
+    [1234567890123456789, 1234567890123456788]
     """
     if all(_WHOLE.fullmatch(text) for text in texts):
-        return [int(text) for text in texts]
+        whole: list[Level] = [int(text) for text in texts]
+        fit = all(len(text) <= _DIGITS_OF_AN_INTEGER for text in texts)
+        return whole if fit else _floats(texts) or whole
     if all(_REAL.fullmatch(text) for text in texts):
-        return [float(text) for text in texts]
+        return _floats(texts)
     if any(_DECIMAL_COMMA.fullmatch(text) for text in texts):
         points = [text.replace(",", ".") for text in texts]
         if all("." not in text for text in texts) and all(map(_REAL.fullmatch, points)):
-            return [float(text) for text in points]
+            return _floats(points)
     return None
+
+
+def _floats(texts: Sequence[str]) -> list[Level] | None:
+    """Return texts as floats; None if one is too large or two whole numbers would become one."""
+    numbers = [float(text) for text in texts]
+    if not all(map(isfinite, numbers)):
+        return None
+    large = {
+        int(text): number
+        for text, number in zip(texts, numbers, strict=True)
+        if abs(number) > EXACT and _WHOLE.fullmatch(text)
+    }
+    return None if len(set(large.values())) < len(large) else list(numbers)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -197,13 +198,14 @@ def file_frames(
         for names, columns, rows in text_blocks(source, how, size):
             yield typed_columns(names, columns, rows, domain)
         return
-    for block in read_table_blocks(source, kind, size, lambda names: how.picked(source, names)):
+    picked = partial(how.picked, source)
+    for block in read_table_blocks(source, kind, size, picked, how.encoding):
         frame = take_apart(block)
         names = frame.names or ()
         # Of a Parquet file only these columns were read.
-        picked = range(len(names)) if kind == "parquet" else how.picked(source, names)
-        kept = tuple(names[at] for at in picked)
-        yield Frame(kept, [frame.columns[at] for at in picked], frame.rows)
+        places = range(len(names)) if kind == "parquet" else picked(names)
+        kept = tuple(names[at] for at in places)
+        yield Frame(kept, [frame.columns[at] for at in places], frame.rows)
 
 
 def text_blocks(

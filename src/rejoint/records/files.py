@@ -1,4 +1,4 @@
-"""Source: a file or standard input, unpacked, that can be opened more than once."""
+"""Source: a file or standard input, unpacked, that can be opened more than once; its text."""
 
 import gzip
 import io
@@ -8,9 +8,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
+
+from rejoint.messages import Argument, Message, remark
 
 _GZIP = b"\x1f\x8b"
+
+#: Bytes that encoding and delimiter are guessed from.
+SAMPLE_BYTES = 2**18
+
+_MARKS = {
+    b"\xef\xbb\xbf": "utf-8-sig",
+    b"\xff\xfe\x00\x00": "utf-32",
+    b"\x00\x00\xfe\xff": "utf-32",
+    b"\xff\xfe": "utf-16",
+    b"\xfe\xff": "utf-16",
+}
 
 
 class Source:
@@ -86,3 +99,83 @@ class Source:
         if self._kept is None:
             self._kept = sys.stdin.buffer.read()
         return io.BytesIO(self._kept)
+
+
+class Beginning(NamedTuple):
+    """Encoding of a text, its first characters, and whether these are all."""
+
+    encoding: str
+    text: str
+    is_all: bool
+
+
+def read_beginning(source: Source, encoding: str | None = None) -> Beginning:
+    """Return the encoding of a text, as given or guessed, and the beginning of the text.
+
+    Examples
+    --------
+    >>> read_beginning(Source("a.csv", content="π".encode("utf-16")))
+    Beginning(encoding='utf-16', text='π', is_all=True)
+    """
+    with source.open() as file:
+        sample = file.read(SAMPLE_BYTES)
+    encoding = encoding or _guess_encoding(source, sample)
+    try:
+        text = sample.decode(encoding, errors="replace")
+    except (LookupError, ValueError):  # unknown, not of text, or with a zero in its name
+        name = Argument("encoding", encoding)
+        raise ValueError(
+            Message("{encoding} is not known to Python as an encoding of text.", encoding=name)
+        ) from None
+    return Beginning(encoding, text, len(sample) < SAMPLE_BYTES)
+
+
+def _guess_encoding(source: Source, sample: bytes) -> str:
+    for mark, encoding in _MARKS.items():
+        if sample.startswith(mark):
+            return encoding
+    try:
+        sample.decode("utf-8")
+    except UnicodeDecodeError as error:
+        if len(sample) - error.start > 3:  # otherwise the sample ends within a character
+            remark(
+                Message(
+                    "{source} is not UTF-8 (byte {byte}): it is read as Windows-1252, the "
+                    "most common other Western encoding. Give {encoding} if that is wrong.",
+                    source=source.name,
+                    byte=error.start,
+                    encoding=Argument("encoding"),
+                )
+            )
+            return "cp1252"
+    return "utf-8"
+
+
+def read_lines(source: Source, encoding: str) -> Iterator[str]:
+    r"""Yield the lines of a text with their ends.
+
+    Examples
+    --------
+    >>> list(read_lines(Source("a.csv", content=b"a,b\n1,2"), "utf-8"))
+    ['a,b\n', '1,2']
+    """
+    with source.open() as file:
+        lines = io.TextIOWrapper(file, encoding=encoding, newline="")
+        seen = 0
+        try:
+            for line in lines:
+                seen += 1
+                yield line
+        except UnicodeError as error:
+            raise ValueError(
+                Message(
+                    "{source}, after line {line}: not {used} ({reason}). Say {encoding}, for "
+                    "instance 'latin-1'.",
+                    source=source.name,
+                    line=seen,
+                    used=encoding,
+                    reason=getattr(error, "reason", error),
+                    encoding=Argument("encoding"),
+                )
+            ) from error
+        lines.detach()  # the source closes what it opened

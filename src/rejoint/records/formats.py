@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rejoint.records.files import Source
+from rejoint.records.files import Source, read_beginning, read_lines
 
 #: Cells below which a piece costs more overhead than computation, and the most pieces.
 LEAST, MOST = 8_000_000, 1000
@@ -121,15 +121,19 @@ def format_of(source: Source, given: str | None) -> str:
 
 
 def read_table_blocks(
-    source: Source, kind: str, size: int | None, wanted: Wanted | None = None
+    source: Source,
+    kind: str,
+    size: int | None,
+    wanted: Wanted | None = None,
+    encoding: str | None = None,
 ) -> Iterator[Any]:
     """Yield blocks of at most ``size`` rows (None: all rows) in any form that Records accept.
 
-    Of a Parquet file only the ``wanted`` columns are read.
+    Of a Parquet file only the ``wanted`` columns are read; JSON lines have an ``encoding``.
     """
     if kind == "parquet" and wanted is not None:
         return _parquet(source, size, wanted)
-    blocks = READERS[kind](source, size)
+    blocks = _json_lines(source, size, encoding) if kind == "json" else READERS[kind](source, size)
     if size is not None:
         return blocks
     found = list(blocks)
@@ -168,8 +172,12 @@ def _parquet(source: Source, size: int | None, wanted: Wanted = _every) -> Itera
                 yield parts.read_row_groups(list(groups)).select(picked)
                 return
             plain = None if any("." in name for name in names) else picked  # a dot means a field
+            seen = False
             for batch in parts.iter_batches(size, groups, columns=plain):
+                seen = True
                 yield pa.table(batch).select(picked)
+            if not seen:
+                yield parts.schema_arrow.empty_table().select(picked)
         except (pa.ArrowException, OSError) as error:
             raise ValueError(f"{source.name}: cannot be read as Parquet ({error}).") from error
 
@@ -246,24 +254,23 @@ def _library(source: Source, what: str) -> str:
     )
 
 
-def _json_lines(source: Source, size: int | None) -> Iterator[list[dict[str, Any]]]:
-    with source.open() as file:
-        text = io.TextIOWrapper(file, encoding="utf-8-sig")
-        rows = _json_rows(source, text)
-        seen = False
-        while block := list(islice(rows, size or None)):
-            seen = True
-            yield block
-        text.detach()
+def _json_lines(
+    source: Source, size: int | None, encoding: str | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    rows = _json_rows(source, read_lines(source, read_beginning(source, encoding).encoding))
+    seen = False
+    while block := list(islice(rows, size or None)):
+        seen = True
+        yield block
     if not seen:
         raise ValueError(f"{source.name} is empty: it has no rows.")
 
 
-def _json_rows(source: Source, text: io.TextIOWrapper) -> Iterator[dict[str, Any]]:
+def _json_rows(source: Source, lines: Iterator[str]) -> Iterator[dict[str, Any]]:
     """Yield blocks of one object per line, or of one list of objects."""
-    for number, line in enumerate(text, 1):
+    for number, line in enumerate(lines, 1):
         if number == 1 and line.lstrip().startswith("["):
-            yield from _json_list(source, line + text.read())
+            yield from _json_list(source, line + "".join(lines))
             return
         if not line.strip():
             continue

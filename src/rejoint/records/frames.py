@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.domain.columns import Codes
+from rejoint.domain.columns import Codes, check_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
 from rejoint.messages import Message, PythonName
@@ -63,7 +63,7 @@ def take_apart(data: Any) -> Frame:
         return frame
     if hasattr(data, "__array__"):
         return _of_array(np.asarray(data))
-    if isinstance(data, Iterable):
+    if isinstance(data, Iterable) and not isinstance(data, (set, frozenset)):
         return _of_rows(list(data))
     raise TypeError(f"Records are made of {_TAKEN}, not of {type(data).__name__}.")
 
@@ -118,10 +118,11 @@ def _of_array(array: NDArray[Any]) -> Frame:
 def _of_columns(data: Mapping[Any, Any]) -> Frame:
     columns: list[Any] = []
     for name, column in data.items():
-        if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
+        check_column(column, name)
+        if isinstance(column, (set, frozenset, Mapping)):
             raise TypeError(
-                f"Variable {str(name)!r} must be a column (a list, an array, a series), "
-                f"not {column!r}; one record alone is a list of one dict: [{{...}}]."
+                f"Variable {str(name)!r} must be a column (a list, an array, a series), not a "
+                f"{type(column).__name__}, whose values belong to no row."
             )
         columns.append(column if hasattr(column, "__len__") else list(column))
     rows = [len(column) for column in columns]

@@ -17,11 +17,24 @@ from time import perf_counter
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rejoint import kernels
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import code_dtype
-from rejoint.io.atomic import atomic_file
+from rejoint.io.atomic import atomic_folder, sync_file
+from rejoint.io.fit_notes import check_notes
+from rejoint.io.schema import (
+    LARGEST,
+    SchemaError,
+    anything,
+    flag,
+    number,
+    object_of,
+    one_of,
+    read_domain,
+    read_json,
+)
 from rejoint.records.records import Records
 from rejoint.records.survey_design import SurveyDesign
 from rejoint.text import duration, plural
@@ -135,11 +148,11 @@ class Scan:
         [2, 1]
         """
         begun, before, done = perf_counter(), 0, 0
-        for number, part in enumerate(self.read()):
-            if number < skip:
+        for place, part in enumerate(self.read()):
+            if place < skip:
                 before += len(part)
                 continue
-            yield function(part, number) if numbered else function(part)
+            yield function(part, place) if numbered else function(part)
             done += len(part)
             if report is not None:
                 report(how_far(before, done, self.rows, perf_counter() - begun))
@@ -192,10 +205,14 @@ def pack(
     ...     [part.codes.ravel().tolist() for part in found]
     [[0, 1, 1]]
     """
-    place = Path(folder)
-    place.mkdir(parents=True, exist_ok=True)
-    if any(place.iterdir()):
-        raise FileExistsError(f"'{folder}' is not empty: name a new folder to pack into.")
+    Path(folder).parent.mkdir(parents=True, exist_ok=True)
+    with atomic_folder(folder) as place:
+        longest = _write_parts(scan, place, report)
+    return open_pack(folder, longest, is_own=True)
+
+
+def _write_parts(scan: Scan, place: Path, report: Callable[[str], None] | None) -> int:
+    """Write the files of a pack; return the number of rows of the longest part."""
     kind = code_dtype(max(scan.domain.shape, default=1))
     count = longest = 0
     weighed = clustered = False
@@ -218,6 +235,8 @@ def pack(
             count, longest = count + len(part), max(longest, len(part))
             if report is not None:
                 report(f"{count:,} records read")
+        for file in (codes, weights, clusters):
+            sync_file(file)
     if not weighed:
         (place / "weight.bin").unlink()
     if not clustered:
@@ -227,13 +246,25 @@ def pack(
     design = None if scan.design is None else scan.design.to_json()
     head |= {"weighted": weighed, "clustered": clustered, "design": design}
     text = json.dumps(head | {"domain": scan.domain.to_json()})
-    with atomic_file(place / META) as file:
+    with open(place / META, "wb") as file:
         file.write(text.encode())
-    return open_pack(place, longest)
+        sync_file(file)
+    return longest
 
 
-def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
-    """Open a folder written by :func:`pack`.
+_HEAD = object_of(
+    {
+        **{"rows": number(0, whole=True), "type": one_of("|i1", "<i2", "<i4")},
+        **{"weighted": flag, "domain": anything},
+    },
+    {"clustered": flag, "design": anything},
+)
+
+
+def open_pack(
+    folder: str | PathLike[str], size: int | None = None, *, is_own: bool = False
+) -> Scan:
+    """Open a folder written by :func:`pack`; codes that this process did not write are checked.
 
     Examples
     --------
@@ -244,20 +275,30 @@ def open_pack(folder: str | PathLike[str], size: int | None = None) -> Scan:
     """
     place = Path(folder)
     try:
-        head = json.loads((place / META).read_text(encoding="utf-8"))
+        head = read_json((place / META).read_bytes())
+    except SchemaError as error:
+        raise ValueError(f"'{folder}' is damaged: {error}.") from error
     except (FileNotFoundError, NotADirectoryError):
         raise FileNotFoundError(f"'{folder}' is not a pack of records: it has no {META}.") from None
     if not isinstance(head, dict) or head.get("format") != _FORMAT or head.get("version") != 1:
         raise ValueError(f"'{folder}' is not a pack of records that this version can read.")
-    domain = Domain.from_json(head["domain"])
-    rows, kind = int(head["rows"]), np.dtype(head["type"])
+    try:
+        _HEAD(head, META)
+        domain = read_domain(head["domain"])
+        check_notes({"survey_design": head.get("design")})
+    except SchemaError as error:
+        raise ValueError(f"'{folder}' is damaged: {error}.") from error
+    rows, kind = head["rows"], np.dtype(head["type"])
     found = (place / "codes.bin").stat()
-    if found.st_size != rows * len(domain) * kind.itemsize or kind.kind != "i":
+    if found.st_size != rows * len(domain) * kind.itemsize:
         raise ValueError(f"'{folder}' is damaged: codes.bin does not have {rows:,} rows.")
     size = size or rows_of_part(len(domain))
     more = {"weight": head["weighted"], "clusters": head.get("clustered", False)}
     beside = tuple(name for name, there in more.items() if there)
-    read = partial(_parts, place, domain, rows, kind, beside, size)
+    for name in beside:
+        if (place / f"{name}.bin").stat().st_size != rows * np.dtype(BESIDE[name]).itemsize:
+            raise ValueError(f"'{folder}' is damaged: {name}.bin does not have {rows:,} rows.")
+    read = partial(_parts, place, domain, rows, kind, beside, size, is_own)
     stamp = f"pack {rows} {found.st_size} {found.st_mtime_ns}"
     design = SurveyDesign.from_json(head.get("design"))
     return Scan(domain, read, place.name, stamp, rows, quick=True, design=design)
@@ -285,6 +326,7 @@ def _parts(
     kind: np.dtype[Any],
     beside: tuple[str, ...],
     size: int,
+    is_own: bool,
 ) -> Iterator[Records]:
     wide = len(domain)
     with ExitStack() as stack:
@@ -297,4 +339,32 @@ def _parts(
             for name, each in more.items():
                 found[name] = np.fromfile(each, BESIDE[name], count)
             mass, keys = found.get("weight"), found.get("clusters")
+            if not is_own:
+                _check_part(place, domain, cells, mass)
             yield Records._trusted(domain, cells, mass, cluster_keys=keys)
+
+
+def check_codes(domain: Domain, codes: NDArray[Any]) -> None:
+    """Raise an error for codes that are no levels: kernels look up what they are given.
+
+    Examples
+    --------
+    >>> check_codes(Domain.of({"a": 2}), np.array([[1], [2]]))
+    Traceback (most recent call last):
+    ...
+    ValueError: there are codes that are no levels
+    """
+    low, high = codes.min(axis=0, initial=0), codes.max(axis=0, initial=-1)
+    wide = codes.ndim == 2 and codes.shape[1] == len(domain) and codes.dtype.kind == "i"
+    if not wide or (low < -1).any() or (high >= np.array(domain.shape)).any():
+        raise ValueError("there are codes that are no levels")
+
+
+def _check_part(place: Path, domain: Domain, codes: Any, mass: Any) -> None:
+    """Raise an error for codes that are no levels and numbers that are no weights."""
+    try:
+        check_codes(domain, codes)
+    except ValueError as error:
+        raise ValueError(f"'{place}' is damaged: {error}.") from error
+    if mass is not None and not ((mass >= 0.0) & (mass < LARGEST)).all():
+        raise ValueError(f"'{place}' is damaged: weight.bin has numbers that are no weights.")

@@ -100,6 +100,16 @@ def as_part_weight(
                 value=found[row],
             )
         )
+    with np.errstate(over="ignore"):
+        if np.isinf(found.sum()):
+            raise ValueError(
+                Message(
+                    "{name} adds up to more than {most:.3g}, the largest number: divide the "
+                    "weights by a large number.",
+                    name=PythonName(name),
+                    most=np.finfo(float).max,
+                )
+            )
     found.setflags(write=False)
     return found
 

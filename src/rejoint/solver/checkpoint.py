@@ -14,12 +14,22 @@ from os import PathLike
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import numpy as np
 
 from rejoint.io.archive import Archive, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
+from rejoint.io.schema import (
+    any_of,
+    dict_of,
+    flag,
+    list_of,
+    nullable,
+    number,
+    object_of,
+    text,
+)
 from rejoint.messages import remark
 from rejoint.model import Layout, Model
 from rejoint.solver.solver import Record, Run, Stop
@@ -88,6 +98,18 @@ Entry = dict[str, Any]  # arrays, numbers, texts, and lists of numbers
 WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO = 5.0, 20.0
 
 _FORMAT, _VERSION = "rejoint checkpoint", 2
+
+_SIZE, _NUMBER = number(0, 2**53, whole=True), number(-np.inf, np.inf, allow_nan=True)
+_VALUE = any_of(
+    nullable(flag),
+    text(),
+    _NUMBER,
+    list_of(_NUMBER),
+    object_of({"array": _SIZE}),
+)
+_HEAD = object_of({"identity": dict_of(text()), "entries": dict_of(dict_of(_VALUE))})
+
+T = TypeVar("T")
 
 
 class Checkpoint:
@@ -167,15 +189,28 @@ class Checkpoint:
             self.put(key, entry)
         return entry
 
+    def parse(self, key: str, read: Callable[[Entry], T]) -> T | None:
+        """Return what a function makes of an entry, None where there is none.
+
+        Files may be damaged or of strangers: an entry that cannot be read is an error in words.
+        """
+        entry = self.get(key)
+        if entry is None:
+            return None
+        try:
+            return read(entry)
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError) as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> ValueError:
+        return ValueError(
+            f"'{self.path}' is not a checkpoint that can be read ({str(error)[:200]}): name "
+            "another file, or delete it to start over."
+        )
+
     def run(self, key: str) -> Run | None:
         """Return the outcome of a run that has ended."""
-        entry = self.get(key)
-        if entry is None or "stop" not in entry:
-            return None
-        numbers = {name: entry[name] for name in ("objective", "residual", "error")}
-        return Run(
-            _model(entry), **numbers, stop=Stop(entry["stop"]), records=tuple(_records(entry))
-        )
+        return self.parse(key, _run)
 
     def keep_run(self, key: str, run: Run) -> None:
         """Keep the outcome of a run in place of its state."""
@@ -186,11 +221,14 @@ class Checkpoint:
 
     def state(self, key: str, solver: Any) -> tuple[Any, list[Record]] | None:
         """Return state and history of a run to resume; None where there is none."""
-        entry = self.get(key)
-        if entry is None or "state" not in entry:
-            return None
-        frozen = {name: entry[name] for name in entry["state"].split()}
-        return solver.thaw(frozen), _records(entry)
+
+        def thaw(entry: Entry) -> tuple[Any, list[Record]] | None:
+            if "state" not in entry:
+                return None
+            frozen = {name: entry[name] for name in entry["state"].split()}
+            return solver.thaw(frozen), _records(entry)
+
+        return self.parse(key, thaw)
 
     def keep_state(
         self, key: str, solver: Any, state: Any, records: Sequence[Record], now: bool = False
@@ -207,7 +245,7 @@ class Checkpoint:
             if self.path is None or not self._changed:
                 return
             begun = perf_counter()
-            with atomic_file(self.path) as file:
+            with atomic_file(self.path, signature=_FORMAT.encode()) as file:
                 _write(file, self.identity, self.entries)
             self._written, self._changed = perf_counter(), False
             self._pause = max(WRITE_EVERY_SECONDS, WRITE_PAUSE_RATIO * (self._written - begun))
@@ -230,17 +268,16 @@ class Checkpoint:
             with open(path, "rb") as file:
                 archive = read_archive(file)
                 head = archive.meta
-                if head["format"] != _FORMAT or head["version"] != _VERSION:
+                told = isinstance(head, dict) and (head.get("format"), head.get("version"))
+                if told != (_FORMAT, _VERSION):
                     raise ValueError("it has another format")
+                _HEAD(head, "it")
                 self.entries = {
                     key: {name: _value(archive, value) for name, value in entry.items()}
                     for key, entry in head["entries"].items()
                 }
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise ValueError(
-                f"'{path}' is not a checkpoint that can be read ({error}): name another file, or "
-                "delete it to start over."
-            ) from error
+        except ValueError as error:
+            raise self._unreadable(error) from error
         before = head["identity"]
         for name, mine in self.identity.items():
             theirs = before.get(name)
@@ -295,7 +332,18 @@ def _text(value: Any) -> str:
     return repr(value) if plain else f"{type(value).__name__} {digest(value)[:12]}"
 
 
+def _run(entry: Entry) -> Run | None:
+    if "stop" not in entry:
+        return None
+    numbers = {name: float(entry[name]) for name in ("objective", "residual", "error")}
+    stop, records = Stop(entry["stop"]), tuple(_records(entry))
+    return Run(_model(entry), **numbers, stop=stop, records=records)
+
+
 def _model(entry: Entry) -> Model:
+    levels, stacked = entry["levels"], entry["stacked"]
+    if stacked.ndim != 2 or len(stacked) != 1 + sum(levels) or not (stacked >= 0.0).all():
+        raise ValueError(f"a model of {sum(levels):,} levels has shape {stacked.shape}")
     return Model.from_stacked(Layout(tuple(entry["levels"])), entry["stacked"])
 
 

@@ -162,8 +162,7 @@ def _unknown(
         key = ""
         if checkpoint.active:
             key = digest("start", getattr(problem, "fingerprint", ""), follow, number, start)
-        entry = checkpoint.get(key)
-        found = checkpoint.run(key) if thaw is None or entry is None else thaw(entry)
+        found = checkpoint.run(key) if thaw is None else checkpoint.parse(key, thaw)
         if found is None:
             yield number, start, key
         else:

@@ -45,7 +45,7 @@ from rejoint.estimators.sklearn_input import (
     weights_of,
 )
 from rejoint.io.fit_notes import fit_notes
-from rejoint.io.model_file import SavedImputer, SavedModel, write_model
+from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
 from rejoint.messages import Progress, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
@@ -65,6 +65,9 @@ MOST_NAMED = 5
 #: times as many take: a third of the square root of their number. Searching for a rank takes five
 #: times as long and does not fill in cells better, as the learners average many models anyway.
 FEWEST_CLASSES, MOST_CLASSES, ROOT_SHARE = 2, 30, 1 / 3
+
+#: What a file calls an imputer.
+KIND = "imputer"
 
 Method = Literal["expect", "mode", "draw"]
 
@@ -547,8 +550,8 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             "indicator_features": self.indicator_features_.tolist(),
             "numbers": self.numbers_.tolist(),
         }
-        imputer = SavedImputer(settings, to_arrays(self.cell_model_))
-        write_model(path, saved._replace(imputer=imputer))
+        imputer = SavedEstimator(KIND, settings, to_arrays(self.cell_model_))
+        write_model(path, saved._replace(estimator=imputer))
 
     @classmethod
     def of_saved(cls, saved: SavedModel) -> Self:
@@ -562,9 +565,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         [{'smoke': 'yes', 'dysp': 'yes'}]
         """
         pmf = LowRankPMF.of_saved(saved)
-        if saved.imputer is None:
+        kept = saved.estimator
+        if kept is None or kept.kind != KIND:
             return cls.from_pmf(pmf)
-        settings, known = saved.imputer.settings, set(cls().get_params())
+        settings, known = kept.settings, set(cls().get_params())
         try:
             given = {k: v for k, v in settings["parameters"].items() if k in known}
             imputer = cls.from_pmf(pmf, **{**given, "rank": pmf.rank})
@@ -591,7 +595,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             places["indicator_features"],
             places["numbers"],
         )
-        imputer.cell_model_ = from_arrays(pmf, saved.imputer.arrays)
+        imputer.cell_model_ = from_arrays(pmf, kept.arrays)
         imputer._notes = dict(saved.notes)
         return imputer
 

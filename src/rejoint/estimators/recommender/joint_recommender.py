@@ -1,7 +1,9 @@
-"""JointRecommender: the joint probability of all items' ratings, most of which are missing."""
+"""JointRecommender: the joint probability of what users choose and how they rate it."""
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -12,20 +14,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rejoint.arrays import FloatArray, IntArray
 from rejoint.check import whole
+from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
+from rejoint.domain.variable import Variable
 from rejoint.estimators.recommender.best_set import best_set
-from rejoint.estimators.recommender.fit_ratings import fit_ratings, make_evidence
-from rejoint.estimators.recommender.rating_model import (
-    RatingModel,
-    UserEvidence,
-    score_rows,
-    score_table,
-)
+from rejoint.estimators.recommender.feature_table import FeatureTable, read_features
 from rejoint.estimators.recommender.ratings import (
     Ids,
     RatingLevels,
     Ratings,
     adjust,
+    as_labels,
     find_levels,
     has_columns,
     plain,
@@ -33,18 +32,45 @@ from rejoint.estimators.recommender.ratings import (
     read_ratings,
     split_rows,
 )
+from rejoint.estimators.recommender.trait_file import from_saved, to_saved
+from rejoint.estimators.recommender.trait_model import People, TraitModel, fit_trait_model
+from rejoint.estimators.recommender.traits import Single, TraitPolicy, as_cells
 from rejoint.estimators.sklearn_input import generator
+from rejoint.io.model_file import SavedModel, read_saved, write_model
+from rejoint.messages import Progress, remark
+from rejoint.model import Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.solver.result import FitResult
-from rejoint.text import show
+from rejoint.solver.search import interruptible
+from rejoint.solver.session import Session
+from rejoint.solver.solver import Run, Stop
+from rejoint.text import plural, show
+
+NOT_CHOSEN = "not chosen"
+"""The level of an item that is not chosen, in a user's joint of choices and ratings."""
+
+REASONS = 3
+"""Liked items that are named beside a recommendation."""
+
+SCORED_ROWS = 4096
+"""Ratings of a table that are held out at once."""
 
 
 class Recommendation(NamedTuple):
-    """An item, its expected rating, and the probability that it is liked."""
+    """An item, and what is known about it and a user.
+
+    ``score`` orders recommendations: the probability that the user chooses the item times the
+    square root of the probability that it is liked then. ``probability`` is that of both, choosing
+    and liking it; ``like`` that of liking it if it is chosen; ``expected`` the expected rating.
+    ``because`` names those of the items the user has liked that speak for it most.
+    """
 
     item: Any
-    expected: float
+    score: float
+    probability: float
     like: float
+    expected: float
+    because: tuple[Any, ...]
 
 
 class Move(NamedTuple):
@@ -57,14 +83,14 @@ class Move(NamedTuple):
 
 @dataclass(frozen=True)
 class Bundle:
-    """Items that are most probably liked all together.
+    """Items that are most probably chosen and liked all together.
 
     Parameters
     ----------
     items : tuple
         The items, the best single choice first.
     probability : float
-        Probability that all of them are liked.
+        Probability that all of them are chosen and liked.
     bound : float
         Upper bound of that probability over all sets of the same size.
     exact : bool
@@ -121,55 +147,54 @@ class Explanation:
 
 
 class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Recommend items by the joint probability of all items' ratings.
+    """Recommend items by the joint probability of what a user chooses and how it is rated.
+
+    Users and items are points in a space of traits. Both are sampled, the variances of the traits
+    are estimated, and answers average over the samples, so that there is nothing to tune
+    (:mod:`rejoint.estimators.recommender.traits`).
 
     Parameters
     ----------
-    solver : "traits", "ml", "map", "bayes", or a solver object
-        By default users are points in a space of a few traits and items are smooth maps of it
-        (:class:`rejoint.estimators.Traits`); the other solvers fit free hidden classes, as
-        :func:`rejoint.estimate` does.
-    rank : int or "auto"
-        Number of hidden classes of those other solvers.
     feedback : {"explicit", "implicit"}
-        Explicit: X has ratings, and an absent cell is unseen. Implicit: X has what users have
-        bought, read or played, and an absent cell is a "no".
+        Explicit: X has ratings; what a user has not rated was not chosen. Implicit: X has what
+        users have bought, read or played, and nothing else is known.
     half_up : bool
         Whether half stars are rounded up to whole ones (3.5 to 4); kept as levels by default.
     columns : tuple of names, optional
         Columns of user, item and rating, where X has one row for each rating; guessed by default.
+    policy : TraitPolicy, optional
+        Numbers of traits and samples and other tuned numbers.
+    progress : bool, optional
+        Whether to show progress on stderr; by default where that is a terminal.
     random_state : int, RandomState, Generator or None
         Source of randomness.
 
     Attributes
     ----------
-    pmf_ : LowRankPMF
-        The joint of all items, which answers any other question, and by which predictions are
-        made: with ``solver="bayes"`` the posterior mean.
-    rank_ : int
-        Its number of classes; with traits, the points of all averaged models.
     users_, items_ : arrays
         Ids, in the order of tables; column and row numbers where X has no names.
     levels_ : array
         The distinct ratings, lowest first.
-    result_ : FitResult
-        The fit.
 
     Notes
     -----
     X may be a table of users x items (an array, or a frame whose columns are items), where NaN is
     unseen; a sparse matrix, where cells that are not stored are unseen and a stored zero is a
     rating of zero; or rows of user, item and rating: a frame, a list of tuples, or SparseRecords.
-    More than 20 distinct ratings are binned. For users that the fit has not seen, give their
-    ratings: they are folded in, which is exact and needs no refit.
+    More than 20 distinct ratings are binned. Users that the fit has not seen need no refit: give
+    their ratings. They are placed by a few Newton steps; a user of the fit is placed by the fit,
+    which has learned from the same ratings, so that the two differ a little.
+
+    Ctrl-C ends a fit with the samples so far: :class:`rejoint.FitInterrupted` is raised, and the
+    estimator is fitted.
 
     ``score`` is minus the root mean square error, so that ``GridSearchCV`` and
     ``cross_val_score`` work on either form: rows of ratings are held out as such; held-out rows of
     a table are new users, each of whose ratings is predicted from the others.
 
-    In :meth:`recommend`, :meth:`bundle` and :meth:`explain` a user is an id of the fit, a mapping
-    of items to ratings (or a row of a table, or with implicit feedback a list or set of items), or
-    None for somebody of whom nothing is known.
+    In :meth:`recommend`, :meth:`bundle`, :meth:`explain` and :meth:`joint` a user is an id of the
+    fit, a mapping of items to ratings (or a row of a table, or with implicit feedback a list or set
+    of items), or None for somebody of whom nothing is known.
 
     Examples
     --------
@@ -185,33 +210,37 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
     ['Ronin']
     """
 
-    pmf_: LowRankPMF
-    rank_: int
-    result_: FitResult
-    _model: RatingModel
-    _scale: RatingLevels
+    _model: TraitModel
+    _people: People
     _users: Ids
     _items: Ids
-    _evidence: UserEvidence
+    _known: Any  # csr_array (users, items): level numbers plus one
+    _user_table: FeatureTable | None
+    _pmf: LowRankPMF | None
+    _interrupted: bool
 
     def __init__(
         self,
-        solver: Any = "traits",
-        rank: int | Literal["auto"] = "auto",
         feedback: Literal["explicit", "implicit"] = "explicit",
         half_up: bool = False,
         columns: Sequence[Any] | None = None,
+        policy: TraitPolicy | None = None,
+        progress: bool | None = None,
         random_state: Any = None,
     ) -> None:
-        self.solver = solver
-        self.rank = rank
         self.feedback = feedback
         self.half_up = half_up
         self.columns = columns
+        self.policy = policy
+        self.progress = progress
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None) -> Self:
-        """Fit the joint of all items.
+    # Fit
+
+    def fit(
+        self, X: Any, y: Any = None, *, user_features: Any = None, item_features: Any = None
+    ) -> Self:
+        """Fit the joint of choices and ratings.
 
         Parameters
         ----------
@@ -219,6 +248,11 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             A table, a sparse matrix, or rows of user, item and rating.
         y : ignored
             Present for API consistency.
+        user_features, item_features : mapping, frame or rows, optional
+            Features of users and items: a mapping of ids to mappings of names to values, a frame
+            whose index has the ids, or rows in the order of ``users_`` and ``items_``. Values are
+            numbers, labels or lists of labels. Items that have features and no ratings can be
+            recommended by their features alone.
 
         Returns
         -------
@@ -242,20 +276,95 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         cells = read_ratings(X, self.columns, self._implicit, fresh=True)
         if len(cells.items) == 0:
             raise ValueError("There is nothing to learn from: X has no item.")
-        self._users, self._items = Ids(cells.users, "user"), Ids(cells.items, "item")
-        self._scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
-        self._evidence = make_evidence(cells, len(cells.items), self._scale)
-        rng = generator(self.random_state)
-        result = fit_ratings(
-            self._evidence, cells.items.tolist(), self._scale.values, self.solver, self.rank, rng
-        )
-        self.users_, self.items_, self.levels_ = cells.users, cells.items, self._scale.values
-        self.result_, self.pmf_, self.rank_ = result, result.pmf, result.pmf.rank
-        self._model = RatingModel.of(result.pmf.mixture, self._scale.values)
+        scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
+        users, by_user = add_features(cells.users, user_features, "user")
+        items, by_item = add_features(cells.items, item_features, "item")
+        self._users, self._items = Ids(users, "user"), Ids(items, "item")
+        self._known = encode_cells(cells, (len(users), len(items)), scale)
+        if not self._known.nnz:
+            raise ValueError("There is nothing to learn from: no user has chosen any item.")
+        check_names(items)
+        tables = [None if f is None else FeatureTable.of(f) for f in (by_user, by_item)]
+        self._user_table = tables[0]
+        features = [
+            None if f is None or t is None else t.encode(f)
+            for f, t in zip((by_user, by_item), tables, strict=True)
+        ]
+        self.users_, self.items_, self.levels_ = users, items, scale.values
+        with Progress(self.progress) as report:
+            session = Session(generator(self.random_state), report)
+            fit = partial(
+                fit_trait_model,
+                self._known,
+                scale,
+                (features[0], features[1]),
+                self.policy or TraitPolicy(),
+                session,
+                self._finish,
+            )
+            interruptible(session, fit, "raise")
         return self
+
+    def _finish(self, model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
+        """Take a fitted model; return its result where Ctrl-C has ended the fit."""
+        self._model, self._people, self._pmf = model, people, None
+        self._interrupted = interrupted
+        return self.result_ if interrupted else None
+
+    def partial_fit(self, X: Any, y: Any = None) -> Self:
+        """Add ratings of known or new users, without a refit.
+
+        These users are placed anew by all their ratings; items stay as they are. A rating of an
+        item that the user has rated before replaces that one.
+
+        Parameters
+        ----------
+        X : ratings
+            In a form of :meth:`fit`. Items must be those of the fit; rows of an array are users
+            by number.
+        y : ignored
+            Present for API consistency.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> model = rj.JointRecommender(random_state=0).fit(rows)
+        >>> model.partial_fit([("eve", "Up", 4), ("ann", "Heat", 4)]).users_
+        array(['ann', 'bob', 'eve'], dtype=object)
+        """
+        if not hasattr(self, "_model"):
+            return self.fit(X)
+        if hasattr(self, "n_features_in_"):
+            self._check_columns(X, reset=False)
+        cells = read_ratings(X, self.columns, self._implicit)
+        new = [user for user in cells.users.tolist() if user not in self._users.places]
+        users = as_labels([*self._users.labels.tolist(), *new])
+        self._users = Ids(users, "user")
+        self._items.all_places(cells.items)  # an unknown one is an error here
+        shape = (len(users), len(self._items.labels))
+        added = encode_cells(self._place(cells), shape, self._model.scale)
+        self._known = overwrite(self._known, added)
+        changed = np.unique(self._users.all_places(cells.users))
+        placed = self._model.place(as_cells(self._known[changed]))
+        # The users that stay as they are, then those that were placed, in the order of all.
+        before_them = len(users) - len(new)
+        every = np.arange(len(users))
+        every[changed] = before_them + np.arange(len(changed))
+        self._people = self._people.append(placed).take(every)
+        self.users_, self._pmf = users, None
+        return self
+
+    # Predictions
 
     def predict(self, X: Any) -> FloatArray:
         """Return expected ratings of pairs of user and item, or of all cells of a table.
+
+        With implicit feedback, the probability that the user chooses the item.
 
         Parameters
         ----------
@@ -279,11 +388,14 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if self._is_table(X):
-            return self._model.average(self._table_evidence(X), self._model.means)
-        return self._average_pairs(X, self._model.means)
+            return self._model.expected(self._model.place(self._table_cells(X)))
+        return self._model.expected_pairs(self._people, *self._places(X))
 
     def predict_proba(self, X: Any) -> FloatArray:
         """Return the probability of each rating, for pairs or for all cells of a table.
+
+        Their mean is the expected rating of :meth:`predict`, to a thousandth of the standard
+        deviation of ratings.
 
         Parameters
         ----------
@@ -305,10 +417,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if not self._is_table(X):
-            return self._average_pairs(X, self._model.factors)
-        flat = self._model.factors.reshape(-1, len(self._model.log_weights))
-        found = self._model.average(self._table_evidence(X), flat)
-        return found.reshape(len(found), len(self.items_), -1)
+            return self._model.pair_levels(self._people, *self._places(X))
+        people = self._model.place(self._table_cells(X))
+        total: Any = sum(part.astype(np.float64) for part in self._model.levels(people))
+        return np.asarray(total / self._model.classes)
 
     def predict_all(self, users: Sequence[Any] | None = None) -> FloatArray:
         """Return expected ratings of every item for users of the fit, (users, items).
@@ -326,10 +438,10 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         (1, 2)
         """
         check_is_fitted(self)
-        evidence = self._evidence
+        people = self._people
         if users is not None:
-            evidence = evidence.take(self._users.all_places(users))
-        return self._model.average(evidence, self._model.means)
+            people = people.take(self._users.all_places(users))
+        return self._model.expected(people)
 
     def score(self, X: Any, y: Any = None) -> float:
         """Return minus the root mean square error of predicted ratings.
@@ -348,32 +460,83 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         if sparse.issparse(X) or split_rows(X, self.columns, self._implicit) is None:
-            judged = score_table(self._model, self._table_evidence(X))
+            judged = self._judge_table(self._table_cells(X))
         else:
-            cells = self._place(read_ratings(X, self.columns, self._implicit))
-            judged = score_rows(self._model, self._evidence, cells)
-        return judged if self._implicit else -judged
+            judged = self._judge_rows(self._place(read_ratings(X, self.columns, self._implicit)))
+        if not len(judged):
+            raise ValueError("There is nothing to score: X has no rating.")
+        return float(judged.mean()) if self._implicit else -float(np.sqrt(np.mean(judged**2)))
+
+    def _judge_rows(self, cells: Ratings) -> FloatArray:
+        """Errors of ratings by users and items of the fit (-1: of none); implicit: their ranks."""
+        strangers = self._people.append(self._model.nobody())  # the last one stands for them
+        users = np.where(cells.user < 0, len(self._users.labels), cells.user)
+        known = np.flatnonzero(cells.item >= 0)
+        if self._implicit:
+            return np.array(
+                [
+                    self._rank(strangers.take(users[[row]]), int(users[row]), int(cells.item[row]))
+                    for row in known
+                ]
+            )
+        levels = self._known.data.astype(np.intp) - 1
+        expected = np.full(len(users), self.levels_[levels].mean())
+        expected[known] = self._model.expected_pairs(strangers, users[known], cells.item[known])
+        return np.asarray(expected - cells.rating)
+
+    def _judge_table(self, known: Any) -> FloatArray:
+        """Errors of each rating of new users predicted from the others; implicit: its rank."""
+        users = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
+        found = []
+        for start in range(0, known.nnz, SCORED_ROWS):
+            cells = np.arange(start, min(start + SCORED_ROWS, known.nnz))
+            held = hold_out(known, users[cells], cells)
+            items = known.indices[cells].astype(np.intp)
+            rows = np.arange(len(cells))
+            if self._implicit:
+                people = self._model.place(held)
+                scores = self._model.expected(people)
+                for row, item in zip(rows, items, strict=True):
+                    chosen = known[[users[cells[row]]]].indices
+                    others = np.setdiff1d(np.arange(scores.shape[1]), chosen)
+                    found.append([share_below(scores[row, others], scores[row, item])])
+                continue
+            tastes = self._model.place_tastes(held)
+            people = People(np.zeros((0, 0, 0), dtype=np.float32), tastes)
+            expected = self._model.expected_pairs(people, rows, items)
+            found.append(expected - self.levels_[known.data[cells].astype(np.intp) - 1])
+        return np.concatenate(found) if found else np.empty(0)
+
+    def _rank(self, people: People, user: int, item: int) -> float:
+        """Share of items the user has not chosen that rank below one."""
+        scores = self._model.expected(people)[0]
+        chosen = self._known[[user]].indices if user < self._known.shape[0] else []
+        others = np.setdiff1d(np.arange(len(scores)), [*chosen, item])
+        return share_below(scores[others], scores[item])
+
+    # Advice
 
     def recommend(
         self,
         user: Any,
         k: int = 10,
         *,
-        by: Literal["expected", "like"] = "expected",
+        by: Literal["score", "probability", "like", "expected"] = "score",
         threshold: float | None = None,
         exclude_seen: bool = True,
         among: Sequence[Hashable] | None = None,
+        features: Mapping[str, Any] | None = None,
     ) -> list[Recommendation]:
         """Return the best items for a user, best first.
 
         Parameters
         ----------
         user : id, mapping of items to ratings, or None
-            New users are folded in.
+            New users need no refit.
         k : int
             Number of items; fewer are returned where there are no more.
-        by : {"expected", "like"}
-            Order by expected rating, or by the probability that the rating reaches `threshold`.
+        by : {"score", "probability", "like", "expected"}
+            What to order by: see :class:`Recommendation`.
         threshold : float, optional
             The lowest rating that means liked: by default the lowest in the top 30 % of the
             scale, 4 of 5 stars.
@@ -381,11 +544,14 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             Whether to leave out items that the user has rated.
         among : sequence of items, optional
             Items to choose from; all by default.
+        features : mapping, optional
+            Features of a new user, where the fit had features of users.
 
         Returns
         -------
         list of Recommendation
-            Named tuples of ``item``, ``expected``, ``like``.
+            Named tuples of ``item``, ``score``, ``probability``, ``like``, ``expected`` and
+            ``because``.
 
         Examples
         --------
@@ -396,37 +562,53 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         ['Heat']
         """
         check_is_fitted(self)
-        if by not in ("expected", "like"):
-            raise ValueError(f"by={by!r} is not known; give 'expected' or 'like'.")
-        evidence = self._evidence_of(user)
-        posterior = self._model.posterior(evidence)
-        open_items = self._open_items(evidence, exclude_seen, among)
-        likes, means = self._model.liking(self._scale.at_least(threshold)), self._model.means
-        scores = (means if by == "expected" else likes) @ posterior
-        order = np.argsort(-scores[open_items], kind="stable")
-        best = open_items[order[: whole("k", k)]]
-        columns = self._items.labels[best], means[best] @ posterior, likes[best] @ posterior
-        return [Recommendation(i, float(m), float(p)) for i, m, p in zip(*columns, strict=True)]
+        if by not in ("score", "probability", "like", "expected"):
+            raise ValueError(
+                f"by={by!r} is not known; give 'score', 'probability', 'like' or 'expected'."
+            )
+        people, known = self._find(user, features)
+        items = self._open_items(known, exclude_seen, among)
+        chosen, likes = self._class_shares(people, threshold, items)
+        figures = {
+            "score": chosen.mean(axis=0) * np.sqrt(likes.mean(axis=0)),
+            "probability": (chosen * likes).mean(axis=0),
+            "like": likes.mean(axis=0),
+            "expected": self._model.expected(people, items)[0],
+        }
+        best = np.argsort(-figures[by], kind="stable")[: whole("k", k)]
+        reasons = self._reasons(people, known, items[best])
+        return [
+            Recommendation(
+                self._items.labels[items[i]],
+                **{name: float(figure[i]) for name, figure in figures.items()},
+                because=reason,
+            )
+            for i, reason in zip(best, reasons, strict=True)
+        ]
 
     def bundle(
         self,
         user: Any,
         k: int = 5,
         *,
+        by: Literal["probability", "like"] = "probability",
         threshold: float | None = None,
         exclude_seen: bool = True,
         among: Sequence[Hashable] | None = None,
+        features: Mapping[str, Any] | None = None,
         max_nodes: int = 20_000,
     ) -> Bundle:
-        """Return the k items that a user most probably likes all together.
+        """Return the k items that a user most probably chooses and likes all together.
 
         Unlike the k best single items these go together: they maximize the joint probability that
-        all ratings reach `threshold`, given the user's ratings.
+        all are chosen and all ratings reach `threshold`.
 
         Parameters
         ----------
-        user, k, threshold, exclude_seen, among
+        user, k, threshold, exclude_seen, among, features
             As for :meth:`recommend`.
+        by : {"probability", "like"}
+            The probability that all are chosen and liked, or that all are liked if they are chosen.
         max_nodes : int
             Nodes of the branch-and-bound search after which it ends.
 
@@ -444,27 +626,31 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         (['Heat', 'Jaws'], True)
         """
         check_is_fitted(self)
-        evidence = self._evidence_of(user)
-        open_items = self._open_items(evidence, exclude_seen, among)
+        if by not in ("probability", "like"):
+            raise ValueError(f"by={by!r} is not known; give 'probability' or 'like'.")
+        people, known = self._find(user, features)
+        open_items = self._open_items(known, exclude_seen, among)
         if whole("k", k) > len(open_items):
             raise ValueError(
                 f"A bundle of {k} items was asked for, but {len(open_items)} are left."
             )
-        likes = self._model.liking(self._scale.at_least(threshold))
-        posterior = self._model.posterior(evidence)
-        found = best_set(posterior, likes[open_items], k, max_nodes)
-        items = open_items[found.items]
-        items = items[np.argsort(-(likes[items] @ posterior), kind="stable")]
-        labels = tuple(self._items.labels[items].tolist())
+        chosen, likes = self._class_shares(people, threshold, open_items)
+        shares = (likes if by == "like" else chosen * likes).T
+        classes = np.full(shares.shape[1], 1.0 / shares.shape[1])
+        found = best_set(classes, np.ascontiguousarray(shares), k, max_nodes)
+        best = found.items[np.argsort(-(shares[found.items] @ classes), kind="stable")]
+        labels = tuple(self._items.labels[open_items[best]].tolist())
         return Bundle(labels, found.probability, found.bound, found.exact)
 
     def explain(self, user: Any, item: Hashable) -> Explanation:
         """Explain which of a user's ratings change an expected rating, and by how much.
 
+        With implicit feedback, which choices change the probability of another one.
+
         Parameters
         ----------
         user : id or mapping of items to ratings
-            The user.
+            The user, placed by the ratings alone, as a new one is.
         item : id
             The item in question. If the user has rated it, that rating is left out.
 
@@ -483,23 +669,235 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         """
         check_is_fitted(self)
         place = self._items.place(plain(item))
-        evidence = self._evidence_of(user, without=place)
-        model = self._model
-        means = model.means[place]
-        items, levels = model.given(evidence)
-        expected = float(means @ model.posterior(evidence))
-        effects = expected - model.without_each(evidence) @ means
+        known = self._cells_of(user)
+        known = select_cells(known, known.indices != place)
+        cells = np.arange(known.nnz)
+        rows = sparse.vstack([known, hold_out(known, np.zeros(len(cells), np.intp), cells)])
+        here = np.array([place])
+        nobody = float(self._model.expected(self._model.nobody(), here)[0, 0])
+        expected = np.array([nobody])
+        if known.nnz:
+            expected = self._model.expected(self._model.place(as_cells(rows)), here)[:, 0]
+        effects = expected[0] - expected[1:]
+        if known.nnz == 1:  # without it nothing is known, not even what was not chosen
+            effects = expected[:1] - nobody
         order = np.argsort(-np.abs(effects), kind="stable")
+        levels = known.data.astype(np.intp) - 1
         moves = tuple(
-            Move(self._items.labels[items[i]], float(model.values[levels[i]]), float(effects[i]))
+            Move(
+                self._items.labels[known.indices[i]],
+                float(self.levels_[levels[i]]),
+                float(effects[i]),
+            )
             for i in order
         )
-        baseline = float(means @ model.posterior(self._one_row([])))
-        return Explanation(self._items.labels[place], expected, baseline, moves)
+        return Explanation(self._items.labels[place], float(expected[0]), nobody, moves)
+
+    def joint(
+        self, user: Any, items: Sequence[Hashable] | None = None, *, chosen: bool = False
+    ) -> LowRankPMF:
+        """Return the joint of a user's ratings, which answers any other question.
+
+        Its classes are the samples of the fit, equally probable: given the class, the user's
+        ratings are independent.
+
+        Parameters
+        ----------
+        user : id, mapping of items to ratings, or None
+            As for :meth:`recommend`.
+        items : sequence of items, optional
+            The variables; all by default.
+        chosen : bool
+            Whether the first level of each item is "not chosen"; by default the ratings are those
+            that the user gives if the items are chosen. With implicit feedback the levels are 0
+            and 1 (chosen).
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> joint = rj.JointRecommender(random_state=0).fit(rows).joint("ann")
+        >>> joint.domain.names
+        ('Heat', 'Up')
+        >>> bool(joint.prob({"Heat": [4, 5]}) > 0.3)
+        True
+        """
+        check_is_fitted(self)
+        people, _ = self._find(user, None)
+        places = np.arange(len(self._items.labels))
+        if items is not None:
+            places = self._items.all_places(list(items))
+        # One class after another: (classes, items, I).
+        levels = np.concatenate([*self._model.levels(people, places)]).astype(np.float64)
+        if chosen and not self._implicit:
+            shares = self._model.class_chosen(people, places)[:, :, None]
+            levels = np.concatenate([1.0 - shares, shares * levels], axis=2)
+        return self._as_pmf(levels, places, chosen and not self._implicit)
+
+    @property
+    def pmf_(self) -> LowRankPMF:
+        """The joint of anybody's ratings: its classes are some hundred users drawn from the fit.
+
+        It answers questions about the population. Predictions for a user are not made by it but by
+        the user's own joint (:meth:`joint`), which is more accurate.
+        """
+        check_is_fitted(self)
+        if self._pmf is None:
+            levels = self._model.population(self._known, self._people, np.random.default_rng(0))
+            self._pmf = self._as_pmf(levels, np.arange(len(self._items.labels)), False)
+        return self._pmf
+
+    @property
+    def result_(self) -> FitResult:
+        """What came out of the fit: :attr:`pmf_`, and what was sampled in words."""
+        pmf, nothing = self.pmf_, float("nan")
+        model = Model(Layout(pmf.domain.shape), pmf.weights, np.concatenate(pmf.factors))
+        kind = Stop.INTERRUPTED if self._interrupted else Stop.STEPS
+        choices = self._model.choices.items
+        stop = (
+            f"{plural(len(choices), 'sample')} of choices with "
+            f"{plural(choices.shape[2] - 1, 'trait')}"
+        )
+        if self._model.ratings is not None:
+            ratings = self._model.ratings.items
+            stop += f", {len(ratings)} of ratings with {ratings.shape[2] - 1}"
+        if self._interrupted:
+            stop += "; ended by Ctrl-C"
+        run = Run(model, nothing, nothing, nothing, kind)
+        result = FitResult.of(pmf, [run], "", classes_are_groups=False)
+        return replace(result, stop=f"{stop}.", starts=(run,) if self._interrupted else ())
+
+    # Files
+
+    def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the recommender to a file, with its users and their ratings.
+
+        :meth:`load` reads it back; :func:`rejoint.load`, ``rejoint ask`` and ``rejoint explore``
+        read its joint of anybody's ratings (:attr:`pmf_`).
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced. A name that ends in ``.json`` gives text.
+        notes : dict, optional
+            Further contents of the file, which JSON must be able to hold.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> model = rj.JointRecommender(random_state=0).fit(rows)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(pathlib.Path(folder, "films.rejoint"))
+        ...     again = rj.JointRecommender.load(pathlib.Path(folder, "films.rejoint"))
+        >>> again.recommend("ann") == model.recommend("ann")
+        True
+        """
+        write_model(path, self.to_saved(notes))
+
+    def to_saved(self, notes: Mapping[str, Any] | None = None) -> SavedModel:
+        """Return what :meth:`save` writes to a file."""
+        check_is_fitted(self)
+        settings = {
+            "feedback": self.feedback,
+            "half_up": bool(self.half_up),
+            "columns": None if self.columns is None else list(self.columns),
+            "user_features": None if self._user_table is None else asdict(self._user_table),
+            "interrupted": self._interrupted,
+            **{name: getattr(self, name) for name in FIT_COLUMNS if hasattr(self, name)},
+        }
+        if "feature_names_in_" in settings:
+            settings["feature_names_in_"] = settings["feature_names_in_"].tolist()
+        ids = {"users": self._users.labels.tolist(), "items": self._items.labels.tolist()}
+        estimator = to_saved(self._model, self._people, self._known, settings | ids)
+        return self.pmf_.to_saved(notes)._replace(estimator=estimator)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> "JointRecommender":
+        """Read a recommender that :meth:`save` or ``rejoint fit-ratings`` wrote.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rj.JointRecommender.load("no-such-file.rejoint")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: No model file 'no-such-file.rejoint'...
+        """
+        return cls.of_saved(read_saved(path), str(path))
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel, name: str) -> "JointRecommender":
+        """Make a recommender of the contents of a file of this name."""
+        model, people, known, settings = from_saved(saved.estimator, name)
+        columns = settings["columns"]
+        found = cls(
+            settings["feedback"],
+            settings["half_up"],
+            None if columns is None else tuple(columns),
+            model.policy,
+        )
+        found._model, found._people, found._known = model, people, known
+        found._users = Ids(as_labels(settings["users"]), "user")
+        found._items = Ids(as_labels(settings["items"]), "item")
+        found.users_, found.items_ = found._users.labels, found._items.labels
+        found.levels_, found._interrupted = model.scale.values, bool(settings["interrupted"])
+        table = settings["user_features"]
+        found._user_table = None
+        if table is not None:
+            labels = {feature: tuple(some) for feature, some in table["labels"].items()}
+            found._user_table = FeatureTable(table["numbers"], labels)
+        found._pmf = LowRankPMF.of_saved(saved)
+        if "n_features_in_" in settings:
+            found.n_features_in_ = settings["n_features_in_"]
+        if "feature_names_in_" in settings:
+            found.feature_names_in_ = np.array(settings["feature_names_in_"], dtype=object)
+        return found
+
+    # Parts
 
     @property
     def _implicit(self) -> bool:
         return bool(self.feedback == "implicit")
+
+    def _as_pmf(self, levels: FloatArray, places: IntArray, chosen: bool) -> LowRankPMF:
+        """Return a joint of equally probable classes, (classes, items, I)."""
+        names = [str(item) for item in self._items.labels[places]]
+        values: tuple[Any, ...] = tuple(float(v) if v % 1 else int(v) for v in self.levels_)
+        kind: Literal["ordinal", "nominal"] = "ordinal"
+        if chosen:
+            values, kind = (NOT_CHOSEN, *map(str, values)), "nominal"
+        domain = Domain(tuple(Variable(name, values, kind) for name in names))
+        levels = levels / levels.sum(axis=2, keepdims=True)  # single precision: nearly one
+        weights = np.full(len(levels), 1.0 / len(levels))
+        return LowRankPMF(weights, list(levels.transpose(1, 2, 0)), domain)
+
+    def _class_shares(
+        self, people: People, threshold: float | None, items: IntArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Probability that one user chooses items, and likes them if so, (classes, items)."""
+        level = self._model.scale.at_least(threshold)
+        chosen = self._model.class_chosen(people, items)
+        if self._implicit:
+            return chosen, np.ones_like(chosen)
+        likes = np.concatenate([*self._model.likes(people, level, items)]).astype(np.float64)
+        return chosen, likes
+
+    def _reasons(self, people: People, known: Any, items: IntArray) -> list[tuple[Any, ...]]:
+        """Liked items that speak most for each of some items."""
+        liked = known.data - 1 >= (1 if self._implicit else self._model.scale.at_least(None))
+        if not liked.any():
+            return [()] * len(items)
+        effects = self._model.influences(people, known, items)
+        places = known.indices
+        effects[~liked] = -np.inf
+        effects[places[:, None] == items] = -np.inf  # an item is no reason for itself
+        best = np.argsort(-effects, axis=0, kind="stable")[:REASONS]
+        labels = self._items.labels
+        return [
+            tuple(labels[places[i]] for i in best[:, j] if effects[i, j] > 0.0)
+            for j in range(len(items))
+        ]
 
     def _check_columns(self, X: Any, *, reset: bool) -> None:
         """Note or check the columns of a table by scikit-learn's rules; rows have none to check."""
@@ -522,25 +920,19 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         width = len(X.columns) if hasattr(X, "columns") else np.shape(X)[-1] if len(X) else 0
         return width not in (2, 3) or width == self.n_features_in_
 
-    def _table_evidence(self, X: Any) -> UserEvidence:
-        """Return the evidence of the users of another table of the same items."""
+    def _table_cells(self, X: Any) -> Any:
+        """Return what the users of another table of the same items have rated."""
         if hasattr(self, "n_features_in_"):
             self._check_columns(X, reset=False)
         cells = read_ratings(X, self.columns, self._implicit)
         if has_columns(X):  # by name, where there are names
             cells = cells._replace(item=self._items.all_places(cells.items)[cells.item])
-        return make_evidence(cells, len(self.items_), self._scale)
+        return encode_cells(cells, (len(cells.users), len(self.items_)), self._model.scale)
 
-    def _average_pairs(self, X: Any, table: FloatArray) -> FloatArray:
-        """Average a table over the classes of each pair's user, in the order of the pairs."""
+    def _places(self, X: Any) -> tuple[IntArray, IntArray]:
+        """Return the places of the users and items of pairs."""
         users, items = read_pairs(X, self.columns)
-        places, wanted = self._users.all_places(users), self._items.all_places(items)
-        distinct, which = np.unique(places, return_inverse=True)
-        order = np.argsort(which, kind="stable")
-        found = np.empty((len(users), *table.shape[1:-1]))
-        evidence = self._evidence.take(distinct)
-        found[order] = self._model.average_pairs(evidence, which[order], wanted[order], table)
-        return found
+        return self._users.all_places(users), self._items.all_places(items)
 
     def _place(self, cells: Ratings) -> Ratings:
         """Return ratings with the places of users and items in the fit, -1 if they have none."""
@@ -550,44 +942,46 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return cells._replace(user=users[cells.user], item=items[cells.item], rating=rating)
 
     def _open_items(
-        self, evidence: UserEvidence, exclude_seen: bool, among: Sequence[Hashable] | None
+        self, known: Any, exclude_seen: bool, among: Sequence[Hashable] | None
     ) -> IntArray:
         """Return the places of items that may be recommended."""
         if among is None:
             found = np.arange(len(self._items.labels))
         else:
             found = self._items.all_places(list(among))
-        if exclude_seen:
-            found = np.setdiff1d(found, self._model.given(evidence)[0])
-        return found
+        return np.setdiff1d(found, known.indices) if exclude_seen else found
 
-    def _one_row(self, pairs: Sequence[tuple[int, int]]) -> UserEvidence:
-        """Return the evidence of one user with these items and levels."""
-        size, background = self._model.size, self._evidence.background
-        columns = [i * size + level for i, level in pairs]
-        signs = [1.0] * len(columns)
-        if background is not None:
-            columns = [c for c in columns if c % size]
-            signs = [1.0] * len(columns) + [-1.0] * len(columns)
-            columns += [c - 1 for c in columns]
-        shape = (1, self._evidence.cells.shape[1])
-        at = (np.zeros(len(columns), dtype=np.intp), np.array(columns, dtype=np.intp))
-        return UserEvidence(sparse.csr_array((np.array(signs), at), shape=shape), background)
+    def _find(self, user: Any, features: Mapping[str, Any] | None) -> tuple[People, Any]:
+        """Return where a user stands, and what the user has rated."""
+        known = self._cells_of(user)
+        encoded: Single | None = None
+        if features is not None:
+            if self._user_table is None:
+                raise ValueError("The fit had no features of users: features cannot be given.")
+            encoded = self._user_table.encode([features])
+        if self._ratings_of(user) is None and features is None:
+            return self._people.take(np.array([self._users.place(plain(user))])), known
+        if not known.nnz:
+            return self._model.nobody(encoded), known
+        return self._model.place(known, encoded), known
 
-    def _evidence_of(self, user: Any, without: int = -1) -> UserEvidence:
-        """Return the evidence of a user, without one item."""
+    def _cells_of(self, user: Any) -> Any:
+        """Return what a user has rated: one row of level numbers plus one."""
         ratings = self._ratings_of(user)
         if ratings is None:
-            known = self._evidence.take(np.array([self._users.place(plain(user))]))
-            items, levels = self._model.given(known)
-            pairs = list(zip(items.tolist(), levels.tolist(), strict=True))
-        else:
-            pairs = [
-                (self._items.place(plain(item)), self._scale.code(float(rating), item))
-                for item, rating in ratings.items()
-                if not is_missing(rating)
-            ]
-        return self._one_row([pair for pair in pairs if pair[0] != without])
+            return as_cells(self._known[[self._users.place(plain(user))]])
+        scale = self._model.scale
+        pairs = [
+            (self._items.place(plain(item)), scale.code(float(rating), item))
+            for item, rating in ratings.items()
+            if not is_missing(rating)
+        ]
+        if scale.implicit:
+            pairs = [pair for pair in pairs if pair[1] > 0]
+        items = np.array([item for item, _ in pairs], dtype=np.intp)
+        levels = np.array([level + 1.0 for _, level in pairs])
+        at = (np.zeros(len(items), dtype=np.intp), items)
+        return as_cells(sparse.csr_array((levels, at), shape=(1, len(self._items.labels))))
 
     def _ratings_of(self, user: Any) -> Mapping[Any, Any] | None:
         """Return ratings by item, where these were given in place of an id."""
@@ -600,7 +994,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         if isinstance(user, np.ndarray) and user.shape == self._items.labels.shape:
             return dict(zip(self._items.labels.tolist(), user.tolist(), strict=True))
         if isinstance(user, list | set | frozenset):
-            if not self._scale.implicit:
+            if not self._implicit:
                 raise TypeError(
                     f"A user is an id or a mapping of items to ratings, got {show(list(user))}; "
                     "items alone will do with feedback='implicit' only."
@@ -609,10 +1003,83 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         return None
 
     def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "result_")
+        return hasattr(self, "_model")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True
         tags.input_tags.sparse = True
         return tags
+
+
+FIT_COLUMNS = ("n_features_in_", "feature_names_in_")
+"""What scikit-learn notes about the columns of a table."""
+
+
+def encode_cells(ratings: Ratings, shape: tuple[int, int], scale: RatingLevels) -> Any:
+    """Return ratings as level numbers plus one, (users, items); others are left out."""
+    levels = scale.encode(ratings.rating)
+    bad = levels < 0
+    if bad.any():
+        remark(
+            f"{plural(int(bad.sum()), 'cell')} taken as unseen: {ratings.rating[bad][0]:g} is not "
+            f"among the ratings of the fit, {scale.words}."
+        )
+    if scale.implicit:  # a stored zero says what absence says
+        bad = levels == 0
+    at = (ratings.user[~bad], ratings.item[~bad])
+    return as_cells(sparse.csr_array((levels[~bad] + 1.0, at), shape=shape))
+
+
+def add_features(ids: Any, features: Any, noun: str) -> tuple[Any, list[Mapping[str, Any]] | None]:
+    """Return ids with those that have features alone, and the features of each."""
+    if features is None:
+        return ids, None
+    found = read_features(features, ids.tolist(), noun)
+    known = set(ids.tolist())
+    every = as_labels([*ids.tolist(), *(key for key in found if key not in known)])
+    return every, [found.get(key, {}) for key in every.tolist()]
+
+
+def check_names(items: Any) -> None:
+    """Refuse items that are the same as text: variables of the joint are named by it."""
+    names = [str(item) for item in items]
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"Two items are called {twice!r} as text: give them names that differ.")
+
+
+def hold_out(known: Any, users: IntArray, cells: IntArray) -> Any:
+    """Return the rows of users, each without one of its cells, given by number."""
+    counts = np.diff(known.indptr)[users]
+    rows = np.repeat(np.arange(len(users)), counts)
+    firsts = np.repeat(known.indptr[users] - np.concatenate([[0], np.cumsum(counts)[:-1]]), counts)
+    every = (np.arange(len(rows)) + firsts).astype(np.intp)
+    kept = every != np.repeat(cells, counts)
+    at = (rows[kept], known.indices[every[kept]])
+    return as_cells(
+        sparse.csr_array((known.data[every[kept]], at), shape=(len(users), known.shape[1]))
+    )
+
+
+def overwrite(known: Any, added: Any) -> Any:
+    """Return cells with those of another, larger matrix in their place."""
+    parts = [matrix.tocoo() for matrix in (known, added)]
+    keys = [part.coords[0].astype(np.int64) * added.shape[1] + part.coords[1] for part in parts]
+    kept = ~np.isin(keys[0], keys[1])
+    at = [np.append(a[kept], b) for a, b in zip(parts[0].coords, parts[1].coords, strict=True)]
+    data = np.append(parts[0].data[kept], parts[1].data)
+    return as_cells(sparse.csr_array((data, tuple(at)), shape=added.shape))
+
+
+def select_cells(known: Any, kept: Any) -> Any:
+    """Return one row with some of its cells."""
+    at = (np.zeros(int(kept.sum()), dtype=np.intp), known.indices[kept])
+    return as_cells(sparse.csr_array((known.data[kept], at), shape=known.shape))
+
+
+def share_below(others: FloatArray, mine: float) -> float:
+    """Return the share of others below one; ties count half."""
+    if len(others) == 0:
+        return 1.0
+    return float((others < mine).mean() + 0.5 * (others == mine).mean())

@@ -1,273 +1,301 @@
-"""Predict ratings from the ratings that users have given, and score the predictions.
+"""RatingModel: how users rate items, and each user's own use of the levels."""
 
-The evidence is a sparse matrix with a row for each user and a column for each level of an item,
-with ones where the user gave that rating. The log-likelihood of the classes is its product with the
-log factors; the cost is one multiplication for each observed cell and class, whatever the number of
-items. Where absence is a level itself (bought or not), a ``background`` vector holds the levels of
-a user who has done nothing; a row then has a one at each level that differs and a minus one at the
-background's.
-"""
-
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
 
+from rejoint import kernels
 from rejoint.arrays import FloatArray, IntArray
-from rejoint.pmf.pmf import LowRankPMF
+from rejoint.estimators.recommender.traits import (
+    PointPrior,
+    Side,
+    Single,
+    TraitPolicy,
+    rating_half,
+    transpose,
+)
 
-if TYPE_CHECKING:
-    from rejoint.estimators.recommender.ratings import Ratings
+START_VARIANCE, LEAST_VARIANCE = 0.6, 1e-3
+"""Variance of standardized ratings around their means, before the first sweep and at least."""
 
-
-#: Numbers in a block of posteriors (users x classes): 32 MB.
-BLOCK_NUMBERS = 2**22
-
-
-@dataclass(frozen=True)
-class UserEvidence:
-    """Known ratings, (users, levels of all items), and the levels that hold without them."""
-
-    cells: Any  # scipy.sparse.csr_array of float
-    background: FloatArray | None = None  # (levels of all items,)
-
-    @cached_property
-    def totals(self) -> FloatArray:
-        """Number of users at each level, (levels of all items,)."""
-        found = np.asarray(self.cells.sum(axis=0), dtype=np.float64).ravel()
-        return found if self.background is None else found + self.cells.shape[0] * self.background
-
-    def take(self, users: IntArray) -> "UserEvidence":
-        """Return the evidence of some users."""
-        return UserEvidence(self.cells[users], self.background)
+LEAST_USE = 1e-3
+"""Expected share of a level at least, where its use is estimated."""
 
 
-def normalize_logs(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return log-sums of rows, and the rows as probabilities that sum to one; in place.
+class Tastes(NamedTuple):
+    """How some users rate: M kept sweeps, B users, I levels.
 
-    Examples
-    --------
-    >>> total, shares = normalize_logs(np.log([[0.1, 0.3]]))
-    >>> np.exp(total).round(2), shares.round(2)
-    (array([0.4]), array([[0.25, 0.75]]))
+    ``points`` (M, B, d) are their numbers, ``variance`` (B,) that of their ratings around the mean,
+    ``use`` (B, I) how often they give each level beside what that normal distribution says.
     """
-    top = logs.max(axis=1, keepdims=True)
-    logs -= top
-    np.exp(logs, out=logs)
-    total = logs.sum(axis=1, keepdims=True)
-    logs /= total
-    return (top + np.log(total))[:, 0], logs
+
+    points: Single
+    variance: Single
+    use: Single
+
+    def take(self, users: IntArray) -> "Tastes":
+        """Those of some of the users."""
+        return Tastes(self.points[:, users], self.variance[users], self.use[users])
+
+    def append(self, more: "Tastes") -> "Tastes":
+        """Those of these users and of some more."""
+        points = np.concatenate([self.points, more.points], axis=1)
+        rest = (np.concatenate(pair) for pair in zip(self[1:], more[1:], strict=True))
+        return Tastes(points, *rest)
 
 
-def posterior_blocks(
-    evidence: UserEvidence, log_factors: FloatArray, log_weights: FloatArray
-) -> Iterator[tuple[slice, FloatArray, FloatArray]]:
-    """Yield users, their log-probability and their posterior of the classes, block by block.
+class Standard(NamedTuple):
+    """Values of levels, standardized, with the mean and the standard deviation of ratings."""
 
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> logs = np.log([[0.9, 0.2], [0.1, 0.8]])
-    >>> known = UserEvidence(sparse.csr_array([[1.0, 0.0], [0.0, 0.0]]))
-    >>> [(rows, _, posterior)] = posterior_blocks(known, logs, np.log([0.5, 0.5]))
-    >>> posterior.round(2)
-    array([[0.82, 0.18],
-           [0.5 , 0.5 ]])
-    """
-    base = log_weights
-    if evidence.background is not None:
-        base = base + evidence.background @ log_factors
-    users = evidence.cells.shape[0]
-    size = max(1, BLOCK_NUMBERS // len(log_weights))
-    for start in range(0, users, size):
-        rows = slice(start, min(start + size, users))
-        yield rows, *normalize_logs(np.asarray(evidence.cells[rows] @ log_factors) + base)
+    values: Single
+    center: float
+    spread: float
+
+    @classmethod
+    def of(cls, values: FloatArray, ratings: FloatArray) -> "Standard":
+        """Standardize levels by some ratings.
+
+        Examples
+        --------
+        >>> Standard.of(np.array([1.0, 3.0]), np.array([1.0, 3.0, 3.0, 1.0])).values
+        array([-1.,  1.], dtype=float32)
+        """
+        center, spread = float(np.mean(ratings)), float(np.std(ratings)) or 1.0
+        return cls(np.asarray((values - center) / spread, dtype=np.float32), center, spread)
 
 
-#: How many times faster a product of matrices is than the same number of single products.
-GEMM_SPEEDUP = 20
+class RatingDraw(NamedTuple):
+    """What is kept of one sweep."""
 
-#: Stands for zero, so that no ratings of a user can contradict each other.
-LEAST_PROBABILITY = 1e-100
+    items: Single
+    item_draws: Single
+    users: Single
+    precision: Single
+    variance: float
+    user_weights: Single
+    user_variances: Single
 
 
 @dataclass(frozen=True)
 class RatingModel:
-    """Log weights (R,) and log factors (N I, R) of a joint whose items share their I levels."""
+    """Kept sweeps of a model of ratings: M of them, of N items with d numbers each.
 
-    log_weights: FloatArray
-    log_factors: FloatArray
-    values: FloatArray
+    Parameters
+    ----------
+    values : array (I,)
+        Levels, less the mean of all ratings and divided by their standard deviation.
+    center, spread : float
+        That mean and standard deviation.
+    items, item_draws : arrays (M, N, d)
+        Conditional means and draws of the items.
+    precision : array (M, d)
+        Of the users' prior.
+    variance : array (M,)
+        Mean variance of a rating.
+    use : array (I,)
+        How often all users give each level beside what normal distributions say.
+    user_weights : array (M, F, d)
+        What features of users move their prior means by.
+    """
+
+    values: Single
+    center: float
+    spread: float
+    items: Single
+    item_draws: Single
+    precision: Single
+    variance: Single
+    use: Single
+    user_weights: Single
 
     @classmethod
-    def of(cls, pmf: LowRankPMF, values: FloatArray) -> "RatingModel":
-        """Return the logs of a joint; impossible ratings become nearly impossible."""
-        weights, factors = np.asarray(pmf.weights), np.concatenate(pmf.factors)
-        logs = [np.log(np.maximum(part, LEAST_PROBABILITY)) for part in (weights, factors)]
-        return cls(logs[0], logs[1], values)
+    def of(
+        cls,
+        draws: Sequence[RatingDraw],
+        ratings: Any,
+        standard: "Standard",
+        policy: TraitPolicy,
+    ) -> tuple["RatingModel", "Tastes"]:
+        """Make a model of kept sweeps, and the tastes of the users of the fit."""
+        items, item_draws, users, precision, variance, weights, variances = (
+            np.array(part, dtype=np.float32) for part in zip(*draws, strict=True)
+        )
+        even = np.ones(len(standard.values), dtype=np.float32)
+        model = cls(*standard, items, item_draws, precision, variance, even, weights)
+        plain = Tastes(users, variances.mean(axis=0), np.tile(even, (users.shape[1], 1)))
+        model = replace(model, use=model.use_of_levels(plain, ratings, None, policy)[0])
+        return model, plain._replace(use=model.use_of_levels(plain, ratings, model.use, policy))
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("log_weights", "log_factors", "values")}
+    def place(self, ratings: Any, features: Single | None, policy: TraitPolicy) -> Tastes:
+        """Find the tastes of users from their ratings alone."""
+        users, size = ratings.shape[0], self.items.shape[2]
+        points = np.empty((len(self.items), users, size), dtype=np.float32)
+        counts = np.diff(ratings.indptr)
+        total = np.zeros(users)
+        for m, found in enumerate(points):
+            mean = np.zeros(size, dtype=np.float32)
+            if features is not None:
+                mean = features @ self.user_weights[m]
+            variance = np.full(users, self.variance[m], dtype=np.float32)
+            for _ in range(policy.place_steps):
+                cell_precision = np.asarray(np.repeat(1.0 / variance, counts), dtype=np.float32)
+                prior = PointPrior(self.precision[m], mean)
+                found[:] = rating_half(self.item_draws[m], ratings, cell_precision, prior, None)[0]
+                off = ratings.data - cell_means(found, self.items[m], ratings)
+                variance = user_variances(off, ratings, float(self.variance[m]), policy)
+            total += variance
+        variance = np.asarray(total / len(points), dtype=np.float32)
+        plain = Tastes(points, variance, np.ones((users, len(self.values)), dtype=np.float32))
+        return plain._replace(use=self.use_of_levels(plain, ratings, self.use, policy))
 
-    @property
-    def size(self) -> int:
-        """Levels of an item."""
-        return len(self.values)
+    def use_of_levels(
+        self, tastes: Tastes, ratings: Any, overall: Single | None, policy: TraitPolicy
+    ) -> Single:
+        """How often users give each level beside what normal distributions say, (users, I).
 
-    @cached_property
-    def factors(self) -> FloatArray:
-        """Probabilities of all items' levels in the classes, (N, I, R)."""
-        return np.exp(self.log_factors).reshape(-1, self.size, len(self.log_weights))
-
-    @cached_property
-    def means(self) -> FloatArray:
-        """Expected rating of items in the classes, (N, R)."""
-        return np.asarray(np.einsum("nir,i->nr", self.factors, self.values))
-
-    def liking(self, level: int) -> FloatArray:
-        """Return the probability that a rating reaches a level, (N, R); the last answer is kept."""
-        kept: tuple[int, FloatArray] | None = self.__dict__.get("_liking")
-        if kept is None or kept[0] != level:
-            kept = level, self.factors[:, level:].sum(axis=1)
-            self.__dict__["_liking"] = kept
-        return kept[1]
-
-    def logs(self, evidence: UserEvidence) -> FloatArray:
-        """Return the log-probability of the classes and one user's evidence, (R,)."""
-        total = self.log_weights + (evidence.cells @ self.log_factors)[0]
-        if evidence.background is not None:
-            if "_background" not in self.__dict__:
-                self.__dict__["_background"] = evidence.background @ self.log_factors
-            total = total + self.__dict__["_background"]
-        return np.asarray(total)
-
-    def posterior(self, evidence: UserEvidence) -> FloatArray:
-        """Return the probability of each class for one user, (R,)."""
-        return np.asarray(normalize_logs(self.logs(evidence)[None])[1][0])
-
-    def given(self, evidence: UserEvidence) -> tuple[IntArray, IntArray]:
-        """Return the items that one user has rated, and the levels."""
-        cells = evidence.cells
-        there = cells.indices[cells.data > 0].astype(np.intp)
-        return there // self.size, there % self.size
-
-    def without_each(self, evidence: UserEvidence) -> FloatArray:
-        """Return the posterior of one user without each of the ratings, (ratings, R)."""
-        items, levels = self.given(evidence)
-        terms = self.log_factors[items * self.size + levels]
-        return normalize_logs(self.logs(evidence) - terms)[1]
-
-    def average(self, evidence: UserEvidence, table: FloatArray) -> FloatArray:
-        """Average rows of ``table`` (n, R) over each user's classes, (users, n)."""
-        found = np.empty((evidence.cells.shape[0], len(table)))
-        for rows, _, posterior in posterior_blocks(evidence, self.log_factors, self.log_weights):
-            found[rows] = posterior @ table.T
-        return found
-
-    def average_pairs(
-        self, evidence: UserEvidence, users: IntArray, items: IntArray, table: FloatArray
-    ) -> FloatArray:
-        """Average ``table[items]`` (n, ..., R) over the classes of users, row by row.
-
-        ``users`` are places in the evidence, in increasing order.
+        With ``overall`` None, that of all users together, (1, I).
         """
-        found = np.empty((len(users), *table.shape[1:-1]))
-        for rows, _, posterior in posterior_blocks(evidence, self.log_factors, self.log_weights):
-            here = slice(*np.searchsorted(users, [rows.start, rows.stop]))
-            if here.start < here.stop:
-                mine = users[here] - rows.start
-                found[here] = average_rows(posterior, mine, items[here], table)
-        return found
+        size, counts = len(self.values), np.diff(ratings.indptr)
+        users = np.repeat(np.arange(ratings.shape[0]), counts)
+        levels = np.searchsorted(self.values, ratings.data - 1e-4)
+        mean = np.zeros(len(ratings.data), dtype=np.float32)
+        for points, items in zip(tastes.points, self.items, strict=True):
+            mean += cell_means(points, items, ratings) / len(self.items)
+        observed, expected = (np.zeros((ratings.shape[0], size)) for _ in range(2))
+        cells = users * size + levels
+        observed += np.bincount(cells, minlength=observed.size).reshape(observed.shape)
+        shares = normal_levels(mean, tastes.variance[users], self.values)
+        for level in range(size):
+            expected[:, level] = np.bincount(users, shares[:, level], len(expected))
+        if overall is None:
+            found = (observed.sum(axis=0) + LEAST_USE) / (expected.sum(axis=0) + LEAST_USE)
+            return np.asarray(found, dtype=np.float32)[None]
+        share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
+        share[counts == 0] = 1.0  # all levels as all users use them
+        weight = policy.user_ratings * np.maximum(share, LEAST_USE)
+        return np.asarray((observed + weight * overall) / (expected + weight), dtype=np.float32)
+
+    def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
+        """Yield mean ratings of users and items, standardized, (users, items), sweep by sweep."""
+        for u, i in zip(points, self.items, strict=True):
+            yield self.within(u[:, 1:] @ i[items, 1:].T + u[:, :1] + i[items, 0])
+
+    def within(self, means: Single) -> Single:
+        """Return means within the levels, by a hundredth of the scale."""
+        margin = 0.01 * (self.values[-1] - self.values[0])
+        return np.clip(means, self.values[0] + margin, self.values[-1] - margin)
 
 
-def average_rows(
-    posterior: FloatArray, users: IntArray, items: IntArray, table: FloatArray
-) -> FloatArray:
-    """Average ``table[items]`` over the posteriors of one block of users."""
-    distinct, place = np.unique(items, return_inverse=True)
-    flat = table[distinct].reshape(-1, table.shape[-1])
-    if len(posterior) * len(distinct) <= GEMM_SPEEDUP * len(items):
-        all_of = (posterior @ flat.T).reshape(len(posterior), len(distinct), *table.shape[1:-1])
-        return np.asarray(all_of[users, place])
-    found = np.empty((len(items), *table.shape[1:-1]))
-    step = max(1, BLOCK_NUMBERS // (flat.shape[1] * (flat.shape[0] // len(distinct))))
-    for start in range(0, len(items), step):
-        part = slice(start, start + step)
-        found[part] = np.einsum("n...r,nr->n...", table[items[part]], posterior[users[part]])
+def pair_means(users: Single, items: Single) -> Single:
+    """Mean ratings of pairs, (..., pairs); the numbers are along the last axis."""
+    found = np.einsum("...d,...d->...", users[..., 1:], items[..., 1:])
+    return np.asarray(found + users[..., 0] + items[..., 0])
+
+
+def cell_means(users: Single, items: Single, cells: Any) -> Single:
+    """Mean ratings at the cells of a CSR matrix."""
+    left, right = users.copy(), items.copy()
+    left[:, 0], right[:, 0] = 1.0, 1.0
+    products = kernels.cell_products(left, right, cells.indptr, cells.indices) - 1.0
+    biases = np.repeat(users[:, 0], np.diff(cells.indptr)) + items[cells.indices, 0]
+    return np.asarray(products + biases)
+
+
+def user_variances(off: Single, cells: Any, overall: float, policy: TraitPolicy) -> Single:
+    """Variance of each user's ratings around their means, pulled to that of all."""
+    users = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
+    squares = np.bincount(users, off.astype(np.float64) ** 2, cells.shape[0])
+    prior = policy.user_ratings
+    return np.asarray(
+        (squares + prior * overall) / (np.diff(cells.indptr) + prior), dtype=np.float32
+    )
+
+
+def normal_levels(mean: Single, variance: Single, values: Single) -> Single:
+    """Share of each level by normal densities at their values, (cells, I).
+
+    Examples
+    --------
+    >>> one = np.ones(1, np.float32)
+    >>> normal_levels(0 * one, one, np.array([-1.0, 1.0], np.float32))
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    logs = np.square(values - mean[:, None])
+    logs *= -0.5 / variance[:, None]
+    logs -= logs.max(axis=1, keepdims=True)
+    found = np.exp(logs, out=logs)
+    found /= found.sum(axis=1, keepdims=True)
+    return np.asarray(found)
+
+
+def sample_ratings(
+    ratings: Any,
+    features: tuple[Single | None, Single | None],
+    policy: TraitPolicy,
+    rng: np.random.Generator,
+) -> Iterator[RatingDraw]:
+    """Yield what is kept of one sweep after another.
+
+    Parameters
+    ----------
+    ratings : csr_array (U, N)
+        Ratings, standardized.
+    features : pair of arrays or None
+        Of users (U, F) and of items (N, G).
+    policy : TraitPolicy
+        Tuned numbers.
+    rng : Generator
+        Source of randomness.
+    """
+    by_item, counts = transpose(ratings), np.diff(ratings.indptr)
+    users, items = start_ratings(ratings, by_item, features, policy, rng)
+    variances = np.full(len(users.points), START_VARIANCE, dtype=np.float32)
+    while True:
+        precision = 1.0 / variances
+        users.points, users.draws = rating_half(
+            items.draws, ratings, np.repeat(precision, counts), users.prior, rng
+        )
+        items.points, items.draws = rating_half(
+            users.draws, by_item, precision[by_item.indices], items.prior, rng
+        )
+        off = ratings.data - cell_means(users.draws, items.draws, ratings)
+        overall = max(float(np.mean(np.square(off, dtype=np.float64))), LEAST_VARIANCE)
+        variances = user_variances(off, ratings, overall, policy)
+        users.update_prior()
+        items.update_prior()
+        yield RatingDraw(
+            items.points,
+            items.draws,
+            users.points,
+            users.prior.precision,
+            overall,
+            users.weights,
+            variances,
+        )
+
+
+def start_ratings(
+    ratings: Any,
+    by_item: Any,
+    features: tuple[Single | None, Single | None],
+    policy: TraitPolicy,
+    rng: np.random.Generator,
+) -> tuple[Side, Side]:
+    """Users at zero; items by their mean ratings, with traits at random."""
+    traits = policy.rating_traits
+    users = np.zeros((ratings.shape[0], traits + 1), dtype=np.float32)
+    items = 0.3 * rng.standard_normal((ratings.shape[1], traits + 1), dtype=np.float32)
+    # Means over few ratings are pulled to zero.
+    items[:, 0] = by_item.sum(axis=1) / (np.diff(by_item.indptr) + 3.0)
+    one, none = [0.4], [np.nan] * traits
+    found = (
+        Side(users, users.copy(), np.array(one + none), False, features[0]),
+        Side(items, items.copy(), np.array(one + [0.04] * traits), True, features[1]),
+    )
+    # No user has been drawn yet: as if users' means had a variance of a fifth.
+    precision = found[0].prior.precision.copy()
+    precision[0] = 5.0
+    found[0].prior = found[0].prior._replace(precision=precision)
     return found
-
-
-def score_rows(model: RatingModel, evidence: UserEvidence, cells: "Ratings") -> float:
-    """Return the error of ratings (place -1: not in the evidence); implicit: their mean rank."""
-    expected = np.full(len(cells.user), mean_rating(model, evidence))
-    known = np.flatnonzero(cells.item >= 0)
-    if evidence.background is not None:
-        return float(np.mean([rank_row(model, evidence, cells, int(i)) for i in known]))
-    # A user whom the fit has not seen has rated nothing: a row after the last.
-    users = np.where(cells.user < 0, evidence.cells.shape[0], cells.user)[known]
-    known, users = known[np.argsort(users, kind="stable")], np.sort(users)
-    distinct, which = np.unique(users, return_inverse=True)
-    mine = with_empty_row(evidence).take(distinct)
-    expected[known] = model.average_pairs(mine, which, cells.item[known], model.means)
-    return root_mean_square(expected - cells.rating)
-
-
-def score_table(model: RatingModel, evidence: UserEvidence) -> float:
-    """Return the error of each rating predicted from the user's others; implicit: their rank."""
-    found: list[FloatArray] = []
-    for user in range(evidence.cells.shape[0]):
-        mine = evidence.take(np.array([user]))
-        items, levels = model.given(mine)
-        classes = model.without_each(mine)
-        if evidence.background is None:
-            expected = np.einsum("nr,nr->n", classes, model.means[items])
-            found.append(expected - model.values[levels])
-        elif len(items) < len(model.means):
-            others = np.setdiff1d(np.arange(len(model.means)), items)
-            scores = classes @ model.means.T
-            mine_of = scores[np.arange(len(items)), items]
-            found.append(
-                np.array([share_below(s[others], v) for s, v in zip(scores, mine_of, strict=True)])
-            )
-    every = np.concatenate(found) if found else np.empty(0)
-    if len(every) == 0:
-        raise ValueError("There is nothing to score: X has no rating.")
-    return float(every.mean()) if evidence.background is not None else root_mean_square(every)
-
-
-def rank_row(model: RatingModel, evidence: UserEvidence, cells: "Ratings", row: int) -> float:
-    """Return the share of items the user does not have that rank below the item of a row."""
-    if cells.user[row] < 0:
-        mine = with_empty_row(evidence).take(np.array([evidence.cells.shape[0]]))
-    else:
-        mine = evidence.take(cells.user[[row]])
-    scores = model.means @ model.posterior(mine)
-    others = np.setdiff1d(np.arange(len(scores)), [*model.given(mine)[0], cells.item[row]])
-    return share_below(scores[others], scores[cells.item[row]])
-
-
-def share_below(others: FloatArray, mine: float) -> float:
-    """Return the share of others below one; ties count half."""
-    if len(others) == 0:
-        return 1.0
-    return float((others < mine).mean() + 0.5 * (others == mine).mean())
-
-
-def mean_rating(model: RatingModel, evidence: UserEvidence) -> float:
-    """Return the mean of all ratings of the evidence."""
-    totals = evidence.totals.reshape(-1, model.size).sum(axis=0)
-    return float(totals @ model.values / totals.sum())
-
-
-def with_empty_row(evidence: UserEvidence) -> UserEvidence:
-    """Add one more user, who has rated nothing."""
-    empty = sparse.csr_array((1, evidence.cells.shape[1]))
-    return UserEvidence(sparse.vstack([evidence.cells, empty], format="csr"), evidence.background)
-
-
-def root_mean_square(errors: FloatArray) -> float:
-    """Root of the mean square."""
-    return float(np.sqrt(np.mean(errors**2)))

@@ -57,6 +57,11 @@ class RatingLevels:
         """The levels, for a message."""
         return ", ".join(f"{value:g}" for value in self.values)
 
+    @property
+    def middle(self) -> int:
+        """The first level of the upper half of the scale."""
+        return int(np.searchsorted(self.values, 0.5 * (self.values[0] + self.values[-1]) - 1e-9))
+
     def at_least(self, threshold: float | None) -> int:
         """Return the first level that counts as liked, by default of the top 30 % of the scale."""
         if threshold is None:

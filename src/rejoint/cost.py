@@ -1,0 +1,86 @@
+"""Cost: the memory and time that work will take, told before it is spent."""
+
+import os
+from contextlib import suppress
+from math import inf
+from pathlib import Path
+from typing import NamedTuple
+
+from rejoint.messages import Message, remark
+from rejoint.text import duration, format_bytes
+
+#: Seconds beyond which work says at its start how long it will take.
+LONG = 180.0
+
+#: Where a container says how much memory it may take (cgroups, second and first version).
+_LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+class Cost(NamedTuple):
+    """A forecast of memory, in bytes, and of seconds of computing at the least and at the most.
+
+    Examples
+    --------
+    >>> Cost(1e6, 0.1, 2.0).check("A small fit", "a smaller one")
+    """
+
+    memory: float
+    low: float = 0.0
+    high: float = 0.0
+
+    def check(self, what: str, instead: str) -> None:
+        """Refuse what is beyond the machine's memory, and say if it takes minutes.
+
+        Parameters
+        ----------
+        what : str
+            The work, as the subject of a sentence.
+        instead : str
+            What takes less.
+
+        Examples
+        --------
+        >>> Cost(1e18).check("A fit of 100,000 classes", "a smaller rank takes less")
+        Traceback (most recent call last):
+        ...
+        MemoryError: A fit of 100,000 classes would take about 1,000,000 TB of memory, and ...
+        """
+        room = machine_memory()
+        if self.memory > room:
+            raise MemoryError(
+                Message(
+                    "{what} would take about {memory} of memory, and this machine has {room}: "
+                    "{instead}.",
+                    what=what,
+                    memory=format_bytes(self.memory),
+                    room=format_bytes(room),
+                    instead=instead,
+                )
+            )
+        if self.low > LONG:
+            remark(
+                Message(
+                    "{what} takes {low} to {high} of computing; {instead}.",
+                    what=what,
+                    low=duration(self.low),
+                    high=duration(self.high),
+                    instead=instead,
+                )
+            )
+
+
+def machine_memory() -> float:
+    """Return the bytes that this machine, or the container, has; infinite where none says.
+
+    Examples
+    --------
+    >>> machine_memory() > 0
+    True
+    """
+    found = [inf]
+    with suppress(AttributeError, ValueError, OSError):  # no sysconf on Windows
+        found.append(float(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")))
+    for file in _LIMIT_FILES:
+        with suppress(ValueError, OSError):  # "max", or no such file
+            found.append(float(Path(file).read_text()))
+    return min(found)

@@ -1,0 +1,227 @@
+"""Schemas of the JSON in files, which may come from strangers: checked before anything uses it.
+
+A schema is a function of a value and of what it is called; it returns the value or raises a
+`SchemaError`. Models with their notes, checkpoints, folders of tables and packs are read by these.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, NoReturn
+
+from rejoint.domain.domain import Domain
+
+Schema = Callable[[Any, str], Any]
+
+LARGEST = 1e200
+"""Whole numbers in JSON may have any size, which no float or sum of some holds."""
+
+_MOST_TEXT = 100_000  # characters
+_MOST_SHOWN = 60  # characters of a value in a message
+
+
+class SchemaError(ValueError):
+    """Error raised for JSON that is not as its file should have it.
+
+    Examples
+    --------
+    >>> text()(3, "its title")
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: its title is 3, no text
+    """
+
+
+def _refuse(value: Any, where: str, wanted: str) -> NoReturn:
+    try:
+        shown = json.dumps(value, ensure_ascii=True)
+    except (TypeError, ValueError, RecursionError):
+        shown = type(value).__name__
+    shown = shown if len(shown) <= _MOST_SHOWN else shown[:_MOST_SHOWN] + "..."
+    raise SchemaError(f"{where} is {shown}, no {wanted}")
+
+
+def text(most: int = _MOST_TEXT) -> Schema:
+    """Accept text of at most so many characters."""
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, str) or len(value) > most:
+            _refuse(value, where, "text" if not isinstance(value, str) else "short text")
+        return value
+
+    return check
+
+
+def number(
+    low: float = -LARGEST, high: float = LARGEST, *, whole: bool = False, allow_nan: bool = False
+) -> Schema:
+    """Accept a number within bounds.
+
+    Examples
+    --------
+    >>> number(0, 1)(0.5, "its share")
+    0.5
+    """
+    kinds = (int,) if whole else (int, float)
+
+    def check(value: Any, where: str) -> Any:
+        inside = type(value) in kinds and (low <= value <= high or (allow_nan and value != value))
+        if not inside:
+            _refuse(value, where, "whole number that can be" if whole else "number that can be")
+        return value
+
+    return check
+
+
+def flag(value: Any, where: str) -> Any:
+    """Accept true or false.
+
+    Examples
+    --------
+    >>> flag(True, "it")
+    True
+    """
+    if type(value) is not bool:
+        _refuse(value, where, "true or false")
+    return value
+
+
+def one_of(*choices: Any) -> Schema:
+    """Accept one of some values."""
+
+    def check(value: Any, where: str) -> Any:
+        if not any(type(value) is type(choice) and value == choice for choice in choices):
+            _refuse(value, where, f"{' or '.join(map(repr, choices))}")
+        return value
+
+    return check
+
+
+def nullable(schema: Schema) -> Schema:
+    """Accept null too."""
+    return lambda value, where: None if value is None else schema(value, where)
+
+
+def any_of(*schemas: Schema) -> Schema:
+    """Accept what one of some schemas accepts."""
+
+    def check(value: Any, where: str) -> Any:
+        for schema in schemas[:-1]:
+            try:
+                return schema(value, where)
+            except SchemaError:
+                continue
+        return schemas[-1](value, where)
+
+    return check
+
+
+def list_of(item: Schema, *, size: int | None = None) -> Schema:
+    """Accept a list, of so many items.
+
+    Examples
+    --------
+    >>> list_of(text(), size=2)(["a"], "its pair")
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: its pair has 1 items, not 2
+    """
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, list):
+            _refuse(value, where, "list")
+        if size is not None and len(value) != size:
+            raise SchemaError(f"{where} has {len(value):,} items, not {size:,}")
+        for k, each in enumerate(value, start=1):
+            item(each, f"item {k} of {where}")
+        return value
+
+    return check
+
+
+def dict_of(item: Schema) -> Schema:
+    """Accept an object whose values all have one schema."""
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            _refuse(value, where, "object")
+        for key, each in value.items():
+            item(each, f"{key[:_MOST_SHOWN]!r} of {where}")
+        return value
+
+    return check
+
+
+def object_of(
+    required: Mapping[str, Schema], optional: Mapping[str, Schema] | None = None
+) -> Schema:
+    """Accept an object with these keys; others may be there and are not looked at.
+
+    Examples
+    --------
+    >>> object_of({"a": flag})({"a": True, "b": 3}, "it")
+    {'a': True, 'b': 3}
+    """
+
+    def check(value: Any, where: str) -> Any:
+        if not isinstance(value, dict):
+            _refuse(value, where, "object")
+        for key, schema in required.items():
+            if key not in value:
+                raise SchemaError(f"{where} has no {key!r}")
+            schema(value[key], f"{key!r} of {where}")
+        for key, schema in (optional or {}).items():
+            if key in value:
+                schema(value[key], f"{key!r} of {where}")
+        return value
+
+    return check
+
+
+def anything(value: Any, where: str) -> Any:
+    """Accept any value, which another reader checks.
+
+    Examples
+    --------
+    >>> anything([1], "it")
+    [1]
+    """
+    return value
+
+
+def read_json(data: bytes | str, *, allow_nan: bool = False) -> Any:
+    """Return the value of a JSON text; a SchemaError for what is none or goes too deep.
+
+    Examples
+    --------
+    >>> read_json("[" * 100_000)
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: its JSON cannot be read: ...
+    """
+    try:
+        return json.loads(data, parse_constant=None if allow_nan else _refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise SchemaError(f"its JSON cannot be read: {str(error)[:200]}") from error
+
+
+def _refuse_constant(found: str) -> NoReturn:
+    raise ValueError(f"{found} is no number")
+
+
+def read_domain(plain: Any) -> Domain:
+    """Return the domain of a file; a SchemaError where it is none.
+
+    Examples
+    --------
+    >>> read_domain({})
+    Traceback (most recent call last):
+    ...
+    rejoint.io.schema.SchemaError: its domain cannot be read: 'variables'
+    """
+    try:
+        return Domain.from_json(plain)
+    except (
+        *(KeyError, TypeError, ValueError, AttributeError, IndexError),
+        *(OverflowError, RecursionError),
+    ) as error:
+        raise SchemaError(f"its domain cannot be read: {str(error)[:200]}") from error
