@@ -15,7 +15,8 @@ from rejoint.io.model_file import SavedModel, read_saved, write_model
 from rejoint.language.bind import BoundQuery, bind
 from rejoint.language.query import Query
 from rejoint.pmf.answer import Answer, Kind
-from rejoint.pmf.ask import RandomState, check_numeric, divide_columns, note_unlikely
+from rejoint.pmf.answer_basis import BOUND_SECONDS
+from rejoint.pmf.ask import RandomState, ask, check_numeric, divide_columns, note_unlikely
 from rejoint.pmf.label_ensemble import LabelEnsemble
 from rejoint.pmf.label_explanation import LabelExplanation, explain_row
 from rejoint.pmf.pmf import LowRankPMF
@@ -284,6 +285,7 @@ class TargetModel:
         bits: bool = False,
         level: float | None = 0.9,
         random_state: RandomState = None,
+        bound_seconds: float = BOUND_SECONDS,
     ) -> Answer:
         """Answer a question in the query language.
 
@@ -295,7 +297,7 @@ class TargetModel:
 
         Parameters
         ----------
-        text, bits, level, random_state
+        text, bits, level, random_state, bound_seconds
             As for :meth:`LowRankPMF.ask`.
 
         Returns
@@ -317,7 +319,7 @@ class TargetModel:
         reason = self._reason_for_joint(bound)
         if reason is None:
             return self._ask_ensemble(bound)
-        answer = self.pmf.ask(text, bits=bits, level=level, random_state=random_state)
+        answer = ask(self.pmf, text, bits, level, random_state, bound_seconds)
         names = ", ".join(self.targets)
         note = (
             f"The joint model answers, as {reason}; the models that predict {names} answer "
