@@ -4,7 +4,7 @@ import hmac
 import json
 import secrets
 import socket
-from asyncio import timeout
+from asyncio import CancelledError, timeout
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
@@ -141,7 +141,9 @@ async def _names(request: "Request", number: int) -> list[str] | None:
 
 
 async def _read_json(request: "Request") -> Any:
-    """Contents of a request; None where it is too large or no JSON."""
+    """Contents of a request; None where it is too large or no JSON, or does not arrive."""
+    from starlette.requests import ClientDisconnect
+
     if request.headers.get("content-type") != "application/json":
         return None
     data = b""
@@ -152,7 +154,7 @@ async def _read_json(request: "Request") -> Any:
                 if len(data) > _MOST_BODY:
                     return None
         return read_json(data)
-    except (SchemaError, TimeoutError):
+    except (SchemaError, TimeoutError, ClientDisconnect):
         return None
 
 
@@ -192,6 +194,8 @@ class Guard:
             self.requests += 1
             try:
                 await answer(scope, receive, send_guarded)
+            except CancelledError:  # the server ends
+                await PlainTextResponse(_REFUSALS[503], 503)(scope, receive, send_guarded)
             finally:
                 self.requests -= 1
 
@@ -218,6 +222,7 @@ class Guard:
 
 def _limited_protocol() -> type[Any]:
     """Return HTTP with the policy on all answers, and limits on slow and many connections."""
+    from h11 import SEND_BODY
     from uvicorn.protocols.http.h11_impl import H11Protocol
 
     class LimitedProtocol(H11Protocol):
@@ -248,6 +253,12 @@ def _limited_protocol() -> type[Any]:
             super().data_received(data)
             if not self.is_waiting():
                 self.since = None
+
+        def shutdown(self) -> None:
+            if self.is_waiting() or self.conn.their_state is not SEND_BODY:
+                super().shutdown()
+            else:
+                self.transport.close()  # the rest of this request will not be waited for
 
         def look(self) -> None:
             late = self.since is not None and self.loop.time() - self.since > REQUEST_SECONDS
