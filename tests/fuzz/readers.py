@@ -280,7 +280,7 @@ class Questions:
         try:
             answer = self.world()[0].ask(text)
         except (rj.QueryError, rj.ZeroEvidenceError) as error:
-            return refuse(error)
+            return "refused" if str(error) else refuse(error)  # it shows the question
         assert str(answer)
         json.dumps(answer.to_json())
         return "answered"
