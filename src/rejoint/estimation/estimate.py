@@ -1,6 +1,6 @@
 """Estimate: from records to the joint, whatever the size of the records and wherever they are."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import contextmanager
 from copy import deepcopy
@@ -34,13 +34,10 @@ from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_d
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
-    Start,
+    StartSearch,
     count_starts,
     follow_start,
-    follow_to_end,
     given_model,
-    limited,
-    make_starts,
     random_model,
 )
 from rejoint.estimation.survey import Survey, packed, survey_of
@@ -59,7 +56,6 @@ from rejoint.solver.checkpoint import digest, open_checkpoint
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
 from rejoint.solver.search import (
-    Follow,
     OnInterrupt,
     best_run,
     interruptible,
@@ -507,100 +503,27 @@ class Fit:
 
     # -- Search on records in memory ---------------------------------------------------------
 
-    def explore(self, solver: Any, count: int) -> list[Run]:
-        """Follow all starts for a while, the better ones further, the best ones to the end.
-
-        Starts that others left behind say so. The starts of a smaller number, and those of them
-        that are followed to the end, are among the ones of a larger number.
-        """
-        small, policy, rng = self.small, self.policy, self.session.rng
-        starts: list[Start] = [partial(given_model, model=model) for model in self.given]
-        if not starts:
-            em = solver if isinstance(solver, Em) else Em(policy=policy)
-            starts = make_starts(small, self.rank, count, em, rng, self.known, policy)
-        offer = self.result_of_small
-        follow = partial(follow_start, solver=with_limits(solver, policy.glimpse))
-        problem, workers = self.place(len(starts))
-        runs = search(problem, starts, follow, self.session, offer=offer, workers=workers)
-        numbers: Sequence[int] = range(len(runs))
-        steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
-        for share, further in zip(policy.kept_starts, steps, strict=True):
-            good = promising(runs, numbers, share, most=1)
-            for number in set(numbers).difference(good):
-                runs[number] = replace(runs[number], stop=Stop.BEHIND)
-            self.follow_further(runs, good, partial(follow_start, solver=further), offer)
-            numbers = good
-        return runs
-
-    def place(self, count: int) -> tuple[Data, int]:
-        """Return the records that a number of starts are followed on, and the number of threads."""
-        small, policy = self.small, self.policy
-        size = small.cells * self.rank
-        threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
-        workers = min(small.threads, count) if threaded else 1
-        return (small.alone() if workers > 1 else small), workers
-
-    def follow_further(
-        self,
-        runs: list[Run],
-        numbers: Sequence[int],
-        follow: Follow,
-        offer: Callable[[list[Run]], FitResult],
-    ) -> None:
-        """Follow some runs further, in place; their histories go on."""
-        starts = [partial(given_model, model=runs[number].model) for number in numbers]
-        problem, workers = self.place(len(starts))
-        # One alone stays here, where Ctrl-C and checkpoints reach it.
-        session = self.session if len(numbers) > 1 else self.session.here()
-
-        def extended(found: Sequence[Run]) -> list[Run]:
-            after = list(runs)
-            for last in found:
-                number = last.records[-1].start
-                best = min(last, runs[number], key=lambda each: each.objective)
-                records = (*runs[number].records, *last.records)
-                after[number] = replace(best, stop=last.stop, records=records)
-            return after
-
-        found = search(
-            problem,
-            starts,
-            follow,
-            session,
-            offer=lambda found: offer(extended(found)),
-            workers=workers,
-            numbers=numbers,
-        )
-        runs[:] = extended(found)
-
-    def finish(
-        self,
-        solver: Any,
-        runs: list[Run],
-        number: int,
-        offer: Callable[[list[Run]], FitResult] | None = None,
-    ) -> None:
-        """Follow one run on records in memory to the end of a solver, in place."""
-        solver = limited(solver, runs[number].objective)
-        follow = partial(follow_to_end, solver=solver, policy=self.policy)
-        self.follow_further(runs, [number], follow, offer or self.result_of_small)
+    @property
+    def starts(self) -> StartSearch:
+        """The search from several starts."""
+        return StartSearch(self.small, self.rank, self.session, self.policy, self.result_of_small)
 
     def search_map(self, count: int) -> tuple[list[Run], int, Agreement]:
         """Find the most probable model of the records in memory."""
-        runs = self.explore(self.em(self.small), count)
+        runs = self.starts.explore(self.em(self.small), count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
         best = best_run(runs)
         concentrations = evident_concentrations(self.small, runs[best].model, self.policy)
-        self.finish(self.em(self.small, concentrations), runs, best)
+        self.starts.finish(self.em(self.small, concentrations), runs, best)
         return runs, best, found
 
     def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, Agreement]:
         """Find the model of the records in memory that a solver's objective is lowest at."""
-        runs = self.explore(solver, count)
+        runs = self.starts.explore(solver, count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
         ended = [k for k, each in enumerate(runs) if each.stop is not Stop.BEHIND]
         for number in promising(runs, ended):
-            self.finish(solver, runs, number)
+            self.starts.finish(solver, runs, number)
         return runs, best_run(runs), found
 
     def em(self, data: Data, concentrations: FloatArray | None = None) -> Em:
@@ -682,11 +605,12 @@ class Fit:
             bayes = replace(bayes, chains=self.n_init)
         if self.streamed:
             return self.streamed_bayes(bayes)
-        small, runs = self.small, self.explore(self.em(self.small), self.mode_starts(bayes))
+        small, starts = self.small, self.starts
+        runs = starts.explore(self.em(small), self.mode_starts(bayes), self.known, self.given)
         best, found = best_run(runs), compare_ends(small, runs, policy)
         many = policy.finished_mode_records_per_parameter * small.layout.parameters(self.rank)
         if small.total > many:
-            self.finish(self.em(small), runs, best, lambda ended: self.ended_result(runs))
+            starts.finish(self.em(small), runs, best, lambda ended: self.ended_result(runs))
         # A chain hardly ever leaves a poor mode of a large sample: all start at good ones.
         first = runs[best]
         limit = first.objective + policy.mode_nats
@@ -701,7 +625,7 @@ class Fit:
         # The representative model is the one of solver="map", however records are read.
         concentrations = evident_concentrations(small, runs[best].model, policy)
         em = self.em(small, concentrations)
-        self.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
+        starts.finish(em, runs, best, lambda ended: self.ended_result(ended, draws))
         more = found.tell(chains=True)
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 

@@ -23,9 +23,9 @@ from rejoint.kernels import available_threads, has_value
 from rejoint.model import FloatArray, Model
 from rejoint.records.records import BaseRecords
 from rejoint.solver.run import run
-from rejoint.solver.search import best_run, promising, search
+from rejoint.solver.search import Follow, best_run, promising, search
 from rejoint.solver.session import Session
-from rejoint.solver.solver import Run, with_limits
+from rejoint.solver.solver import Run, Stop, with_limits
 from rejoint.text import plural
 
 #: Makes a model to start from.
@@ -303,6 +303,109 @@ def limited(solver: Any, objective: float) -> Any:
     return solver if by is None else by(objective)
 
 
+@dataclass(frozen=True)
+class StartSearch:
+    """Follows starts on records in memory: all for a while, the better ones further.
+
+    Parameters
+    ----------
+    data : Data
+        Records in memory.
+    rank : int
+        Number of classes.
+    session : Session
+    policy : Policy
+    offer : callable, optional
+        Makes a result of the runs so far, for an interrupted fit.
+    """
+
+    data: Data
+    rank: int
+    session: Session
+    policy: Policy = DEFAULT
+    offer: Callable[[list[Run]], Any] | None = None
+
+    def explore(
+        self, solver: Any, count: int, known: Sequence[Model] = (), given: Sequence[Model] = ()
+    ) -> list[Run]:
+        """Follow all starts for a while, the better ones further, the best ones to the end.
+
+        Starts that others left behind say so. The starts of a smaller number, and those of them
+        that are followed to the end, are among the ones of a larger number. ``known`` models are
+        some of the starts, ``given`` ones are all of them.
+        """
+        data, policy, rng = self.data, self.policy, self.session.rng
+        starts: list[Start] = [partial(given_model, model=model) for model in given]
+        if not starts:
+            em = solver if isinstance(solver, Em) else Em(policy=policy)
+            starts = make_starts(data, self.rank, count, em, rng, known, policy)
+        follow = partial(follow_start, solver=with_limits(solver, policy.glimpse))
+        problem, workers = self._place(len(starts))
+        runs = search(problem, starts, follow, self.session, offer=self.offer, workers=workers)
+        numbers: Sequence[int] = range(len(runs))
+        steps = (with_limits(solver, policy.explore), limited(solver, runs[0].objective))
+        for share, further in zip(policy.kept_starts, steps, strict=True):
+            good = promising(runs, numbers, share, most=1)
+            for number in set(numbers).difference(good):
+                runs[number] = replace(runs[number], stop=Stop.BEHIND)
+            self._follow(runs, good, partial(follow_start, solver=further), self.offer)
+            numbers = good
+        return runs
+
+    def finish(
+        self,
+        solver: Any,
+        runs: list[Run],
+        number: int,
+        offer: Callable[[list[Run]], Any] | None = None,
+    ) -> None:
+        """Follow one run to the end of a solver, in place."""
+        solver = limited(solver, runs[number].objective)
+        follow = partial(follow_to_end, solver=solver, policy=self.policy)
+        self._follow(runs, [number], follow, offer or self.offer)
+
+    def _place(self, count: int) -> tuple[Data, int]:
+        """Return the records that a number of starts are followed on, and the number of threads."""
+        data, policy = self.data, self.policy
+        size = data.cells * self.rank
+        threaded = policy.smallest_threaded_pass <= size <= policy.largest_threaded_pass
+        workers = min(data.threads, count) if threaded else 1
+        return (data.alone() if workers > 1 else data), workers
+
+    def _follow(
+        self,
+        runs: list[Run],
+        numbers: Sequence[int],
+        follow: Follow,
+        offer: Callable[[list[Run]], Any] | None,
+    ) -> None:
+        """Follow some runs further, in place; their histories go on."""
+        starts = [partial(given_model, model=runs[number].model) for number in numbers]
+        problem, workers = self._place(len(starts))
+        # One alone stays here, where Ctrl-C and checkpoints reach it.
+        session = self.session if len(numbers) > 1 else self.session.here()
+
+        def extended(found: Sequence[Run]) -> list[Run]:
+            after = list(runs)
+            for last in found:
+                number = last.records[-1].start
+                best = min(last, runs[number], key=lambda each: each.objective)
+                records = (*runs[number].records, *last.records)
+                after[number] = replace(best, stop=last.stop, records=records)
+            return after
+
+        found = search(
+            problem,
+            starts,
+            follow,
+            session,
+            offer=None if offer is None else lambda found: offer(extended(found)),
+            workers=workers,
+            numbers=numbers,
+        )
+        runs[:] = extended(found)
+
+
 def fit_rank(
     data: Data,
     rank: int,
@@ -312,24 +415,10 @@ def fit_rank(
     session: Session,
     policy: Policy = DEFAULT,
 ) -> Run:
-    """Follow many starts for a while, the better ones further, and the best one to the end."""
-    em = solver if isinstance(solver, Em) else Em(policy=policy)
+    """The best run from many starts, followed to its end."""
     count = n_init or count_starts(data, rank, policy.fewest_starts, policy.most_starts, policy)
-    starts = make_starts(data, rank, count, em, session.rng, known, policy)
-
-    def follow(solver: Any, starts: Sequence[Start]) -> list[Run]:
-        return search(data, starts, partial(follow_start, solver=solver), session)
-
-    def better(runs: list[Run], share: float) -> list[Start]:
-        good = promising(runs, range(len(runs)), share, most=1)
-        return [partial(given_model, model=runs[number].model) for number in good]
-
-    many, some = policy.kept_starts
-    runs = follow(with_limits(solver, policy.glimpse), starts)
-    runs = follow(with_limits(solver, policy.explore), better(runs, many))
-    solver = limited(solver, runs[0].objective)
-    runs = follow(solver, better(runs, some))
-    best = partial(given_model, model=runs[best_run(runs)].model)
-    end = partial(follow_to_end, solver=solver, policy=policy)
-    done: Run = search(data, [best], end, session.here())[0]
-    return done
+    starts = StartSearch(data, rank, session, policy)
+    runs = starts.explore(solver, count, known)
+    best = best_run(runs)
+    starts.finish(solver, runs, best)
+    return runs[best]

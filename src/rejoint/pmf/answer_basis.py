@@ -447,6 +447,7 @@ def by_records(tables: "Marginals") -> list[int]:
 
     Examples
     --------
+    >>> from rejoint import Marginals
     >>> by_records(Marginals.from_tables({("a", "b"): [[1, 2], [3, 4]], "c": [60, 40]}))
     [1, 0]
     """
@@ -460,6 +461,7 @@ class KnownTable(NamedTuple):
     Examples
     --------
     >>> nan = float("nan")
+    >>> from rejoint import Marginals
     >>> store = Marginals.from_tables({"a": {"x": 3, "y": nan, "z": nan}}, suppressed=(0, 9))
     >>> KnownTable.of(store, 0).expect({0: np.array([1.0, 0.0, 0.0])})
     0.3...

@@ -118,6 +118,7 @@ def bound_answer(
     --------
     One in two has a, one in two has b; how many have both is open.
 
+    >>> from rejoint import Marginals
     >>> tables = Marginals.from_tables({"a": {"yes": 50, "no": 50}, "b": {"yes": 50, "no": 50}})
     >>> yes = np.array([1.0, 0.0])
     >>> found = bound_answer(tables, {0: yes, 1: yes})
@@ -151,6 +152,7 @@ def bound_answers(
 
     Examples
     --------
+    >>> from rejoint import Marginals
     >>> tables = Marginals.from_tables({"a": {"yes": 20, "no": 80}, "b": {"yes": 70, "no": 30}})
     >>> cells = [{0: a, 1: b} for a in np.eye(2) for b in np.eye(2)]
     >>> [(round(each.low, 6), round(each.high, 6)) for each in bound_answers(tables, cells)]

@@ -344,6 +344,7 @@ def spread_of_moment(moment: "Moment") -> float:
 
     Examples
     --------
+    >>> from rejoint.marginals.moments import Moment
     >>> spread_of_moment(Moment((0,), (np.array([0.0, 1.0]),), 0.3, "mean of a"))
     0.01
     """
