@@ -60,8 +60,8 @@ def check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"{what} {show([text])} has half of a character (a lone surrogate), which no file can hold: "
-            "correct it where it comes from."
+            f"{what} {show([text])} has half of a character (a lone surrogate), which no file can "
+            "hold: correct it where it comes from."
         ) from None
 
 
