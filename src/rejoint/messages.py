@@ -123,7 +123,7 @@ class Message(str):
         return (self.template,), self.fields
 
 
-_LONGEST = 1000  # characters of a value: a label of a file may be as long as the file
+_LONGEST = 300  # characters of a value: a label of a file may be as long as the file
 
 
 def _shorten(value: Any) -> Any:
