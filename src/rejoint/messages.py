@@ -109,7 +109,7 @@ class Message(str):
         def shown(value: Any) -> Any:
             if isinstance(value, Message):
                 return value.render(term)
-            return term(value) if isinstance(value, Term) else _shorten(value)
+            return _shorten(term(value) if isinstance(value, Term) else value)
 
         return self.template.format(**{key: shown(value) for key, value in self.fields.items()})
 
@@ -149,8 +149,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_literal(cell)}' for key, cell in value.items())}}}"
-    return repr(value)
+        pairs = (f"{_literal(key)}: {_literal(cell)}" for key, cell in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return repr(_shorten(value))
 
 
 class Remark(UserWarning):
