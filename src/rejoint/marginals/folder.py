@@ -348,7 +348,7 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"'{folder / file}', line {line}: [{show(row)}] is no cell of "
-                f"{entry['variables']} ({error})."
+                f"{entry['variables']} ({str(error)[:80]})."
             ) from error
     return table.ravel()
 
