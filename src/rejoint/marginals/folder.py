@@ -244,7 +244,7 @@ _MANIFEST = object_of(
         "tables": list_of(
             object_of(
                 {
-                    "file": text(),
+                    "file": text(most=255),
                     "variables": list_of(text()),
                     "numbers": one_of("count", "share"),
                     "weight": number(0.0),
