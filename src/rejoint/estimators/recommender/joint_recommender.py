@@ -740,6 +740,13 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
         It answers questions about the population. Predictions for a user are not made by it but by
         the user's own joint (:meth:`joint`), which is more accurate.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).pmf_.marginal("Up").shape
+        (3,)
         """
         check_is_fitted(self)
         if self._pmf is None:
@@ -749,7 +756,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def result_(self) -> FitResult:
-        """What came out of the fit: :attr:`pmf_`, and what was sampled in words."""
+        """What came out of the fit: :attr:`pmf_`, and what was sampled in words.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).result_.stop
+        '20 samples of choices with 16 traits, 40 of ratings with 8.'
+        """
         pmf, nothing = self.pmf_, float("nan")
         model = Model(Layout(pmf.domain.shape), pmf.weights, np.concatenate(pmf.factors))
         kind = Stop.INTERRUPTED if self._interrupted else Stop.STEPS
@@ -796,7 +811,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         write_model(path, self.to_saved(notes))
 
     def to_saved(self, notes: Mapping[str, Any] | None = None) -> SavedModel:
-        """Return what :meth:`save` writes to a file."""
+        """Return what :meth:`save` writes to a file.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).to_saved().estimator.kind
+        'recommender'
+        """
         check_is_fitted(self)
         settings = {
             "feedback": self.feedback,
@@ -828,7 +851,16 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @classmethod
     def of_saved(cls, saved: SavedModel, name: str) -> "JointRecommender":
-        """Make a recommender of the contents of a file of this name."""
+        """Make a recommender of the contents of a file of this name.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> saved = rj.JointRecommender(random_state=0).fit(rows).to_saved()
+        >>> rj.JointRecommender.of_saved(saved, "memory").users_
+        array(['ann', 'bob'], dtype=object)
+        """
         model, people, known, settings = from_saved(saved.estimator, name)
         columns = settings["columns"]
         found = cls(

@@ -76,7 +76,7 @@ class TraitPolicy:
     """
 
     many_cells: int = 2**20
-    choice_traits: tuple[int, int] = (16, 20)
+    choice_traits: tuple[int, int] = (16, 18)
     choice_draws: tuple[int, int] = (20, 12)
     many_ratings: int = 500
     rating_traits: tuple[int, int] = (8, 16)
