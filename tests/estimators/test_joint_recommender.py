@@ -670,6 +670,15 @@ def test_an_early_interrupt_has_nothing(table, monkeypatch):
     assert not isinstance(pressed.value, rj.FitInterrupted)
 
 
+def test_a_refit_that_fails_leaves_the_model(table, monkeypatch):
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(table)
+    before = model.recommend("user 0")
+    press_in_sweep(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table.iloc[:50, :4])
+    assert model.recommend("user 0") == before
+
+
 # --- files -----------------------------------------------------------------------------------
 
 

@@ -279,34 +279,43 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
         users, by_user = add_features(cells.users, user_features, "user")
         items, by_item = add_features(cells.items, item_features, "item")
-        self._users, self._items = Ids(users, "user"), Ids(items, "item")
-        self._known = encode_cells(cells, (len(users), len(items)), scale)
-        if not self._known.nnz:
+        known = encode_cells(cells, (len(users), len(items)), scale)
+        if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
         check_names(items)
         tables = [None if f is None else FeatureTable.of(f) for f in (by_user, by_item)]
-        self._user_table = tables[0]
         features = [
             None if f is None or t is None else t.encode(f)
             for f, t in zip((by_user, by_item), tables, strict=True)
         ]
-        self.users_, self.items_, self.levels_ = users, items, scale.values
+        parts = {
+            "_users": Ids(users, "user"),
+            "_items": Ids(items, "item"),
+            "_known": known,
+            "_user_table": tables[0],
+            "users_": users,
+            "items_": items,
+            "levels_": scale.values,
+        }
         with Progress(self.progress) as report:
             session = Session(generator(self.random_state), report)
             fit = partial(
                 fit_trait_model,
-                self._known,
+                known,
                 scale,
                 (features[0], features[1]),
                 self.policy or TraitPolicy(),
                 session,
-                self._finish,
+                partial(self._finish, parts),
             )
             interruptible(session, fit, "raise")
         return self
 
-    def _finish(self, model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
+    def _finish(
+        self, parts: Mapping[str, Any], model: TraitModel, people: People, interrupted: bool
+    ) -> FitResult | None:
         """Take a fitted model; return its result where Ctrl-C has ended the fit."""
+        self.__dict__.update(parts)
         self._model, self._people, self._pmf = model, people, None
         self._interrupted = interrupted
         return self.result_ if interrupted else None
