@@ -22,9 +22,11 @@ SESSIONS = {
         "rejoint inspect patients.rejoint --variables smoke,bronc,either",
     ],
     "target": [
-        "rejoint fit-target patients.csv --target bronc -o bronc.rejoint --rank 4 --starts 2",
+        "rejoint fit-target patients.csv --target bronc -o bronc.rejoint --rank 8",
         "rejoint predict bronc.rejoint patients.csv -o bronc.csv",
         "head -3 bronc.csv",
+        "rejoint predict bronc.rejoint patients.csv --explain -o why.csv",
+        "head -2 why.csv",
         'rejoint ask bronc.rejoint "P(bronc | smoke = yes, dysp)"',
         'rejoint ask bronc.rejoint "P(smoke = yes | bronc = yes)"',
     ],

@@ -12,17 +12,15 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 import rejoint as rj
-from rejoint.estimators import Conditional
 
 X, y = load_digits(return_X_y=True, as_frame=True)
 X_train, y_train, X_test, y_test = X[:1300], y[:1300], X[1300:], y[1300:]
 
 # %%
-# One model of all 65 variables. The 17 shades of grey are cut into five. The joint likelihood of
-# all variables counts as much as that of the digit alone, since pixels are asked for, too.
+# Models of all 65 variables. The 17 shades of grey are cut into five. ``pmf_`` is the joint of
+# pixels and digit, with 15 hidden classes for each digit, since pixels are asked for, too.
 shades = {name: [0, 1, 5, 9, 13, 16] for name in X}
-solver = Conditional(joint=1.0, strength=1.0)
-model = rj.JointClassifier(rank=150, solver=solver, n_init=1, bins=shades, random_state=0)
+model = rj.JointClassifier(rank=150, bins=shades, random_state=0)
 model.fit(X_train, y_train)
 print(model.pmf_)
 

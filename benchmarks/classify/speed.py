@@ -26,10 +26,8 @@ def speed() -> None:
     codes = np.array(records.codes, dtype=np.int64)
     X, y = np.ascontiguousarray(codes[:, :COLUMNS]), codes[:, COLUMNS]
     some = slice(0, 5000)
-    ours = rj.JointClassifier(rank=RANK, n_init=1, random_state=0).fit(X[some], y[some])
-    one = rj.JointClassifier(rank=RANK, solver="map", n_init=1, random_state=0).fit(
-        X[some], y[some]
-    )
+    ours = rj.JointClassifier(rank=RANK, random_state=0).fit(X[some], y[some])
+    one = rj.JointClassifier(rank=RANK, solver="map", random_state=0).fit(X[some], y[some])
     theirs = StepMix(
         n_components=RANK,
         measurement="categorical",

@@ -12,7 +12,6 @@ from click.testing import CliRunner
 
 import rejoint as rj
 from rejoint.cli import main
-from rejoint.estimators import Conditional
 
 PUBLISHED = "smoke \\ lung,yes,no,Total\nyes,{},{},{}\nno,x,{},{}\n"
 
@@ -41,8 +40,7 @@ def prepared(tmp_path_factory):
     notes = rj.io.fit_notes(fitted, records=patients, source="patients.csv")
     for name in ("patients", "model", "asia"):
         fitted.pmf.save(folder / f"{name}.rejoint", notes=notes)
-    solver = Conditional(joint=0.1, strength=1.0)
-    classifier = rj.JointClassifier(rank=4, solver=solver, n_init=2, random_state=0)
+    classifier = rj.JointClassifier(rank=4, random_state=0)
     classifier.fit(patients, "lung").save(folder / "lung.rejoint", notes={"source": "patients.csv"})
     for order, name in ((2, "pairs"), (3, "triples")):
         rj.Marginals.count(whole, order=order).write(folder / name)

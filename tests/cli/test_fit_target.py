@@ -12,8 +12,7 @@ import pytest
 
 import rejoint as rj
 from rejoint.cli import main
-from rejoint.estimators import Conditional
-from rejoint.estimators.classifier import tune
+from rejoint.estimators.classifier import label_likelihood
 
 
 def rows(text):
@@ -28,15 +27,8 @@ def shares_of(run, model, data, target, classes):
     return np.array([[row[f"{target}={label}"] for label in classes] for row in found])
 
 
-@pytest.fixture
-def quick(monkeypatch):
-    """Fits of the command line and of Python by the same quick settings."""
-    monkeypatch.setattr(tune, "STRENGTHS", (1.0,))
-    monkeypatch.setattr(tune, "JOINTS", (0.0, 1.0))
-    return {"rank": 3, "n_init": 2, "random_state": 5}
-
-
-WORDS = ["--rank", 3, "--starts", 2, "--seed", 5]
+QUICK = {"rank": 6, "random_state": 5}
+WORDS = ["--rank", 6, "--seed", 5]
 
 
 def survey(rows=120, seed=0):
@@ -58,15 +50,15 @@ def survey(rows=120, seed=0):
     return frame.mask(holes, None)
 
 
-def test_the_file_predicts_what_the_classifier_predicts(run, world, quick):
+def test_the_file_predicts_what_the_classifier_predicts(run, world):
     frame = survey()
     frame.to_csv(world / "survey.csv", index=False)
     done = run("fit-target", "survey.csv", "--target", "votes", "-o", "votes.rejoint", *WORDS)
     assert done.exit_code == 0, done.stderr
-    assert "models to predict votes; joint of 3 classes" in done.stderr
-    model = rj.JointClassifier(**quick).fit(frame, "votes")
+    assert "models to predict votes; joint of 6 classes" in done.stderr
+    model = rj.JointClassifier(**QUICK).fit(frame, "votes")
     assert model.pmf_.domain["income"].kind == "binned"
-    assert len(model.pmf_.domain["income"]) == 9  # not 10: as the classifier bins, not as `fit`
+    assert len(model.pmf_.domain["income"]) == 30  # three times the root, of 120 rows
     loaded = rj.load(world / "votes.rejoint")
     assert loaded.pmf.domain == model.pmf_.domain
     expected = model.predict_proba(frame)
@@ -82,7 +74,7 @@ def test_the_file_predicts_what_the_classifier_predicts(run, world, quick):
     assert np.abs(np.array(joint) - expected).max() > 1e-3  # the joint is another model
 
 
-def test_declared_columns_and_weights(run, world, quick):
+def test_declared_columns_and_weights(run, world):
     frame = survey(seed=1)
     frame["n"] = np.arange(len(frame)) % 3
     frame.to_csv(world / "weighted.csv", index=False)
@@ -102,18 +94,18 @@ def test_declared_columns_and_weights(run, world, quick):
     used = frame[frame["n"] > 0]
     copies = used.loc[used.index.repeat(used["n"].astype(int))]
     records = rj.Records.of(copies[list(domain.names)], domain=domain)
-    model = rj.JointClassifier(**quick).fit(records, "votes")
+    model = rj.JointClassifier(**QUICK).fit(records, "votes")
     found = shares_of(run, "weighted.rejoint", "weighted.csv", "votes", model.classes_)
     # Sums over copies round otherwise than products with their number.
     assert found == pytest.approx(model.predict_proba(frame[list(domain.names)]), abs=1e-9)
 
 
-def test_several_targets(run, world, quick):
+def test_several_targets(run, world):
     frame = survey(seed=2)
     frame.to_csv(world / "two.csv", index=False)
     words = ["fit-target", "two.csv", "--target", "votes,children", "-o", "two.rejoint", *WORDS]
     assert run(*words).exit_code == 0
-    model = rj.JointClassifier(**quick).fit(frame, ["votes", "children"])
+    model = rj.JointClassifier(**QUICK).fit(frame, ["votes", "children"])
     expected = model.predict_proba(frame)
     for shares, name, classes in zip(expected, model.target_names_, model.classes_, strict=True):
         found = shares_of(run, "two.rejoint", "two.csv", name, classes)
@@ -139,25 +131,31 @@ def test_other_commands_use_the_joint_model(run, world):
         data = ["patients.csv"] if words[0] == "score" else []
         assert run(words[0], "lung.rejoint", *data, *words[1:]).exit_code == 0
     told = run("inspect", "lung.rejoint").stdout
-    assert "To predict lung: 2 models. The joint model" in told
+    assert " models. The joint model" in told
 
 
-def test_ctrl_c_keeps_the_joint_so_far(run, world, quick, monkeypatch):
-    monkeypatch.setattr(tune, "JOINTS", (1.0,))  # nothing to choose: the fit begins at once
-    step, taken = Conditional.step, []
+def test_ctrl_c_keeps_what_is_trained(run, world, monkeypatch):
+    step, taken = label_likelihood.step, []
 
-    def press(self, problem, state):
-        taken.append(state)
-        if len(taken) == 5:
+    def press(*parts):
+        taken.append(parts)
+        if len(taken) == 100:
             raise KeyboardInterrupt
-        return step(self, problem, state)
+        return step(*parts)
 
-    monkeypatch.setattr(Conditional, "step", press)
+    monkeypatch.setattr(label_likelihood, "step", press)
     done = run("fit-target", "patients.csv", "--target", "lung", "-o", "cut.rejoint", "--rank", 2)
     assert done.exit_code == 3, done.stderr
     assert "Ended by Ctrl-C: the best model so far is in cut.rejoint." in done.stderr
-    assert isinstance(rj.load(world / "cut.rejoint"), rj.LowRankPMF)
+    assert isinstance(rj.load(world / "cut.rejoint"), rj.TargetModel)
     assert run("predict", "cut.rejoint", "patients.csv").exit_code == 0
+
+
+def test_explanations_need_a_model_of_the_target(run, world):
+    done = run("predict", "lung.rejoint", "patients.csv", "--target", "smoke", "--explain")
+    assert done.exit_code == 2
+    assert "smoke is not predicted by a model that was trained for it" in done.stderr
+    assert "rejoint fit-target" in done.stderr
 
 
 def test_questions_to_the_file_need_no_scikit_learn(spawn, world):

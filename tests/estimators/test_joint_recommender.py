@@ -23,7 +23,7 @@ from rejoint.estimators import TraitPolicy
 from rejoint.estimators.recommender import trait_model
 from rejoint.estimators.recommender.best_set import best_set
 
-QUICK = TraitPolicy(choice_traits=(3, 3), choice_draws=(8, 8), rating_traits=2)
+QUICK = TraitPolicy(choice_traits=(3, 3), choice_draws=(8, 8), rating_traits=(2, 2))
 
 # The check of sparse input wants one number a row of whatever predicts.
 REASON = "predict of a table is a table: a number for every item of a user, not one for the row"
@@ -579,7 +579,7 @@ def test_grid_search(table, form):
     quick = replace(QUICK, choice_draws=(2, 2))
     search = GridSearchCV(
         rj.JointRecommender(policy=quick, random_state=0),
-        {"policy": [quick, replace(quick, rating_traits=3)]},
+        {"policy": [quick, replace(quick, rating_traits=(3, 3))]},
         cv=KFold(3, shuffle=True, random_state=0),
     )
     assert search.fit(X).best_score_ < 0

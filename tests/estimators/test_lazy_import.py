@@ -17,7 +17,7 @@ def is_loaded_after(code):
     [
         "import rejoint",
         "import rejoint.estimators; rejoint.estimate",
-        "from rejoint.estimators import Conditional, TraitPolicy",
+        "from rejoint.estimators import ClassifierPolicy, TraitPolicy",
         # What the commands impute and recommend use of estimators.
         "from rejoint.estimators.imputer.fill import fill",
         "from rejoint.estimators.recommender.best_set import best_set",

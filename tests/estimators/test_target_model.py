@@ -16,11 +16,10 @@ from hypothesis import strategies as st
 
 import rejoint as rj
 from rejoint.cli import main
-from rejoint.estimators import Conditional
+from rejoint.estimators import ClassifierPolicy
 from rejoint.pmf.label_ensemble import LabelEnsemble, LowRankMember
-from rejoint.solver import Limits
 
-QUICK = Conditional(joint=0.1, strength=1.0, limits=Limits(max_steps=10, exact=-1.0))
+QUICK = ClassifierPolicy(members=2, steps=5, first_steps=10, joint_steps=5)
 CLOSE = 1e-12
 
 
@@ -68,8 +67,7 @@ def test_every_door_gives_the_same_answer(seed):
     features, targets = int(rng.integers(1, 5)), int(rng.integers(1, 3))
     frame, levels = random_frame(rng, features, targets)
     names = list(levels)[features:]
-    solver = QUICK if rng.random() < 0.7 else Conditional(joint=0.0, strength=0.1)
-    classifier = rj.JointClassifier(rank=int(rng.integers(1, 5)), solver=solver, n_init=2)
+    classifier = rj.JointClassifier(rank=int(rng.integers(1, 12)), policy=QUICK)
     classifier.set_params(random_state=seed).fit(frame, names)
     rows = [random_row(rng, levels, features) for _ in range(4)]
     shares = classifier.predict_proba(rows)
@@ -107,8 +105,29 @@ def test_every_door_gives_the_same_answer(seed):
                 told = [json.loads(line) for line in done.stdout.splitlines()]
                 found = np.array([[row[f"{name}={label}"] for label in labels] for row in told])
                 assert np.abs(found - shares[t]).max() < CLOSE
+                assert_explained(classifier, rows, name, path, data)
                 best = [row[f"{name}_predicted"] for row in told]
                 assert best == [labels[k] for k in shares[t].argmax(axis=1)]
+
+
+def assert_explained(classifier, rows, name, path, data):
+    """The file and the command line explain as the classifier does."""
+    expected = classifier.explain(rows, target=name)
+    for why, again in zip(expected, rj.load(path).explain(rows, target=name), strict=True):
+        assert [c[:2] for c in why.contributions] == [c[:2] for c in again.contributions]
+        assert np.allclose(
+            [c.log_odds for c in why.contributions], [c.log_odds for c in again.contributions]
+        )
+    words = ["predict", str(path), str(data), "--target", name, "--explain", "--json"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.stderr
+    for why, line in zip(expected, done.stdout.splitlines(), strict=True):
+        told = json.loads(line)
+        assert told[f"{name}_baseline"] == pytest.approx(why.baseline, abs=1e-9)
+        found = {c.feature: c.log_odds for c in why.contributions}
+        for feature in classifier.model_.features.names:
+            part = told[f"{name}_from_{feature}"]
+            assert part == pytest.approx(found.get(feature, 0.0), abs=1e-9)
 
 
 # --- questions, against all combinations of labels ---------------------------------------------
@@ -292,7 +311,7 @@ def test_impossible_rows_get_the_answer_of_predict_proba():
 
 def test_no_interval_where_the_ensemble_answers():
     patients = rj.datasets.asia().sample(200, random_state=0)
-    model = rj.JointClassifier(rank=2, solver="bayes", n_init=1, random_state=0)
+    model = rj.JointClassifier(rank=2, solver="bayes", random_state=0)
     model.fit(patients, "bronc")
     assert len(model.pmf_.draws)
     assert model.ask("P(bronc | smoke = yes)").interval is None

@@ -188,7 +188,7 @@ def test_ratings_of_a_known_world():
     known = as_cells(sparse.csr_array(np.where(seen, stars, 0)))
     standard = Standard.of(np.arange(1.0, 6.0), stars[seen])
     ratings = as_standardized(known, standard.values)
-    sweeps = sample_ratings(ratings, (None, None), POLICY, rng)
+    sweeps = sample_ratings(ratings, (None, None), 8, POLICY, rng)
     draws = [next(sweeps) for _ in range(40)][8:]
     model, tastes = RatingModel.of(draws, ratings, standard, POLICY)
     found = standard.center + standard.spread * np.mean([*model.means(tastes.points)], axis=0)
@@ -215,7 +215,7 @@ def test_users_have_their_own_use_of_levels():
     known = as_cells(sparse.csr_array(np.where(seen, np.searchsorted(values, stars) + 1, 0)))
     standard = Standard.of(values, stars[seen])
     ratings = as_standardized(known, standard.values)
-    sweeps = sample_ratings(ratings, (None, None), POLICY, rng)
+    sweeps = sample_ratings(ratings, (None, None), 8, POLICY, rng)
     draws = [next(sweeps) for _ in range(12)][6:]
     _, tastes = RatingModel.of(draws, ratings, standard, POLICY)
     half = np.arange(len(values)) % 2 == 1

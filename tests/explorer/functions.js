@@ -30,6 +30,12 @@ export function answers([doc, questions]) {
   });
 }
 
+/** What each feature contributes to a label of a target. */
+export function reasons([doc, pieces, target, label]) {
+  const { parts, ...whole } = new Beliefs(readModel(doc), new Map(pieces)).contributions(target, label);
+  return { parts: [...parts], ...whole };
+}
+
 /** What the bars of every variable rest on. */
 export function bases([doc, pieces]) {
   const model = readModel(doc);

@@ -19,7 +19,6 @@ import numpy as np
 
 import rejoint as rj
 from rejoint.estimation import Bayes, Em
-from rejoint.estimators import Conditional
 from rejoint.factorization import Admm, Kl, Limits, Smooth
 
 SHORT = Bayes(chains=2, burn_in=10, draws=12, thin=1)
@@ -524,19 +523,18 @@ def classified(classifier):
 
 @golden
 def classifier(_):
-    solver = Conditional(joint=0.1, strength=1.0, limits=Limits(max_steps=30, exact=-1.0))
-    return classified(rj.JointClassifier(rank=6, solver=solver, n_init=2, random_state=0))
+    return classified(rj.JointClassifier(rank=6, random_state=0))
 
 
 @golden
 def classifier_auto(_):
     """The search for rank and strength, as it is by default."""
-    return classified(rj.JointClassifier(n_init=1, random_state=0))
+    return classified(rj.JointClassifier(random_state=0))
 
 
 @golden
 def classifier_map(_):
-    return classified(rj.JointClassifier(rank=4, solver="map", n_init=2, random_state=0))
+    return classified(rj.JointClassifier(rank=4, solver="map", random_state=0))
 
 
 @golden

@@ -18,6 +18,7 @@ from rejoint.cli.options import (
     target_options,
 )
 from rejoint.cli.output import check_output, end_fit, show_columns
+from rejoint.estimators.classifier.classifier_policy import DEFAULT_CLASSIFIER_POLICY
 from rejoint.explorer.document import pair_fit
 from rejoint.io.fit_notes import fit_notes
 from rejoint.pmf.pmf import LowRankPMF
@@ -30,7 +31,7 @@ from rejoint.text import nearest, show
 EXAMPLES = """\b
 Examples:
   rejoint fit-target patients.csv --target lung -o lung.rejoint
-  rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 4 --starts 1
+  rejoint fit-target patients.csv --target lung,bronc -o both.rejoint --rank 8
   rejoint predict lung.rejoint patients.csv --all
   rejoint ask lung.rejoint "P(lung | smoke = yes, xray)" """
 
@@ -43,11 +44,6 @@ Examples:
 @model_option
 @rank_option
 @solver_option
-@click.option(
-    "--starts",
-    type=click.IntRange(min=1),
-    help="Starts of each setting; their models are averaged.",
-)
 @draws_option
 @seed_option
 @as_json
@@ -58,7 +54,6 @@ def command(
     output: str,
     rank: int | None,
     solver: str,
-    starts: int | None,
     draws: bool,
     seed: int,
     as_json: bool,
@@ -66,19 +61,17 @@ def command(
 ) -> None:
     """Learn to predict a column from the others, which may miss values.
 
-    Models are trained to predict the column, with settings chosen by held-out labels, and averaged.
-    The file has all of them, and a joint model of all columns. `predict` and `ask` use the average
-    for the probability of the column given single levels of others, and the joint for all other
-    questions. Columns with more than 15 distinct numbers are cut into 4 to 20 quantile bins, unless
-    --bins says otherwise. Ctrl-C ends the fit and keeps the best joint model so far (exit code 3).
+    Models are trained to predict the column, and averaged with weights by held-out labels. The file
+    has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
+    probability of the column given single levels of others, and the joint for all other questions.
+    Columns with more than 15 distinct numbers are cut into 24 to 192 quantile bins, unless --bins
+    says otherwise. Ctrl-C ends the fit and keeps what is trained by then (exit code 3).
     """
     check_output(output, as_json)
     names = split_names([target])
-    records = _read(data, reader, names)
+    records = _read(data, reader, names, solver)
     show_columns(records, data)
     asked: dict[str, Any] = {"rank": rank or "auto", "solver": solver, "random_state": seed}
-    if starts is not None:
-        asked["n_init"] = starts
     model, result = _fit(records, names, asked)
     notes = fit_notes(
         result,
@@ -91,7 +84,7 @@ def command(
     end_fit(output, model, result, notes, draws=draws, as_json=as_json)
 
 
-def _read(data: str, reader: DataReader, names: list[str]) -> Records:
+def _read(data: str, reader: DataReader, names: list[str], solver: str) -> Records:
     """Return features and labels as JointClassifier reads them from a frame."""
     # scikit-learn takes a second to import, which other commands need not wait for.
     from rejoint.estimators.classifier.features import make_records, read_targets
@@ -127,6 +120,7 @@ def _read(data: str, reader: DataReader, names: list[str]) -> Records:
         declared["kinds"],
         declared["levels"],
         None if for_all else bins,
+        DEFAULT_CLASSIFIER_POLICY if solver == "auto" else None,
     )
     targets = read_targets(labels, features.names, used)
     return join(features, targets.variables, targets.codes[used > 0])
@@ -135,7 +129,7 @@ def _read(data: str, reader: DataReader, names: list[str]) -> Records:
 def _fit(
     records: Records, names: list[str], asked: dict[str, Any]
 ) -> tuple[LowRankPMF | TargetModel, FitResult]:
-    """Return the model and the fit; after Ctrl-C the model is the best joint so far."""
+    """Return the model and the fit; after Ctrl-C what there is of them, or the joint alone."""
     # As above.
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
 

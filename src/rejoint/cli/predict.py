@@ -27,7 +27,8 @@ EXAMPLES = """\b
 Examples:
   rejoint predict patients.rejoint patients.csv --target lung
   rejoint predict patients.rejoint patients.csv --target lung,bronc --all -o lung.csv
-  rejoint predict patients.rejoint patients.csv --target lung --keep --json"""
+  rejoint predict patients.rejoint patients.csv --target lung --keep --json
+  rejoint predict lung.rejoint patients.csv --explain"""
 
 
 @click.command("predict", epilog=EXAMPLES)
@@ -35,6 +36,7 @@ Examples:
 @click.argument("data", metavar="DATA")
 @click.option("--target", metavar="NAME,...", help="What to predict; that of fit-target if any.")
 @click.option("--all", "every", is_flag=True, help="The probability of every level, too.")
+@click.option("--explain", is_flag=True, help="What each column contributes, in log-odds, too.")
 @click.option("--keep", is_flag=True, help="The columns of DATA first.")
 @rows_option
 @as_json
@@ -44,6 +46,7 @@ def command(
     data: str,
     target: str | None,
     every: bool,
+    explain: bool,
     keep: bool,
     output: str | None,
     as_json: bool,
@@ -55,6 +58,10 @@ def command(
     right is said on stderr. Empty cells are allowed everywhere. A file of `fit-target` predicts its
     targets from all columns but the targets, by the models that were trained for them, as
     JointClassifier.predict_proba does. The joint model predicts all other columns.
+
+    With --explain, which needs such a file, each column has what it contributes to the log-odds of
+    the label predicted, and `baseline` has the log-odds with all columns missing: together they are
+    the log-odds of the prediction.
     """
     answerer, notes = load_answerer(model)
     pmf = joint_of(answerer)
@@ -72,6 +79,10 @@ def command(
         names, found = _answers(pmf, n, table, every)
         head += names
         columns += found
+        if explain:
+            names, found = _explained(answerer, raw.records, n)
+            head += names
+            columns += found
         _judge(pmf, raw.records, n, table)
     write_rows(output, head, zip(*columns, strict=True), as_json=as_json)
 
@@ -90,6 +101,23 @@ def _label_shares(
         f"{', '.join(model.targets)}."
     )
     return None
+
+
+def _explained(
+    model: LowRankPMF | TargetModel, records: Records, n: int
+) -> tuple[list[str], list[Any]]:
+    """What each feature contributes to the label predicted."""
+    if not isinstance(model, TargetModel) or records.names[n] not in model.targets:
+        raise click.UsageError(
+            f"--explain: {records.names[n]} is not predicted by a model that was trained for it. "
+            "Make one with `rejoint fit-target`."
+        )
+    name, features = records.names[n], model.features.names
+    reasons = model.explain_codes(records.codes[:, : len(features)], target=name)
+    parts = [dict((c.feature, c.log_odds) for c in why.contributions) for why in reasons]
+    columns = [[why.baseline for why in reasons]]
+    columns += [[part.get(feature, 0.0) for part in parts] for feature in features]
+    return [f"{name}_baseline", *(f"{name}_from_{feature}" for feature in features)], columns
 
 
 def _answers(

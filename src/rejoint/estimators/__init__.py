@@ -12,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rejoint.estimators.classifier.conditional import Conditional
+    from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
     from rejoint.estimators.imputer.joint_imputer import JointImputer
     from rejoint.estimators.joint_pmf import JointPMF
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rejoint.estimators.recommender.traits import TraitPolicy
 
 _HOMES = {
-    "Conditional": "classifier.conditional",
+    "ClassifierPolicy": "classifier.classifier_policy",
     "JointClassifier": "classifier.joint_classifier",
     "JointImputer": "imputer.joint_imputer",
     "JointPMF": "joint_pmf",
@@ -29,7 +29,7 @@ _HOMES = {
 }
 
 __all__ = [
-    "Conditional",
+    "ClassifierPolicy",
     "JointClassifier",
     "JointImputer",
     "JointPMF",

@@ -3,6 +3,7 @@
 pmf             LowRankPMF
 target_model    TargetModel: a joint, and an ensemble that predicts some variables; load
 label_ensemble  LabelEnsemble: probabilities of labels, averaged over models
+label_explanation  LabelExplanation: what each feature contributes to a prediction
 draws           Draws, Posterior, Interval: posterior draws and credible intervals
 ask             answers to questions in the query language
 answer          Answer, and its text and HTML

@@ -17,13 +17,14 @@ from rejoint.language.query import Query
 from rejoint.pmf.answer import Answer, Kind
 from rejoint.pmf.ask import RandomState, check_numeric, divide_columns, note_unlikely
 from rejoint.pmf.label_ensemble import LabelEnsemble
+from rejoint.pmf.label_explanation import LabelExplanation, explain_row
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.to_frame import Mode
 from rejoint.queries import tables
 from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
-from rejoint.text import format_count, plural, show
+from rejoint.text import format_count, nearest, plural, show
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -55,9 +56,9 @@ class TargetModel:
     --------
     >>> import rejoint as rj
     >>> patients = rj.datasets.asia().sample(500, random_state=0)
-    >>> model = rj.JointClassifier(rank=2, n_init=1, random_state=0).fit(patients, "bronc").model_
+    >>> model = rj.JointClassifier(rank=2, random_state=0).fit(patients, "bronc").model_
     >>> model
-    TargetModel(predicts bronc from 7 variables, by 5 models; its pmf, a joint of rank 2, has a
+    TargetModel(predicts bronc from 7 variables, by 6 models; its pmf, a joint of rank 2, has a
         P(bronc | ...) of its own)
     >>> model.predict([{"smoke": "yes", "dysp": "yes"}, {"smoke": "no"}])
     array(['yes', 'no'], dtype='<U3')
@@ -196,6 +197,77 @@ class TargetModel:
         blocks = self.ensemble.map_blocks(codes, [every], lambda found: largest(found[0]))
         return list(np.unravel_index(np.concatenate(blocks), sizes))
 
+    def explain(
+        self, data: Any, label: Any = None, *, target: str | None = None
+    ) -> list[LabelExplanation]:
+        """Explain what each feature contributes to a prediction, row by row.
+
+        Contributions are in log-odds, averaged over orders in which the features become known
+        (see :mod:`rejoint.pmf.label_explanation`). They sum to the log-odds of the prediction less
+        those with all features missing, which are those of the shares of the labels.
+
+        Parameters
+        ----------
+        data : Records or anything that ``Records.of`` takes
+            Rows; columns of the targets are ignored, and cells may be missing.
+        label : label, optional
+            The label that is explained; by default the most probable one of each row.
+        target : str, optional
+            The target, where there are several; the first one by default.
+
+        Returns
+        -------
+        list of LabelExplanation
+            One for each row. Printed, it reads as text.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> patients = rj.datasets.asia().sample(500, random_state=0)
+        >>> model = rj.JointClassifier(rank=2, random_state=0).fit(patients, "bronc").model_
+        >>> [why] = model.explain([{"smoke": "yes", "dysp": "yes"}], "yes")
+        >>> [part.feature for part in why.contributions]
+        ['dysp', 'smoke']
+        >>> parts = sum(part.log_odds for part in why.contributions)
+        >>> bool(abs(why.baseline + parts - why.log_odds) < 1e-9)
+        True
+        """
+        return self.explain_codes(self.read(data), label, target=target)
+
+    def explain_codes(
+        self, codes: Codes, label: Any = None, *, target: str | None = None
+    ) -> list[LabelExplanation]:
+        """Explain rows of codes, which :meth:`read` returns; see :meth:`explain`.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20}
+        >>> model = rj.JointClassifier(rank=2, random_state=0).fit(table, "b").model_
+        >>> model.explain_codes(model.read([{"a": "y"}]))[0].label
+        'v'
+        """
+        name = self.targets[0] if target is None else target
+        if name not in self.targets:
+            raise ValueError(
+                f"target must be one of {show(self.targets)}, got {name!r}."
+                f"{nearest(name, self.targets)}"
+            )
+        t, variable = self.targets.index(name), self.pmf.domain[name]
+        if label is None:
+            places = self.places(codes)[t]
+        else:
+            places = np.full(len(codes), variable.code(label))
+        features = self.features.variables
+
+        def shares(rows: Codes) -> FloatArray:
+            return self.ensemble.shares(rows, [(t,)])[0]
+
+        return [
+            explain_row(row, int(place), shares, features, variable)
+            for row, place in zip(codes, places, strict=True)
+        ]
+
     @property
     def _each(self) -> list[tuple[int, ...]]:
         return [(t,) for t in range(len(self.targets))]
@@ -231,7 +303,7 @@ class TargetModel:
         --------
         >>> import rejoint as rj
         >>> patients = rj.datasets.asia().sample(500, random_state=0)
-        >>> model = rj.JointClassifier(rank=2, n_init=1, random_state=0).fit(patients, "bronc")
+        >>> model = rj.JointClassifier(rank=2, random_state=0).fit(patients, "bronc")
         >>> answer = model.model_.ask("P(bronc = yes | smoke = yes)")
         >>> bool(abs(float(answer) - model.predict_proba([{"smoke": "yes"}])[0, 1]) < 1e-12)
         True

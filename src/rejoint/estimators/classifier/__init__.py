@@ -1,7 +1,9 @@
 """Labels predicted from features that may miss values.
 
-joint_classifier  JointClassifier
-features          X, its columns of numbers binned, and y: one column of labels or several
-conditional       the solver: conditional likelihood of the labels plus the joint one; its starts
-tune              settings chosen by held-out labels, and the models trained with them
+joint_classifier   JointClassifier
+classifier_policy  ClassifierPolicy: its tuned numbers
+features           X, its columns of numbers binned, and y: one column of labels or several
+design             how features enter scores: smooth columns, straight lines, bins of a member
+label_likelihood   likelihood of labels given features and of both; quasi-Newton steps
+fit_classifier     the parts of the classifier, their paths, their weights, the joint
 """

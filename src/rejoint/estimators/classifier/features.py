@@ -14,6 +14,10 @@ from rejoint.domain.columns import Coded, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Bin
 from rejoint.domain.variable import Variable
+from rejoint.estimators.classifier.classifier_policy import (
+    DEFAULT_CLASSIFIER_POLICY,
+    ClassifierPolicy,
+)
 from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
@@ -21,22 +25,23 @@ from rejoint.records.records import Records, drop_columns
 from rejoint.records.survey_design import as_weight
 from rejoint.text import nearest, plural, show
 
-#: The fewest and most bins of a column.
-FEWEST_BINS, MOST_BINS = 4, 20
-
 #: How the classifier reads columns: it has its own number of bins, bins columns of more than 15
 #: numbers whatever that is, and needs every column.
 CLASSIFIER_RULE = ColumnRule(most_levels=15, leave_out_ids=False, report=False)
 
 
-def read_features(estimator: Any, X: Any, sample_weight: Any) -> tuple[Records, FloatArray]:
+def read_features(
+    estimator: Any, X: Any, sample_weight: Any, policy: ClassifierPolicy
+) -> tuple[Records, FloatArray]:
     """Return records of the rows that have weight, and the weight of all rows."""
     refuse_non_table(X)
     X = check_columns(estimator, X, reset=True)
     if isinstance(X, Records):
         weight = weight_of(X.sample_weight if sample_weight is None else sample_weight, len(X))
         return Records(X.domain, X.codes[weight > 0], weight[weight > 0]), weight
-    return make_records(X, sample_weight, estimator.bins, estimator.kinds, estimator.levels)
+    asked = policy if estimator.solver == "auto" else None
+    declared = estimator.kinds, estimator.levels
+    return make_records(X, sample_weight, estimator.bins, *declared, policy=asked)
 
 
 def make_records(
@@ -46,6 +51,7 @@ def make_records(
     kinds: Mapping[str, Any] | None = None,
     levels: Mapping[str, Any] | None = None,
     declared_bins: Mapping[str, Any] | None = None,
+    policy: ClassifierPolicy | None = DEFAULT_CLASSIFIER_POLICY,
 ) -> tuple[Records, FloatArray]:
     """Return records of the rows that have weight, and the weight of all rows.
 
@@ -60,21 +66,26 @@ def make_records(
     kinds, levels, declared_bins : dict by name, optional
         What is said about single columns, as :meth:`Records.of` takes it: ``bins`` does not bin
         these.
+    policy : ClassifierPolicy or None
+        Tuned numbers; None for the bins of :func:`rejoint.estimate`.
 
     Examples
     --------
     >>> records, _ = make_records({"a": np.arange(100.0), "b": np.arange(100) % 3}, None)
     >>> records.domain.shape
-    (9, 3)
+    (30, 3)
     """
     weight = weight_of(sample_weight, take_apart(X).rows)
     X, used = drop_weightless(X, sample_weight)
     frame = take_apart(X)
     rule = CLASSIFIER_RULE
-    if bins == "auto" or isinstance(bins, int | np.integer):
+    if bins == "auto" and policy is None:
+        bins = declared_bins
+    elif bins == "auto" or isinstance(bins, int | np.integer):
         count = bins
-        if bins == "auto":
-            count = np.clip(2.0 * np.cbrt(weight.sum()), FEWEST_BINS, MOST_BINS)
+        if bins == "auto" and policy is not None:
+            # Members join these to bins of their own, each with other edges.
+            count = policy.members * policy.count_bins(float(weight.sum()))
         rule = replace(rule, few_bins=int(count), many_bins=int(count))
         bins = declared_bins
     frame = Frame(frame.names or name_columns(frame), frame.columns, frame.rows)
@@ -220,6 +231,50 @@ def find_labels(column: Any, name: str) -> tuple[NDArray[Any], NDArray[Any]]:
     check_classification_targets(cells.present())
     labels, inverse = np.unique(cells.values, return_inverse=True)
     return labels, inverse if cells.missing is None else np.where(cells.missing, -1, inverse)
+
+
+def label_weight(
+    class_weight: Any, targets: Targets, codes: Codes, weight: FloatArray
+) -> FloatArray | None:
+    """Return what multiplies the weight of each record, by its labels; None for nothing.
+
+    Examples
+    --------
+    >>> targets = read_targets(["no", None, "yes", "no"], ())
+    >>> label_weight("balanced", targets, targets.codes, np.ones(4))
+    array([0.75, 1.  , 1.5 , 0.75])
+    >>> label_weight({"yes": 5}, targets, targets.codes, np.ones(4))
+    array([1., 1., 5., 1.])
+    """
+    if class_weight is None:
+        return None
+    given = class_weight if isinstance(class_weight, list) else [class_weight]
+    if class_weight == "balanced":
+        given = ["balanced"] * len(targets.classes)
+    if len(given) != len(targets.classes):
+        raise ValueError(
+            f"class_weight has {plural(len(given), 'dict')} for "
+            f"{plural(len(targets.classes), 'target')}: give a list with one for each."
+        )
+    found = np.ones(len(codes))
+    for each, classes, labels in zip(given, targets.classes, codes.T, strict=True):
+        if each == "balanced":
+            mass = np.bincount(labels[labels >= 0], weight[labels >= 0], len(classes))
+            share = mass.sum() / (len(classes) * mass)
+        elif isinstance(each, Mapping):
+            unknown = [label for label in each if label not in classes.tolist()]
+            if unknown:
+                raise ValueError(
+                    f"class_weight has a weight for {show(unknown)}, which is no label: the labels "
+                    f"are {show(classes.tolist())}."
+                )
+            share = np.array([float(each.get(label, 1.0)) for label in classes.tolist()])
+            if not (np.isfinite(share) & (share > 0)).all():
+                raise ValueError(f"class_weight must have weights above zero, got {each!r}.")
+        else:
+            raise ValueError(f"class_weight must be 'balanced', a dict or None, got {each!r}.")
+        found *= np.append(share, 1.0)[labels]
+    return found
 
 
 def check_length(column: Any, rows: int) -> None:

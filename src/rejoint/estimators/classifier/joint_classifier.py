@@ -9,10 +9,15 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from rejoint.arrays import Codes, IntArray
+from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.domain.domain import Domain
 from rejoint.domain.variable import Variable
+from rejoint.estimators.classifier.classifier_policy import (
+    DEFAULT_CLASSIFIER_POLICY,
+    ClassifierPolicy,
+)
 from rejoint.estimators.classifier.features import (
+    label_weight,
     read_features,
     read_labels,
     read_rows,
@@ -20,7 +25,7 @@ from rejoint.estimators.classifier.features import (
     split_targets,
     weight_of,
 )
-from rejoint.estimators.classifier.tune import fit_classifier
+from rejoint.estimators.classifier.fit_classifier import fit_classifier
 from rejoint.estimators.sklearn_input import (
     accept_mixed_columns,
     generator,
@@ -30,9 +35,11 @@ from rejoint.estimators.sklearn_input import (
 )
 from rejoint.io.fit_notes import fit_notes
 from rejoint.language.query import Query
+from rejoint.messages import FitInterrupted, Progress
 from rejoint.pmf.answer import Answer
 from rejoint.pmf.ask import RandomState
 from rejoint.pmf.label_ensemble import LabelEnsemble
+from rejoint.pmf.label_explanation import LabelExplanation
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, side_by_side
 from rejoint.records.records import Records, drop_columns
@@ -45,29 +52,38 @@ RARELY_MISSING = 0.01
 class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Predict labels from features that may be missing, at the fit and later.
 
-    A joint model of features and labels is trained to predict the labels: it maximizes their
-    conditional likelihood, plus a share of the joint likelihood, plus a prior. For several such
-    shares, the rank and the strength of the prior are chosen by held-out labels. All these models
-    are averaged, with the weights that predict held-out labels best.
+    Three joint models of features and labels are trained and averaged. One has a single hidden
+    class for each label, which is logistic regression in smooth functions of the features, and one
+    has several, which bend its boundaries; both are trained for the labels given the features. The
+    third is trained for the joint of both and predicts where features are missing. Numbers enter by
+    many bins whose effects are smooth, and by straight lines. Each model has a few members, which
+    differ in the records held out and in the edges of their bins. Held-out labels choose the
+    strength of the prior of each model along one path, and the weights of the average.
 
     Parameters
     ----------
     rank : int or "auto"
-        Hidden classes of each model; by default chosen by the log-loss of held-out labels.
+        Hidden classes of all labels together, in the models that have several for each: each label
+        has an equal share of them. By default 8 for each label, fewer where labels are many.
     solver : str or solver object
-        ``"auto"`` trains for the labels as described, and so does
-        ``estimators.Conditional(...)`` with settings of your own. ``"ml"``, ``"map"`` and
-        ``"bayes"`` estimate the joint model only (see :func:`rejoint.estimate`).
-    n_init : int
-        Starts of each setting; their models are averaged.
+        ``"auto"`` trains for the labels as described. ``"ml"``, ``"map"`` and ``"bayes"`` estimate
+        the joint model only (see :func:`rejoint.estimate`).
     bins : "auto", int, dict or None
         How columns of numbers are binned. By default those with more than 15 distinct values get
-        quantile bins, ``2 n^(1/3)`` for n records (4 to 20). An int is another number of bins;
-        a dict or None is passed on to :meth:`Records.of`.
+        quantile bins, ``3 sqrt(n)`` for n records (24 to 192), which members join to ``sqrt(n)``
+        bins with edges of their own. An int is another number of bins; a dict or None is passed on
+        to :meth:`Records.of`.
+    class_weight : dict, list of dict, "balanced" or None
+        Weight of the records of each label, as in scikit-learn; a list has one dict for each of
+        several targets. Probabilities are those of records weighted so.
     kinds, levels : dict by name, optional
         What is declared about single columns; see :meth:`Records.of`.
     random_state : int, RandomState, Generator or None
-        Source of randomness.
+        Source of randomness: the same one gives the same model.
+    progress : bool, optional
+        Whether to show progress on stderr; by default where that is a terminal.
+    policy : ClassifierPolicy, optional
+        Tuned numbers.
 
     Attributes
     ----------
@@ -77,9 +93,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         What predicts and answers: the average of all models, and ``pmf_``. It needs no
         scikit-learn, and it is what :meth:`save` writes.
     pmf_ : LowRankPMF
-        A plain joint model of all features and targets, one of those that are averaged or one of
-        its own. It answers any question; its ``P(target | ...)`` is the joint's and differs from
-        :meth:`predict_proba`, which is the average. :meth:`ask` uses either.
+        A plain joint model of all features and targets. It answers any question; its
+        ``P(target | ...)`` is the joint's and differs from :meth:`predict_proba`, which is the
+        average. :meth:`ask` uses either.
     rank_ : int
         Rank of ``pmf_``.
     result_ : FitResult
@@ -100,6 +116,9 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
     therefore also scored on records with values removed, and the average has other weights for rows
     that miss up to a third, and for rows that miss more, of the columns which were (nearly) never
     missing at the fit.
+
+    Ctrl-C raises :class:`rejoint.FitInterrupted`; the classifier is then fitted with what there was
+    by then.
 
     Examples
     --------
@@ -122,19 +141,23 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         self,
         rank: int | Literal["auto"] = "auto",
         solver: Any = "auto",
-        n_init: int = 5,
         bins: Any = "auto",
+        class_weight: Any = None,
         random_state: Any = None,
         kinds: Mapping[Any, Any] | None = None,
         levels: Mapping[Any, Any] | None = None,
+        progress: bool | None = None,
+        policy: ClassifierPolicy | None = None,
     ) -> None:
         self.rank = rank
         self.solver = solver
-        self.n_init = n_init
         self.bins = bins
+        self.class_weight = class_weight
         self.random_state = random_state
         self.kinds = kinds
         self.levels = levels
+        self.progress = progress
+        self.policy = policy
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows and their labels.
@@ -161,17 +184,22 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         array(['v', 'u'], dtype='<U1')
         """
         X, y = split_targets(X, y)
-        features, used = read_features(self, X, sample_weight)
+        policy = self.policy or DEFAULT_CLASSIFIER_POLICY
+        features, used = read_features(self, X, sample_weight, policy)
         targets = read_targets(y, features.names, used)
-        records = join(features, targets.variables, targets.codes[used > 0])
-        fitted = fit_classifier(
-            records,
-            len(targets.variables),
-            self.rank,
-            self.solver,
-            self.n_init,
-            generator(self.random_state),
-        )
+        codes = targets.codes[used > 0]
+        factor = label_weight(self.class_weight, targets, codes, used[used > 0])
+        records = join(features, targets.variables, codes, factor)
+        with Progress(self.progress) as report:
+            fitted = fit_classifier(
+                records,
+                len(targets.variables),
+                self.rank,
+                self.solver,
+                policy,
+                generator(self.random_state),
+                report,
+            )
         self.classes_ = list(targets.classes) if targets.several else targets.classes[0]
         self.target_names_ = tuple(v.name for v in targets.variables)
         self.result_ = fitted.result
@@ -180,6 +208,8 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         ensemble = LabelEnsemble(fitted.members, fitted.weights, find_always_there(features))
         self.model_ = TargetModel(self.pmf_, ensemble, self.target_names_)
         self._notes = fit_notes(self.result_, records=records, target=list(self.target_names_))
+        if self.result_.interrupted:
+            raise FitInterrupted(self.result_)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -283,6 +313,38 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
             raise ValueError("score: no row has both its labels and a weight above zero.")
         return float(np.average((places == codes).all(axis=1), weights=weight))
 
+    def explain(
+        self, X: Any, label: Any = None, *, target: str | None = None
+    ) -> list[LabelExplanation]:
+        """Explain what each feature contributes to a prediction, row by row.
+
+        See :meth:`TargetModel.explain`: contributions are in log-odds and sum to those of the
+        prediction less those of the shares of the labels.
+
+        Parameters
+        ----------
+        X : table of shape (rows, columns)
+            Features; values may be missing. A missing one contributes nothing.
+        label : label, optional
+            The label that is explained; by default the one predicted for each row.
+        target : str, optional
+            The target, where there are several; the first one by default.
+
+        Returns
+        -------
+        list of LabelExplanation
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> table = {"a": ["x", "y"] * 20, "b": ["u", "v"] * 20, "c": ["s", "s", "t", "t"] * 10}
+        >>> model = rj.JointClassifier(random_state=0).fit(table, "b")
+        >>> [why] = model.explain({"a": ["y"], "c": ["s"]})
+        >>> why.label, [part.feature for part in why.contributions]
+        ('v', ['a', 'c'])
+        """
+        return self.model_.explain_codes(self._codes(X), label, target=target)
+
     def ask(
         self,
         text: str | Query,
@@ -356,10 +418,16 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         return tags
 
 
-def join(features: Records, targets: Sequence[Variable], labels: Codes) -> Records:
-    """Put features and labels side by side."""
+def join(
+    features: Records,
+    targets: Sequence[Variable],
+    labels: Codes,
+    factor: FloatArray | None = None,
+) -> Records:
+    """Put features and labels side by side; ``factor`` multiplies the weight of each record."""
     domain = Domain((*features.domain.variables, *targets))
-    return Records(domain, np.hstack([features.codes, labels]), features.sample_weight)
+    weight = features.sample_weight if factor is None else factor * weights_of(features)
+    return Records(domain, np.hstack([features.codes, labels]), weight)
 
 
 def find_always_there(features: Records) -> IntArray:

@@ -174,7 +174,7 @@ class RatingModel:
             return np.asarray(found, dtype=np.float32)[None]
         share = expected / np.maximum(expected.sum(axis=1, keepdims=True), 1e-12)
         share[counts == 0] = 1.0  # all levels as all users use them
-        weight = policy.user_ratings * np.maximum(share, LEAST_USE)
+        weight = policy.use_ratings * np.maximum(share, LEAST_USE)
         return np.asarray((observed + weight * overall) / (expected + weight), dtype=np.float32)
 
     def means(self, points: Single, items: IntArray | slice = slice(None)) -> Iterator[Single]:
@@ -207,7 +207,7 @@ def user_variances(off: Single, cells: Any, overall: float, policy: TraitPolicy)
     """Variance of each user's ratings around their means, pulled to that of all."""
     users = np.repeat(np.arange(cells.shape[0]), np.diff(cells.indptr))
     squares = np.bincount(users, off.astype(np.float64) ** 2, cells.shape[0])
-    prior = policy.user_ratings
+    prior = policy.variance_ratings
     return np.asarray(
         (squares + prior * overall) / (np.diff(cells.indptr) + prior), dtype=np.float32
     )
@@ -233,6 +233,7 @@ def normal_levels(mean: Single, variance: Single, values: Single) -> Single:
 def sample_ratings(
     ratings: Any,
     features: tuple[Single | None, Single | None],
+    traits: int,
     policy: TraitPolicy,
     rng: np.random.Generator,
 ) -> Iterator[RatingDraw]:
@@ -244,13 +245,15 @@ def sample_ratings(
         Ratings, standardized.
     features : pair of arrays or None
         Of users (U, F) and of items (N, G).
+    traits : int
+        Number of traits.
     policy : TraitPolicy
         Tuned numbers.
     rng : Generator
         Source of randomness.
     """
     by_item, counts = transpose(ratings), np.diff(ratings.indptr)
-    users, items = start_ratings(ratings, by_item, features, policy, rng)
+    users, items = start_ratings(ratings, by_item, features, traits, rng)
     variances = np.full(len(users.points), START_VARIANCE, dtype=np.float32)
     while True:
         precision = 1.0 / variances
@@ -280,11 +283,10 @@ def start_ratings(
     ratings: Any,
     by_item: Any,
     features: tuple[Single | None, Single | None],
-    policy: TraitPolicy,
+    traits: int,
     rng: np.random.Generator,
 ) -> tuple[Side, Side]:
     """Users at zero; items by their mean ratings, with traits at random."""
-    traits = policy.rating_traits
     users = np.zeros((ratings.shape[0], traits + 1), dtype=np.float32)
     items = 0.3 * rng.standard_normal((ratings.shape[1], traits + 1), dtype=np.float32)
     # Means over few ratings are pulled to zero.

@@ -38,7 +38,6 @@ from rejoint.estimators.recommender.traits import (
     choice_half,
     rating_half,
     split_bias,
-    upper_products,
 )
 from rejoint.kernels.trait_steps import GRADES
 from rejoint.messages import Countdown
@@ -202,10 +201,7 @@ class TraitModel:
             free, bias = split_bias(things)
             means = points @ free.T
             variance, _ = kernels.grade_moments(means, bias, offsets)
-            d = len(precision)
-            bend = np.zeros((d, d))
-            bend[np.triu_indices(d)] = (variance @ upper_products(free))[0]
-            bend += np.triu(bend, 1).T + np.diag(precision)
+            bend = free.T @ (variance[0, :, None] * free) + np.diag(precision)
             surprise = grades.data - means[0, grades.indices]
             total += surprise[:, None] * (
                 free[grades.indices] @ np.linalg.solve(bend, free[items].T)
@@ -296,14 +292,14 @@ def fit_trait_model(
     finish : callable
         Takes the model, the users, and whether Ctrl-C ended the fit.
     """
-    traits, draws = policy.of_users(known.shape[0])
+    traits, draws, rating_traits = policy.of_shape(known.shape[0], known.shape[1], known.nnz)
     chosen, rated = as_grades(known, scale), None
     choice_sweeps = sample_choices(chosen, features, traits, policy, session.rng)
     rating_sweeps: Iterator[RatingDraw] = iter(())
     standard = Standard.of(scale.values, scale.values[known.data.astype(np.intp) - 1])
     if not scale.implicit:
         rated = as_standardized(known, standard.values)
-        rating_sweeps = sample_ratings(rated, features, policy, session.rng)
+        rating_sweeps = sample_ratings(rated, features, rating_traits, policy, session.rng)
     choices: list[ChoiceDraw] = []
     ratings: list[RatingDraw] = []
 

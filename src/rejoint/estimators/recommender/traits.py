@@ -30,6 +30,9 @@ from rejoint.arrays import FloatArray, IntArray
 
 Single = NDArray[np.float32]
 
+FEW_ROWS = 16
+"""Rows up to which sums over all columns are formed one by one, without a table of products."""
+
 
 @dataclass(frozen=True)
 class TraitPolicy:
@@ -37,17 +40,19 @@ class TraitPolicy:
 
     Parameters
     ----------
-    many_users : int
-        Users above which the second one of each of the following pairs counts: more traits and
-        fewer draws, as users differ in more ways and each is known less closely by a draw.
+    many_cells : int
+        Users x items above which the second one of ``choice_traits`` and ``choice_draws`` counts.
     choice_traits : pair of int
-        Traits of choices. NDCG of 610 users: as good with 24 as with 16; of 4,900 users .385 with
-        16, .395 with 24 at twice the cost.
+        Traits of choices. NDCG of 4,900 users and 1,500 movies .385 with 16, .395 with 24 at twice
+        the cost.
     choice_draws : pair of int
-        Sweeps of choices that are kept: NDCG of 610 users .376, .380, .381 with 12, 20, 28. For
-        each of them there are two sweeps of ratings: RMSE .801, .799 with 24, 40.
-    rating_traits : int
-        Traits of ratings: RMSE .805, .800, .802 with 4, 8, 16.
+        Sweeps of choices that are kept: NDCG of 610 users and 1,000 movies .376, .380, .381 with
+        12, 20, 28. For each of them there are two sweeps of ratings: RMSE .801, .799 with 24, 40.
+    many_ratings : int
+        Ratings of an item, on average, above which the second one of ``rating_traits`` counts.
+    rating_traits : pair of int
+        Traits of ratings. RMSE with 60 ratings of an item .805, .800, .802 with 4, 8, 16; with
+        1,000 of an item .774, .770, .765 with 5, 8, 14.
     burn_in : int
         Sweeps before the first one that is kept.
     place_steps : int
@@ -59,30 +64,35 @@ class TraitPolicy:
         chosen are sampled: half of them cost no NDCG that could be seen, a fifth .007, a tenth .02.
     block_cells : int
         Logits that are formed at once: 4 MB.
-    user_ratings : float
-        Ratings that the prior of a user's variance, and of the use of levels, counts for.
+    variance_ratings, use_ratings : float
+        Ratings that the prior of a user's variance, and of a user's use of levels, counts for. RMSE
+        of 20 movies .790, .774, .776 with a variance prior of 10, 50 and infinitely many ratings,
+        of 1,000 movies .799, .799, .815.
 
     Examples
     --------
-    >>> TraitPolicy().of_users(600)
-    (16, 20)
+    >>> TraitPolicy().of_shape(users=600, items=1000, ratings=60_000)
+    (16, 20, 8)
     """
 
-    many_users: int = 1000
+    many_cells: int = 2**20
     choice_traits: tuple[int, int] = (16, 20)
     choice_draws: tuple[int, int] = (20, 12)
-    rating_traits: int = 8
+    many_ratings: int = 500
+    rating_traits: tuple[int, int] = (8, 16)
     burn_in: int = 4
     place_steps: int = 4
     longest_step: float = 1.5
     most_cells: int = 2**27
     block_cells: int = 2**20
-    user_ratings: float = 10.0
+    variance_ratings: float = 50.0
+    use_ratings: float = 10.0
 
-    def of_users(self, users: int) -> tuple[int, int]:
-        """Return traits and draws of choices for so many users."""
-        many = int(users > self.many_users)
-        return self.choice_traits[many], self.choice_draws[many]
+    def of_shape(self, users: int, items: int, ratings: int) -> tuple[int, int, int]:
+        """Return traits and draws of choices and traits of ratings for so many of each."""
+        many = int(users * items > self.many_cells)
+        much = int(ratings > self.many_ratings * items)
+        return self.choice_traits[many], self.choice_draws[many], self.rating_traits[much]
 
 
 class PointPrior(NamedTuple):
@@ -100,13 +110,37 @@ def upper_products(points: Single) -> Single:
     >>> upper_products(np.array([[2.0, 3.0]], dtype=np.float32))
     array([[4., 6., 9.]], dtype=float32)
     """
-    d = points.shape[1]
-    found = np.empty((len(points), d * (d + 1) // 2), dtype=np.float32)
-    at = 0
+    columns = np.ascontiguousarray(points.T)
+    d, at = len(columns), 0
+    found = np.empty((d * (d + 1) // 2, len(points)), dtype=np.float32)
     for j in range(d):
-        np.multiply(points[:, j:], points[:, j, None], out=found[:, at : at + d - j])
+        np.multiply(columns[j:], columns[j], out=found[at : at + d - j])
         at += d - j
-    return found
+    return found.T
+
+
+def second_moments(weights: Single, points: Single, products: Single | None) -> Single:
+    """Weighted sums of ``p p'`` over the points, an upper triangle for each row of weights.
+
+    Parameters
+    ----------
+    weights : array (rows, points)
+        The weights.
+    points : array (points, d)
+        The points.
+    products : array (points, d (d + 1) / 2) or None
+        Their products, which pay where there are many rows.
+
+    Examples
+    --------
+    >>> points = np.array([[1.0, 2.0]], dtype=np.float32)
+    >>> second_moments(np.ones((1, 1), np.float32), points, None)
+    array([[1., 2., 4.]], dtype=float32)
+    """
+    if products is not None:
+        return np.asarray(weights @ products)
+    upper = np.triu_indices(points.shape[1])
+    return np.array([(points.T @ (row[:, None] * points))[upper] for row in weights])
 
 
 def diagonal(d: int) -> IntArray:
@@ -170,22 +204,24 @@ def choice_half(
         Expected numbers of the three grades.
     """
     free, bias = split_bias(other)
-    products, d = upper_products(free), points.shape[1]
     noise = np.zeros_like(points)
     if rng is not None:
         noise = rng.standard_normal(points.shape, dtype=np.float32)
     gradient = np.asarray(grades @ free, dtype=np.float32) - prior.precision * (points - prior.mean)
     count = min(len(other), max(1, policy.most_cells // max(len(points), 1)))
-    total = np.zeros(3)
     sampled = None if count == len(other) else rng
+    products = None
+    if sampled is not None or len(points) > FEW_ROWS:
+        products = upper_products(free)
+    total = np.zeros(3)
     if sampled is not None:
         chosen = _chosen_moments(points, free, bias, grades, offsets)
         total += chosen.sums
     for rows in blocks(len(points), count if sampled else len(other), policy.block_cells):
-        if sampled is None:
+        if sampled is None or products is None:
             logits = points[rows] @ free.T
             variance, sums = kernels.grade_moments(logits, bias, offsets)
-            slope, bend = logits @ free, variance @ products
+            slope, bend = logits @ free, second_moments(variance, free, products)
             total += sums
         else:
             here = np.sort(sampled.choice(len(other), count, replace=False))
@@ -197,7 +233,7 @@ def choice_half(
             slope = weight * (logits @ free[here]) + chosen.means[rows] @ free
             bend = weight * (variance @ products[here]) + chosen.variances[rows] @ products
             total += weight * sums
-        bend[:, diagonal(d)] += prior.precision
+        bend[:, diagonal(points.shape[1])] += prior.precision
         gradient[rows] -= slope
         kernels.newton_draws(points[rows], gradient[rows], bend, noise[rows], policy.longest_step)
     return noise, total
@@ -247,7 +283,12 @@ def rating_half(
     shape = (ratings.shape[0], other.shape[1])
     targets = cell_precision * (ratings.data - bias[ratings.indices])
     gradient, bend = kernels.cell_sums(
-        targets, cell_precision, free, upper_products(free), ratings.indptr, ratings.indices
+        targets,
+        cell_precision,
+        free,
+        np.ascontiguousarray(upper_products(free)),
+        ratings.indptr,
+        ratings.indices,
     )
     gradient += prior.precision * prior.mean
     bend[:, diagonal(shape[1])] += prior.precision

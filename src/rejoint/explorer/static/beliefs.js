@@ -2,7 +2,7 @@
 
 import { bounds, condition } from "./intervals.js";
 import { infer, marginal } from "./inference.js";
-import { describeSource, labelTable, predicts } from "./ensemble.js";
+import { contributions, describeSource, labelTable, predicts } from "./ensemble.js";
 import { basisOf } from "./basis.js";
 import { likelihoods } from "./evidence.js";
 
@@ -38,6 +38,14 @@ export class Beliefs {
   /** Whether the ensemble of a classifier answers for a variable. */
   predicts(n) {
     return predicts(this.model, n, this.likelihoods);
+  }
+
+  /** What each feature contributes to a label of a target; null where the ensemble does not predict it
+   * from features alone. */
+  contributions(n, label) {
+    const { targets } = this.model.ensemble ?? {};
+    if (!this.predicts(n) || targets.some((t) => this.likelihoods.has(t))) return null;
+    return contributions(this.model, n, label, this.likelihoods);
   }
 
   /** In words, who answers for a target of a classifier. */

@@ -74,6 +74,76 @@ export function labelTable(model, bound) {
   return { axes, ...divideColumns(variables, bound.by, values, total) };
 }
 
+const ALL_ORDERS = 8; // features up to which a contribution is the mean over all orders
+const BEGINNINGS = 16; // where the orders begin that count beyond
+const LEAST_ODDS = 1e-300;
+
+/** What each feature that is given contributes to the log-odds of a label, in log-odds: the mean, over
+ * orders in which the features become known, of how much they rise when it does. Returns {parts (a Map
+ * by position), logOdds, baseline}; the parts sum to logOdds - baseline. As rejoint.pmf.label_explanation
+ * has it. */
+export function contributions({ variables, ensemble }, target, label, likelihoods) {
+  const row = [...likelihoods].filter(([n]) => !ensemble.targets.includes(n));
+  const given = row.map(([n, likelihood]) => [n, onlyLevel(likelihood)]).filter(([, level]) => level >= 0);
+  given.sort(([a], [b]) => a - b);
+  const seen = new Map();
+  const logOdds = (known) => {
+    const key = known.join();
+    if (!seen.has(key)) {
+      const levels = new Int32Array(variables.length).fill(-1);
+      given.forEach(([n, level], k) => known[k] && (levels[n] = level));
+      const found = shares(variables, ensemble, levels, [target]);
+      const others = found.reduce((sum, x, i) => (i === label ? sum : sum + x), 0);
+      seen.set(key, Math.log(Math.max(found[label], LEAST_ODDS) / Math.max(others, LEAST_ODDS)));
+    }
+    return seen.get(key);
+  };
+  const none = given.map(() => 0);
+  const parts = given.length <= ALL_ORDERS ? overSubsets(none, logOdds) : overOrders(none, logOdds);
+  return {
+    parts: new Map(given.map(([n], k) => [n, parts[k]])),
+    logOdds: logOdds(none.map(() => 1)),
+    baseline: logOdds(none),
+  };
+}
+
+/** Means over all orders, by the subsets that are known before each feature. */
+function overSubsets(none, value) {
+  const count = none.length;
+  const factorial = (k) => (k > 1 ? k * factorial(k - 1) : 1);
+  return none.map((_, k) => {
+    let sum = 0;
+    for (let subset = 0; subset < 2 ** count; subset++) {
+      if ((subset >> k) & 1) continue;
+      const known = none.map((_, i) => (subset >> i) & 1);
+      const size = known.reduce((a, b) => a + b, 0);
+      const share = (factorial(size) * factorial(count - 1 - size)) / factorial(count);
+      sum += share * (value(known.map((x, i) => (i === k ? 1 : x))) - value(known));
+    }
+    return sum;
+  });
+}
+
+/** Means over the order of the columns begun at evenly spaced ones, and the reverse of each. */
+function overOrders(none, value) {
+  const count = none.length;
+  const turned = Array.from({ length: BEGINNINGS }, (_, k) => {
+    const start = Math.floor((k * count) / BEGINNINGS);
+    return none.map((_, i) => (start + i) % count);
+  });
+  const orders = [...turned, ...turned.map((order) => [...order].reverse())];
+  const sums = [...none];
+  for (const order of orders) {
+    const known = [...none];
+    for (const k of order) {
+      const before = value(known);
+      known[k] = 1;
+      sums[k] += (value(known) - before) / orders.length;
+    }
+  }
+  return sums;
+}
+
 /** Averaged probabilities of all combinations of some labels, given the levels of the features. */
 function shares(variables, ensemble, levels, labels) {
   const { members, weights, targets } = ensemble;

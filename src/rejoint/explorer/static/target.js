@@ -158,6 +158,9 @@ export class TargetView {
         h("p", { class: "note", text: "Give evidence to see which piece of it matters." }),
       );
     const now = beliefs.bars(target);
+    const label = now.indexOf(now.reduce((a, b) => Math.max(a, b), 0));
+    const reasons = beliefs.contributions(target, label);
+    if (reasons) return this.reasons(reasons, label);
     const rows = [...evidence]
       .filter(([n]) => n !== target)
       .map(([n, piece]) => {
@@ -176,6 +179,30 @@ export class TargetView {
     return panel(
       "What moved it",
       h("p", { class: "note", text: "Largest first; each against all the other evidence." }),
+      h("ol", { class: "ranking" }, items),
+    );
+  }
+
+  /** What each feature contributes to the label predicted, in log-odds that sum to the whole. */
+  reasons({ parts, logOdds, baseline }, label) {
+    const { variables } = this.app.model;
+    const variable = variables[this.target];
+    const rows = [...parts].sort(([, a], [, b]) => Math.abs(b) - Math.abs(a));
+    const items = rows.map(([n, part]) =>
+      h(
+        "li",
+        {},
+        h("bdi", { class: "ranking-name", text: describe(variables[n], this.evidence.get(n)) }),
+        h("span", { class: "note number", text: `: ${signed(part)}` }),
+      ),
+    );
+    const words =
+      `Contributions to the log-odds of ${variable.name} = ${variable.labels[label]}: ${signed(baseline)} ` +
+      `without any evidence, ${signed(logOdds)} with all of it. Each is averaged over the orders in which ` +
+      "the evidence may become known; together they are the difference.";
+    return panel(
+      "What moved it",
+      h("p", { class: "note", text: words }),
       h("ol", { class: "ranking" }, items),
     );
   }
@@ -226,6 +253,11 @@ export class TargetView {
       this.evidence,
     );
   }
+}
+
+/** A number of log-odds with its sign. */
+function signed(value) {
+  return `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 }
 
 export function panel(title, ...children) {

@@ -1,0 +1,242 @@
+"""Design: how features enter the scores of a member's classes.
+
+Scores are linear in parameters that have a standard normal prior. A level of a nominal feature has
+a parameter of its own; levels of ordered ones are smooth; numbers add a straight line each, in
+directions that are uncorrelated over the records.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from rejoint.arrays import Codes, FloatArray, IntArray
+from rejoint.domain.labels import is_number
+from rejoint.domain.variable import Variable, code_dtype
+from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
+from rejoint.model import Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Coarsening:
+    """Neighboring levels of ordered features joined into bins of about equal weight.
+
+    Parameters
+    ----------
+    places : tuple of array
+        The bin of each level, for each feature.
+    center : array (L,)
+        Share of each level of each feature.
+
+    Examples
+    --------
+    >>> age = Variable("age", tuple(range(6)), "ordinal")
+    >>> joined = Coarsening.of([age], np.full(6, 1 / 6), 3, 0.0)
+    >>> joined.places[0], joined.apply(np.array([[5], [-1]], dtype=np.int8)).tolist()
+    (array([0, 0, 1, 1, 2, 2]), [[2], [-1]])
+    """
+
+    places: tuple[IntArray, ...]
+    center: FloatArray
+
+    @classmethod
+    def of(
+        cls, features: Sequence[Variable], center: FloatArray, bins: int, shift: float
+    ) -> "Coarsening":
+        """Join levels into bins whose edges are shifted by a share of a bin."""
+        parts = Layout(tuple(map(len, features))).split(center)
+        places = []
+        for variable, shares in zip(features, parts, strict=True):
+            found = np.arange(len(variable))
+            if variable.kind != "nominal" and len(variable) > bins:
+                middles = np.cumsum(shares) - shares / 2
+                found = np.unique(np.floor(bins * middles + shift), return_inverse=True)[1]
+            places.append(found)
+        return cls(tuple(places), center)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """Where bins stand in stacked factors."""
+        return Layout(tuple(int(place[-1]) + 1 for place in self.places))
+
+    @cached_property
+    def rows(self) -> IntArray:
+        """The row of the bin of each level in stacked factors, (L,)."""
+        starts = self.layout.offsets
+        return np.concatenate([starts[n] + place for n, place in enumerate(self.places)])
+
+    @cached_property
+    def shares(self) -> FloatArray:
+        """Share of each bin."""
+        return np.bincount(self.rows, self.center, self.layout.size).astype(np.float64)
+
+    def apply(self, codes: Codes) -> Codes:
+        """Return codes of bins."""
+        found = np.empty(codes.shape, dtype=code_dtype(max(self.layout.levels)))
+        for n, place in enumerate(self.places):
+            found[:, n] = np.append(place, -1)[codes[:, n]]
+        return found
+
+    def refine(self, factors: FloatArray) -> FloatArray:
+        """Spread probabilities of bins over their levels, by the shares of these."""
+        return np.asarray(factors[self.rows] * (self.center / self.shares[self.rows])[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Design:
+    """The linear map from parameters to scores of levels, and its transpose.
+
+    Parameters
+    ----------
+    layout : Layout
+        Bins of each feature.
+    shares : array (L,)
+        Share of each bin. Scores of a feature average to zero under its shares.
+    roots : tuple of (slice, array)
+        Rows of each ordered feature, and the root of the prior covariance of its scores.
+    values : array (L,)
+        Number that stands for each bin, standardized; zero where there is none.
+    numbers : array of int (D,)
+        Positions of the features that are numbers.
+    rotation : array (D, D)
+        From directions with a standard normal slope to slopes of the D columns of numbers.
+
+    Examples
+    --------
+    >>> age = Variable("age", (1, 2, 3), "ordinal")
+    >>> codes, weight = np.array([[0], [1], [2]], dtype=np.int8), np.ones(3)
+    >>> joined = Coarsening.of([age], np.full(3, 1 / 3), 8, 0.0)
+    >>> design = Design.of([age], joined, codes, weight, ClassifierPolicy())
+    >>> design.size, design.scores(np.array([[0.0], [0.0], [0.0], [1.0]])).ravel().round(2)
+    (4, array([-1.06,  0.  ,  1.06]))
+    """
+
+    layout: Layout
+    shares: FloatArray
+    roots: tuple[tuple[slice, FloatArray], ...]
+    values: FloatArray
+    numbers: IntArray
+    rotation: FloatArray
+
+    @classmethod
+    def of(
+        cls,
+        features: Sequence[Variable],
+        joined: Coarsening,
+        codes: Codes,
+        weight: FloatArray,
+        policy: ClassifierPolicy,
+    ) -> "Design":
+        """Make the design of features as a member sees them; ``codes`` are those of its bins."""
+        layout, shares = joined.layout, joined.shares
+        roots = tuple(
+            (layout.rows(n), smooth_root(layout.levels[n], policy))
+            for n, variable in enumerate(features)
+            if variable.kind != "nominal"
+        )
+        numbers, values = [], np.zeros(layout.size)
+        for n, variable in enumerate(features):
+            standard = standard_values(variable, joined, n)
+            if standard is not None:
+                values[layout.rows(n)] = standard
+                numbers.append(n)
+        table = np.zeros((len(codes), len(numbers)))
+        for k, n in enumerate(numbers):
+            table[:, k] = np.append(values[layout.rows(n)], 0.0)[codes[:, n]]
+        rotation = whiten(table, weight)
+        return cls(layout, shares, roots, values, np.array(numbers, dtype=np.intp), rotation)
+
+    @cached_property
+    def places(self) -> IntArray:
+        """The column of numbers that each row belongs to, (L,); any one where it has no number."""
+        columns = np.zeros(len(self.layout.levels), dtype=np.intp)
+        columns[self.numbers] = np.arange(len(self.numbers))
+        return self.layout.expand(columns)
+
+    @property
+    def size(self) -> int:
+        """Number of parameters of a class."""
+        return self.layout.size + len(self.rotation)
+
+    def scores(self, parameters: FloatArray) -> FloatArray:
+        """Scores of the levels, (L, F), from parameters (L + D, F)."""
+        size = self.layout.size
+        found = parameters[:size].copy()
+        for rows, root in self.roots:
+            found[rows] = root @ found[rows]
+        found -= self.layout.expand(self.layout.sums(self.shares[:, None] * found))
+        if len(self.rotation):
+            slopes = self.rotation @ parameters[size:]
+            found += self.values[:, None] * slopes[self.places]
+        return found
+
+    def pull_back(self, slope: FloatArray) -> FloatArray:
+        """The slope in the parameters, (L + D, F), from that in the scores (L, F)."""
+        found = np.empty((self.size, slope.shape[1]))
+        size = self.layout.size
+        sums = self.layout.expand(self.layout.sums(slope))
+        levels = found[:size]
+        levels[:] = slope - self.shares[:, None] * sums
+        for rows, root in self.roots:
+            levels[rows] = root.T @ levels[rows]
+        if len(self.rotation):
+            sums = self.layout.sums(self.values[:, None] * slope)
+            found[size:] = self.rotation.T @ sums[self.numbers]
+        return found
+
+
+def smooth_root(levels: int, policy: ClassifierPolicy) -> FloatArray:
+    """Root of the covariance of the scores of ordered levels: neighbors differ little.
+
+    Examples
+    --------
+    >>> root = smooth_root(5, ClassifierPolicy())
+    >>> correlation = np.corrcoef(root)
+    >>> bool(correlation[0, 1] > correlation[0, 2] > correlation[0, 4])
+    True
+    """
+    apart = np.diff(np.eye(levels), axis=0)
+    precision = policy.level_precision * np.eye(levels)
+    precision += levels * policy.difference_precision * apart.T @ apart
+    return np.linalg.cholesky(np.linalg.inv(precision))
+
+
+def standard_values(variable: Variable, joined: Coarsening, n: int) -> FloatArray | None:
+    """Numbers of the bins of a feature, standardized; None where it has fewer than three numbers.
+
+    Examples
+    --------
+    >>> rank = Variable("rank", (1, 2, 3), "ordinal")
+    >>> standard_values(rank, Coarsening.of([rank], np.full(3, 1 / 3), 8, 0.0), 0).round(2)
+    array([-1.22,  0.  ,  1.22])
+    """
+    if variable.kind != "binned" and not all(map(is_number, variable.levels)):
+        return None
+    numbers = variable.numeric
+    if len(numbers) < 3 or not np.isfinite(numbers).all():
+        return None
+    ends = np.cumsum([0, *map(len, joined.places)])
+    center = joined.center[ends[n] : ends[n + 1]]
+    mass = np.bincount(joined.places[n], center)
+    means = np.bincount(joined.places[n], center * (numbers - numbers.mean())) / mass
+    means -= mass @ means / mass.sum()
+    spread = float(np.sqrt(mass @ means**2 / mass.sum()))
+    return means / spread if 0.0 < spread < np.inf else None
+
+
+def whiten(table: FloatArray, weight: FloatArray) -> FloatArray:
+    """Matrix to slopes of standardized columns from slopes along uncorrelated directions.
+
+    Directions in which records hardly differ are held back by the ridge ``D / n``.
+
+    Examples
+    --------
+    >>> whiten(np.array([[1.0], [-1.0]]), np.ones(2)).round(2)
+    array([[0.82]])
+    """
+    total, columns = float(weight.sum()), table.shape[1]
+    if not columns:
+        return np.empty((0, 0))
+    spread, axes = np.linalg.eigh(table.T @ (weight[:, None] * table) / total)
+    return np.asarray(axes / np.sqrt(np.maximum(spread, 0.0) + columns / total))
