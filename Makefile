@@ -16,9 +16,10 @@ export OMP_NUM_THREADS ?= 1
 export MKL_NUM_THREADS ?= 1
 
 BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cpp src/rejoint/kernels/*.hpp)
+SKLEARN_CHECKS := tests/estimators/test_default_checks.py
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test tables lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
+.PHONY: demo test tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
@@ -48,6 +49,15 @@ architecture: $(VENV)/test.stamp  ## figures of the source tree: files, import c
 
 tables: $(VENV)/test.stamp  ## published tables: 500 random files, those in the style of offices, garbage
 	REJOINT_TABLE_FILES=500 $(BIN)/pytest -q tests/tables tests/test_table_files.py
+
+sklearn: $(VENV)/test.stamp  ## scikit-learn's checks on default estimators, at the oldest version and the newest
+	REJOINT_SKLEARN_CHECKS=all $(BIN)/pytest -q -n $(WORKERS) $(SKLEARN_CHECKS)
+	$(BIN)/python -m pip install -qq --no-deps --target build/sklearn-1.6 --upgrade 'scikit-learn==1.6.*'
+	PYTHONPATH=build/sklearn-1.6 REJOINT_SKLEARN_CHECKS=all $(BIN)/pytest -q -n $(WORKERS) \
+	  -W ignore::pytest.PytestRemovedIn10Warning $(SKLEARN_CHECKS)
+
+interrupts: $(VENV)/test.stamp  ## Ctrl-C at 200 random moments, in Python and on the command line
+	@$(BIN)/python tests/interrupts.py
 
 bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
 	@$(BIN)/python -u -m benchmarks.speed

@@ -157,3 +157,24 @@ def test_ctrl_c_while_ranks_are_weighed_keeps_the_interactions(joint, monkeypatc
     assert result.interrupted
     assert "interrupted; this is the best model so far" in result.stop
     assert max(result.misfits.values()) < 0.05
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_ctrl_c_while_interactions_are_estimated_keeps_those_so_far(joint, monkeypatch, k):
+    from rejoint.factorization import log_linear
+
+    plain, calls = log_linear.climb, []
+
+    def climb(*args):
+        calls.append(1)
+        if len(calls) == k:
+            raise KeyboardInterrupt
+        return plain(*args)
+
+    monkeypatch.setattr(log_linear, "climb", climb)
+    counts = np.random.default_rng(0).multinomial(5000, joint.ravel()).reshape(joint.shape)
+    given = quietly(tables(counts, (0, 1, 2), (1, 2, 3), (0, 2, 3)), noisy=True)
+    with pytest.raises(rj.FitInterrupted) as caught:
+        rj.factorize(given)
+    assert caught.value.result.interrupted
+    assert max(caught.value.result.misfits.values()) < 0.05

@@ -138,7 +138,9 @@ class LogLinear:
         return float(self.sample.records[effects.starts[effects.positions[subset]]])
 
 
-def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLinear]:
+def fit_log_linear(
+    sample: Sample, start: Completion, offer: Callable[[LogLinear], None] = lambda model: None
+) -> tuple[LogLinear, LogLinear]:
     """Return the models with one variance for each order, and with one for each set of variables.
 
     Parameters
@@ -147,6 +149,8 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
         The effects.
     start : Completion
         Independence, in a problem that has one goal for each set of variables, in their order.
+    offer : callable
+        Takes each model on the way, in case that the fit is interrupted.
     """
     effects = sample.effects
     first = np.array(
@@ -154,7 +158,10 @@ def fit_log_linear(sample: Sample, start: Completion) -> tuple[LogLinear, LogLin
     )
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
     model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
-    by_order = climb(sweep_first(model), effects.orders - 1)
+    swept = sweep_first(model)
+    offer(swept)
+    by_order = climb(swept, effects.orders - 1)
+    offer(by_order)
     each = climb(by_order, None)
     return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
 

@@ -212,10 +212,14 @@ def _choose(
         return None
     own = independent_model(levels, [Near((n,), s, 1.0, 1.0) for n, s in enumerate(pooled.own)])
     session.report("estimating how strong interactions are")
-    by_order, each = fit_log_linear(sample, start_completion(problem, own))
+
+    def offer(model: LogLinear) -> None:
+        session.offer(lambda: _completion_choice(model, {}), certain=True)
+
+    by_order, each = fit_log_linear(sample, start_completion(problem, own), offer)
     kept = keep_zeros(each, pooled.tables)
     chosen = each if kept is None else kept
-    session.offer(lambda: _completion_choice(chosen, {}))
+    offer(chosen)
     if not few_classes:
         return _completion_choice(chosen, {})
     tables = SmoothedTables.of(pooled.tables, float(np.median(sample.records)))
