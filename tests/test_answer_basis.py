@@ -352,8 +352,10 @@ def test_files_without_cells_know_what_is_published(town, tables, tmp_path):
     assert (answer.basis, answer.bounds) == ("open", None)
     assert "without a range, as the cells of the tables are not kept" in answer.rests_on.text
     asia = rj.datasets.asia()
-    asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3, {}]})
+    asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}]})
     assert rj.load(tmp_path / "asia.rejoint").tables is None
+    with pytest.raises(ValueError, match="item 2 of 'tables' of its notes is 3, no object"):
+        asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3]})
 
 
 def test_large_tables_are_kept_by_name_only(tables, monkeypatch, tmp_path):
@@ -445,3 +447,31 @@ def test_the_truth_lies_within_and_published_is_what_one_table_holds(seed):
             assert (np.asarray(answer.bounds.low) <= value + 1e-6).all()
             assert (value <= np.asarray(answer.bounds.high) + 1e-6).all()
         assert "does not meet" not in answer.rests_on.text
+
+
+def test_ranges_can_be_left_out():
+    tables = rj.Marginals.from_tables({"a": {"x": 5, "y": 5}, "b": {"x": 2, "y": 8}})
+    p = rj.LowRankPMF([1.0], [[[0.5], [0.5]], [[0.2], [0.8]]], tables.domain).with_tables(tables)
+    answer = p.ask("P(a = x | b = y)", bound_seconds=0)
+    assert answer.bounds is None
+    assert "its range was not asked for" in str(answer)
+    assert "0.38 to 0.63" in str(p.ask("P(a = x | b = y)"))
+
+
+def test_columns_have_the_ranges_that_each_has_alone():
+    rng = np.random.default_rng(3)
+    joint = rng.dirichlet(np.ones(36)).reshape(3, 2, 3, 2)
+    names = ["a", "b", "c", "d"]
+    pairs = {
+        (names[i], names[j]): joint.sum(tuple(k for k in range(4) if k not in (i, j)))
+        for i in range(4)
+        for j in range(i + 1, 4)
+    }
+    tables = rj.Marginals.from_tables(pairs)
+    p = rj.factorize(tables).pmf
+    whole = p.ask("P(a | b, c, d = 1)").bounds
+    for b in range(2):
+        for c in range(3):
+            alone = p.ask(f"P(a | b = {b}, c = {c}, d = 1)").bounds
+            np.testing.assert_allclose(whole.low[:, b, c], alone.low, atol=1e-7)
+            np.testing.assert_allclose(whole.high[:, b, c], alone.high, atol=1e-7)

@@ -1,6 +1,7 @@
 """Selection of the rank: folds, growth, scores, and the sentence that explains it."""
 
 import re
+import sys
 from itertools import islice
 
 import numpy as np
@@ -20,7 +21,7 @@ from rejoint.estimation.starts import random_model
 from rejoint.rank.criteria import fit_sparse, information_criteria, relative_entropy
 from rejoint.rank.folds import deal, make_folds
 from rejoint.rank.held_out import Curve, HeldOutSearch
-from rejoint.rank.run_off import RunOff, count_parts, is_wide
+from rejoint.rank.run_off import RunOff, count_parts, is_wide, refine
 from rejoint.rank.select import largest_rank, select_rank
 from rejoint.rank.selection import (
     MOST_LISTED_RANKS,
@@ -890,7 +891,7 @@ def test_a_run_off_judges_the_levels_themselves(ordered):
     fold = next(make_folds(Smoothed.over(data, range(4), 1.5), 5, session.rng))
     start = random_model(fold.learn, 2, session.rng)
     draws = list(islice(Bayes().chain(fold.learn, start, session.rng), 3))
-    race = RunOff(fold, session)
+    race = RunOff(fold, start, session)
     race.add(ChainPlan.from_random(2, 3, 1), draws)
     policy = Policy(pair_rounds=0)
     found = posterior_mean(
@@ -899,3 +900,45 @@ def test_a_run_off_judges_the_levels_themselves(ordered):
     p = data.to_pmf(found.model)
     judging = rj.Records(ordered.domain, fold.judge.records.codes)
     np.testing.assert_allclose(race.plans[0][1], p.log_prob(judging), rtol=1e-9)
+
+
+@pytest.mark.parametrize(("lead", "by_mode"), [(0.001, False), (0.5, True)])
+def test_a_mode_answers_where_chains_from_it_predict_clearly_worse(records, lead, by_mode):
+    session = Session(np.random.default_rng(0))
+    fold = next(make_folds(InMemory.of(records), 5, session.rng))
+    race = RunOff(fold, random_model(fold.learn, 2, session.rng), session)
+    logs = session.rng.normal(-5.0, 1.0, len(fold.mass))
+    noise = session.rng.normal(0.0, 0.1, len(fold.mass))
+    noise -= fold.mass @ noise / fold.mass.sum()
+    own = ChainPlan.from_mode(2, 20, 3)
+    race.plans = [(own, logs), (ChainPlan(2, 20, 3, True, by_mode=True), logs + lead + noise)]
+    assert race.winner.by_mode == by_mode
+
+
+def test_the_representative_answers_where_it_won(records, monkeypatch):
+    plan = ChainPlan(3, 10, 2, at_mode=True, by_mode=True)
+    # The function of this name hides its module.
+    monkeypatch.setattr(sys.modules["rejoint.rank.select"], "plan_chains", lambda *args: plan)
+    policy = Policy(anchored_passes=0)
+    result = rj.estimate(records, agreement=False, policy=policy, random_state=0)
+    p = result.pmf
+    np.testing.assert_allclose(p.log_prob(records), p.representative.log_prob(records), rtol=1e-9)
+    assert len(p.draws)
+    assert "most probable model itself" in result.choice
+
+
+def test_one_class_leaves_open_how_variables_depend():
+    rng = np.random.default_rng(0)
+    columns = {name: rng.choice(list("uvw"), 300) for name in "abcd"}
+    result = rj.estimate(columns, random_state=0)
+    assert result.selection.rank == 1
+    alone, given = (np.ptp(result.pmf.interval(["a"], given=g), axis=0) for g in ({}, {"b": "u"}))
+    assert (given > 1.02 * alone).all()  # equal, if chains had one class
+
+
+def test_merging_ends_far_below_the_best_of_many_ranks():
+    rng = np.random.default_rng(1)
+    factors = [rng.dirichlet(np.full(3, 0.3), size=20).T for _ in range(12)]
+    data = InMemory.of(rj.LowRankPMF(np.full(20, 0.05), factors).sample(8000, random_state=0))
+    found = refine(data, 18, 2, Session(np.random.default_rng(0)))
+    assert 1 < min(found.models) < found.curve.best / 2

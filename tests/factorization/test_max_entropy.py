@@ -1,6 +1,7 @@
 """The maximum-entropy completion, against dense IPF and brute force on small domains."""
 
 from itertools import combinations, product
+from math import prod
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 import rejoint as rj
+from rejoint.factorization import max_entropy
 from rejoint.factorization.max_entropy import (
     Ipf,
     find_cover,
@@ -101,6 +103,19 @@ def test_the_cover_is_the_smallest(problem):
     found = find_cover(joint.shape, subsets)
     assert found in covers
     assert size(found) == min(map(size, covers))
+
+
+def test_covers_of_many_variables_are_as_small_as_those_that_are_tried(monkeypatch):
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        n = int(rng.integers(3, 9))
+        levels = rng.integers(2, 7, size=n).tolist()
+        subsets = [tuple(sorted(rng.choice(n, 2, replace=False).tolist())) for _ in range(n + 2)]
+        tried = find_cover(levels, subsets)
+        with monkeypatch.context() as patch:
+            patch.setattr(max_entropy, "_TRIED_VARIABLES", 0)
+            solved = find_cover(levels, subsets)
+        assert prod(levels[n] for n in tried) == prod(levels[n] for n in solved)
 
 
 def test_states_that_zeros_exclude_are_left_out():

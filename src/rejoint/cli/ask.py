@@ -10,6 +10,7 @@ from rejoint.cli.group import echo
 from rejoint.cli.options import as_json, load_answerer, rows_output, seed_option
 from rejoint.cli.output import echo_json, record_rows, to_plain, write_rows
 from rejoint.pmf.answer import Answer
+from rejoint.pmf.answer_basis import BOUND_SECONDS
 from rejoint.records.records import Records
 
 EXAMPLES = """\b
@@ -32,6 +33,13 @@ Examples:
     show_default=True,
     help="Of the credible intervals that models with posterior draws give (fits by Bayes).",
 )
+@click.option(
+    "--bound-seconds",
+    type=click.FloatRange(0.0),
+    default=BOUND_SECONDS,
+    show_default=True,
+    help="Time for the range of an answer, for models from tables; 0 for no range.",
+)
 @rows_output("A table or sampled records go there as rows, by its name (.csv, .parquet, ...).")
 @seed_option
 @as_json
@@ -40,6 +48,7 @@ def command(
     questions: tuple[str, ...],
     bits: bool,
     level: float,
+    bound_seconds: float,
     output: str | None,
     seed: int,
     as_json: bool,
@@ -62,7 +71,9 @@ def command(
         raise click.UsageError("There is no question: name one, or give one a line on stdin.")
     if output and len(asked) > 1:
         raise click.UsageError("-o takes the answer to one question.")
-    answers = [answerer.ask(text, bits=bits, level=level, random_state=seed) for text in asked]
+    options: dict[str, Any] = {"bits": bits, "level": level, "random_state": seed}
+    options["bound_seconds"] = bound_seconds
+    answers = [answerer.ask(text, **options) for text in asked]
     if output:
         _write(answers[0], output)
     elif as_json:

@@ -20,7 +20,7 @@ from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.forecast import check_cost
-from rejoint.estimation.gibbs import Bayes, Draw, describe_effective_draws
+from rejoint.estimation.gibbs import Bayes, ChainPlan, Draw, describe_effective_draws
 from rejoint.estimation.ordinal_smoothing import (
     TIME_LEVELS,
     Smooth,
@@ -359,7 +359,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
             if curve is not None and curve.plan is not None:
                 plan = curve.plan if n_init is None else replace(curve.plan, chains=n_init)
                 own = solver if solver is request.solver else plan.solver(policy)
-                return finished(fit.ensemble(own, plan.rank, curve.start))
+                return finished(fit.ensemble(own, plan, curve.start))
             return finished(fit.bayes(solver))
         return finished(fit.mode(solver))
 
@@ -629,7 +629,7 @@ class Fit:
         more = found.tell(chains=True)
         return self.result_of_small(runs, runs[best], draws=draws, chains=bayes.chains, more=more)
 
-    def ensemble(self, bayes: Bayes, rank: int, start: Model | None) -> FitResult:
+    def ensemble(self, bayes: Bayes, plan: ChainPlan, start: Model | None) -> FitResult:
         """Chains of the rank that answers, and a representative model of the rank chosen."""
         session, done = self.session, self.representative()
 
@@ -648,9 +648,10 @@ class Fit:
             data, reported = report_passes(self.data, session, "first draw")
         starts = [start] * bayes.chains if start is not None else []
         if not starts:
-            starts = [random_model(self.small, rank, session.rng) for _ in range(bayes.chains)]
+            starts = [random_model(self.small, plan.rank, session.rng) for _ in range(bayes.chains)]
         draws = bayes.sample(data, starts, reported, offer=ended)
-        return self.result([done], done, None, draws, bayes.chains, ensemble=True)
+        members = [done.model] if plan.by_mode else None
+        return self.result([done], done, None, draws, bayes.chains, ensemble=True, members=members)
 
     def representative(self) -> Run:
         """The most probable model of the rank, near the one that the search has found."""
@@ -733,8 +734,9 @@ class Fit:
         more: str = "",
         *,
         ensemble: bool = False,
+        members: Sequence[Model] | None = None,
     ) -> FitResult:
-        """The best run as a model, with what is to be said about it.
+        """Make the result of the best run: its model, log-likelihood and sentences.
 
         ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
         """
@@ -751,6 +753,7 @@ class Fit:
                 0 if ended else self.policy.anchored_passes,
                 replace(self.policy, pair_levels=0) if ended else self.policy,
                 ensemble=ensemble,
+                members=members,
             )
             drawn = spread_draws(self.data, draws, answer)
         gaps = () if is_interrupted(runs) else self.look_at_tables(model, answer)

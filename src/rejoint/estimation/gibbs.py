@@ -110,6 +110,8 @@ class ChainPlan:
         Number of chains.
     at_mode : bool
         Whether they start at the mode of their rank; at random otherwise.
+    by_mode : bool
+        Whether the representative model answers in place of their mean; they give the bounds.
 
     Examples
     --------
@@ -122,6 +124,7 @@ class ChainPlan:
     sweeps: int
     chains: int
     at_mode: bool
+    by_mode: bool = False
 
     @classmethod
     def from_random(cls, rank: int, sweeps: int, chains: int) -> "ChainPlan":

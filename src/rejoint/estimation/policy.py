@@ -271,6 +271,13 @@ class Policy:
     # Chains from random starts, and from a mode where sweeps are dear.
     chains: int = 8
     few_chains: int = 3
+    # Classes of chains from random starts, at the least, where there are ten records for each.
+    # Where one class is chosen, chains of one class would say that all variables are independent
+    # beyond doubt: on 16 random models (N = 5, I = 10, F = 10, 1,000 records) 85 % of the 90 %
+    # intervals held the truth, 52 % where one class was chosen. With 2, 4 and 8 classes here 87.0,
+    # 88.2 and 88.9 %, and the error was 0.3676, 0.3665 and 0.3683 (0.3688 without). Of independent
+    # variables (N = 6, I = 4) the error was 0.132, 0.144 and 0.145 (0.120), coverage 94, 95, 95 %.
+    fewest_chain_classes: int = 4
     # Sweeps that a chain may have, and the cells x classes of all chains together that candidates
     # of the run-off, and chains from a mode, may cost.
     sweeps_tried: tuple[int, ...] = (20, 40, 80, 160)

@@ -55,6 +55,7 @@ def posterior_mean(
     policy: Policy = DEFAULT,
     *,
     ensemble: bool = False,
+    members: Sequence[Model] | None = None,
 ) -> Finished:
     """Return one model near the mean of many, in agreement with the records.
 
@@ -74,6 +75,8 @@ def posterior_mean(
     ensemble : bool
         Whether the members are of chains whose rank was not given: the mean then has more classes,
         and moves further.
+    members : sequence of Model, optional
+        What answers before it is finished; by default the conditional expectations of the sweeps.
 
     Examples
     --------
@@ -87,7 +90,7 @@ def posterior_mean(
     """
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
     records = policy.ensemble_records if ensemble else policy.anchor_records
-    members = [draw.mean for draw in draws]
+    members = [draw.mean for draw in draws] if members is None else members
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))

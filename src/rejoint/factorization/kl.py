@@ -11,8 +11,9 @@ Anderson mixing of the last steps, in logarithms, which keeps columns positive; 
 crawls, where there are few enough parameters, damped steps with the Fisher information.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache, partial
 
 import numpy as np
 
@@ -81,10 +82,14 @@ LOST = 1e-5
 LIFT_LIMIT = 0.1
 
 
-def score(problem: TableProblem, state: KlState) -> KlState:
+#: The Fisher information at a state, computed when it is first asked for.
+Curvature = Callable[[], FloatArray]
+
+
+def score(problem: TableProblem, state: KlState, curvature: Curvature) -> KlState:
     """One step with the Fisher information that lowers the objective, if there is one."""
     model = state.model
-    matrix = pull_both(model, information(problem, model))
+    matrix = pull_both(model, curvature())
     slope = -pull(model, state.ascent).ravel()
     size, start = float(np.diag(matrix).max()), logarithms(model)
 
@@ -102,12 +107,12 @@ def _after(state: KlState, moved: KlState) -> KlState:
     return replace(moved, before=state.before, after=state.after, damping=state.damping)
 
 
-def lift(problem: TableProblem, state: KlState) -> KlState:
+def lift(problem: TableProblem, state: KlState, curvature: Curvature) -> KlState:
     """Give room again to probabilities that were given up too early, if that lowers the objective.
 
     EM multiplies them by 1.0001 at a time, and logits of nearly nothing hardly count.
     """
-    room = lost_room(problem, state)
+    room = lost_room(problem, state, curvature)
     if not room.any():
         return state
     lifted = normalize(problem.layout, np.maximum(state.model.stacked, room))
@@ -115,7 +120,7 @@ def lift(problem: TableProblem, state: KlState) -> KlState:
     return _after(state, moved) if moved.objective < state.objective else state
 
 
-def lost_room(problem: TableProblem, state: KlState) -> FloatArray:
+def lost_room(problem: TableProblem, state: KlState, curvature: Curvature) -> FloatArray:
     """How far each lost probability would go by itself; zero for all others.
 
     At a minimum the ascent of a column's probabilities is the same, that of zeros at most that.
@@ -125,8 +130,7 @@ def lost_room(problem: TableProblem, state: KlState) -> FloatArray:
     lost = (stacked < LOST) & (state.ascent > (1 + 1e-6) * level)
     if not lost.any():
         return np.zeros_like(stacked)
-    full = information(problem, state.model)
-    step = (state.ascent - level) / np.maximum(np.einsum("ifif->if", full), TINY)
+    step = (state.ascent - level) / np.maximum(np.einsum("ifif->if", curvature()), TINY)
     near = lost & (stacked < LIFT_LIMIT * step)
     return np.where(near, np.minimum(step, LIFT_LIMIT), 0.0)
 
@@ -190,8 +194,9 @@ class Kl:
         slow = state.objective - moved.objective < CRAWL * state.objective
         if not slow or moved.ascent.size > self.dense_limit:
             return moved
-        lifted = lift(problem, moved)
-        return score(problem, moved) if lifted is moved else lifted
+        curvature = cache(partial(information, problem, moved.model))
+        lifted = lift(problem, moved, curvature)
+        return score(problem, moved, curvature) if lifted is moved else lifted
 
 
 def mix_steps(update: Model, before: Sequence[FloatArray], after: Sequence[FloatArray]) -> Model:

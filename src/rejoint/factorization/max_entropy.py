@@ -10,8 +10,9 @@ trees no mixture of fewer classes is exact.
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import combinations
-from math import log, prod
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,9 @@ Codes = NDArray[np.int32]
 
 
 def find_cover(levels: Sequence[int], subsets: Sequence[Subset]) -> Subset:
-    """Return a vertex cover with the fewest combinations of levels, by integer programming.
+    """Return a vertex cover with the fewest combinations of levels.
+
+    Few variables are tried in all combinations, more by integer programming.
 
     Parameters
     ----------
@@ -43,25 +46,40 @@ def find_cover(levels: Sequence[int], subsets: Sequence[Subset]) -> Subset:
     >>> find_cover((2, 3, 4), [(0, 1), (0, 2)])
     (0,)
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
-
     edges = sorted({pair for subset in subsets for pair in combinations(sorted(subset), 2)})
+    cost = np.log(np.maximum(levels, 1.0001))
     if not edges:
         return ()
-    rows = np.zeros((len(edges), len(levels)))
-    for row, pair in zip(rows, edges, strict=True):
-        row[list(pair)] = 1.0
-    cost = np.array([log(max(size, 1.0001)) for size in levels])
+    chosen = _try_covers if len(levels) <= _TRIED_VARIABLES else _solve_cover
+    return tuple(int(n) for n in np.flatnonzero(chosen(edges, cost)))
+
+
+#: Variables up to which all sets of them are tried, in less than the milliseconds of a solver.
+_TRIED_VARIABLES = 12
+
+
+def _try_covers(edges: Sequence[Subset], cost: FloatArray) -> NDArray[np.bool_]:
+    """Return which variables are in the least cover, by trying all sets of them."""
+    every = (np.arange(2 ** len(cost))[:, None] >> np.arange(len(cost)) & 1).astype(bool)
+    a, b = np.array(edges).T
+    covers = (every[:, a] | every[:, b]).all(axis=1)
+    return np.asarray(every[covers][np.argmin(every[covers] @ cost)])
+
+
+def _solve_cover(edges: Sequence[Subset], cost: FloatArray) -> NDArray[np.bool_]:
+    """Return which variables are in the least cover, by integer programming."""
+    from scipy.optimize import Bounds, LinearConstraint, milp  # slow to import
+
+    rows = np.zeros((len(edges), len(cost)))
+    np.put_along_axis(rows, np.array(edges), 1.0, axis=1)
     found = milp(
         cost,
         constraints=LinearConstraint(rows, lb=1.0),
-        integrality=np.ones(len(levels)),
+        integrality=np.ones(len(cost)),
         bounds=Bounds(0, 1),
         options={"time_limit": 5.0},
     )
-    if found.x is None:
-        return tuple(sorted({n for pair in edges for n in pair}))
-    return tuple(int(n) for n in np.flatnonzero(found.x > 0.5))
+    return np.asarray(rows.any(axis=0) if found.x is None else found.x > 0.5)
 
 
 def list_states(
@@ -127,6 +145,17 @@ class Place:
     inside_shape: tuple[int, ...]
     axis: int  # of the variable outside, in the table
 
+    @cached_property
+    def _order(self) -> tuple[int, ...]:
+        """Axes of the table with that of the variable outside in front."""
+        inside = [axis for axis in range(len(self.inside_shape) + 1) if axis != self.axis]
+        return (self.axis, *inside)
+
+    @cached_property
+    def _back(self) -> tuple[int, ...]:
+        """The reverse of ``_order``."""
+        return tuple(np.argsort(self._order).tolist())
+
     def spread(self, table: FloatArray) -> FloatArray:
         """A flat table as (levels of the variable outside, cells of the cover's variables)."""
         if self.outside is None:
@@ -134,16 +163,13 @@ class Place:
         shape = list(self.inside_shape)
         size = table.size // max(prod(shape), 1)
         shape.insert(self.axis, size)
-        rows: FloatArray = np.moveaxis(table.reshape(shape), self.axis, 0).reshape(size, -1)
-        return rows
+        return table.reshape(shape).transpose(self._order).reshape(size, -1)
 
     def gather(self, table: FloatArray) -> FloatArray:
         """The reverse of ``spread``."""
         if self.outside is not None:
-            shape = (len(table), *self.inside_shape)
-            table = np.moveaxis(table.reshape(shape), 0, self.axis)
-        flat: FloatArray = table.ravel()
-        return flat
+            table = table.reshape(len(table), *self.inside_shape).transpose(self._back)
+        return table.ravel()
 
 
 @dataclass(frozen=True, eq=False)

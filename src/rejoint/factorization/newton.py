@@ -118,7 +118,7 @@ class TableBatch:
         """``sum_rest R[axes, rest] K[rest, f] K[rest, g]``, added up for each set of variables."""
         rank, count = factors.shape[1], len(self.weight)
         rest = [axis for axis in range(len(self.shape)) if axis not in axes]
-        front = np.moveaxis(cells, [1 + axis for axis in axes], range(1, 1 + len(axes)))
+        front = cells.transpose(0, *(1 + axis for axis in (*axes, *rest)))
         shape = front.shape[1 : 1 + len(axes)]
         product = khatri_rao(factors, self.rows(rest)).reshape(count, -1, rank)
         outer = (product[..., :, None] * product[..., None, :]).reshape(count, -1, rank**2)

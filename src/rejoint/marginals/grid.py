@@ -129,6 +129,7 @@ _FOOTNOTE = re.compile(
     r"(?<=\w)\s*(?:[¹²³⁰-⁹]+|\[(?:notes? ?)?[\d, ]+\]|\((?:n|N) ?= ?[\d., ]+\)|(?<![\d( ])\d\)|"
     r" \d\))$"
 )
+_BULLET = re.compile(r"^(?:[\u2022\u00b7\u2013-] )+(?=[^\W\d])")
 _ENDS = "¹²³⁰⁴⁵⁶⁷⁸⁹])"
 
 
@@ -255,6 +256,7 @@ class _Grid:
         self._fill_merged()
         self.kinds: list[list[Kind]] = [[_kind(c, marks) for c in row] for row in self.rows]
         self.number_rows = self._find_number_rows()
+        self._fill_unit()
 
     def _fill_merged(self) -> None:
         """Repeat merged labels in the rows and columns that they span."""
@@ -267,6 +269,17 @@ class _Grid:
                 for c in range(left, min(right + 1, len(self.rows[r]))):
                     if r == top or left == 0:  # labels of rows downward, of columns to the right
                         self.rows[r][c] = self.rows[top][left]
+
+    def _fill_unit(self) -> None:
+        """Repeat a unit that stands once below the labels of columns, right above the numbers."""
+        r = self.number_rows[0] - 1 if self.number_rows else 0
+        there = [c for c, cell in enumerate(self.rows[r]) if c and not _is_empty(cell)] if r else []
+        if len(there) != 1 or not unit_word(label_of(self.rows[r][there[0]])):
+            return
+        if not _is_empty(self.rows[r - 1][there[0]]):
+            for c in range(there[0] + 1, len(self.rows[r])):
+                if not _is_empty(self.rows[r - 1][c]):
+                    self.rows[r][c], self.kinds[r][c] = self.rows[r][there[0]], "text"
 
     def _find_number_rows(self) -> list[int]:
         """Return rows that have a number after their first cell."""
@@ -1100,7 +1113,9 @@ class _Layout:
 
         A row that has a new label further left, and none here, is a total.
         """
-        labels = [[label_of(self.grid.rows[r][c]) for c in stub] for r in self.rows]
+        labels = [
+            [_BULLET.sub("", label_of(self.grid.rows[r][c])) for c in stub] for r in self.rows
+        ]
         printed = [list(row) for row in labels]
         for k in range(len(stub) - 1):
             if self._is_filled([row[k] for row in printed]):

@@ -61,6 +61,7 @@ from rejoint.marginals.totals import (
     rounding_base,
 )
 from rejoint.marginals.unit_word import (
+    is_count_word,
     is_mean,
     is_measure,
     is_percent,
@@ -92,6 +93,8 @@ _PART = re.compile(
     r"(?:of|from) wh(?:ich|om)\b|there ?of\b|davon\b|darunter\b|dont\b|di cui\b|waarvan\b|"
     r"w tym\b|de l[oa]s cuales\b|dos quais\b|das quais\b|heraf\b|herav\b|derav\b|varav\b|darav\b"
 )
+#: Cases that each of several levels has, exactly, beyond what chance makes.
+_BATTERY = 30.0
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -391,7 +394,8 @@ def _drop_columns(block: Block) -> dict[str, str]:
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (codes of {names[twin]!r})")
     for k in list(columns):
-        if _numbers_lines([columns[j] for j in columns if j != k], columns[k]):
+        others = [columns[j] for j in columns if j != k]
+        if _numbers_lines(others, columns[k]) or _identifies_lines(others, columns[k]):
             del columns[k]
             block.skipped.append(f"column {names[k]!r} (it numbers the lines)")
             break
@@ -430,6 +434,13 @@ def _numbers_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bo
         return False
     counts = all(text == str(i) for i, text in enumerate(column, int(start)))
     return counts and len(set(zip(*others, strict=True))) == len(column)
+
+
+def _identifies_lines(others: Sequence[Sequence[str]], column: Sequence[str]) -> bool:
+    """Return whether a column has another label in each line, and labels of others come again."""
+    unique = len(set(column)) == len(column) > 3
+    crossed = len(others) > 1 and all(len(set(other)) < len(column) for other in others)
+    return unique and crossed and len(set(zip(*others, strict=True))) == len(column)
 
 
 def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: int, j: int) -> bool:
@@ -1207,108 +1218,102 @@ def _compare(facet: Facet, what: str, cells: Array, claim: float) -> list[tuple[
 # Kinds ------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Clues:
+    """What words and numbers say about the kind of a table."""
+
+    words: list[str]  # texts that say the unit
+    hints: list[str]  # all texts that may say what the numbers are
+    percent: bool
+    counted: bool
+    scale: float  # 1, or a thousand, a million, ...
+    fractions: bool  # numbers with decimals
+    added: bool  # totals, or words, show that the numbers add up
+    one: float  # 1, 100 or 1,000 if all numbers are shares of it
+
+    @staticmethod
+    def of(draft: Draft, how: ReadOptions) -> "_Clues":
+        """Gather them."""
+        facet, notes = draft.facet, draft.reading.notes
+        short = [note.strip("() ") for note in notes if len(note) <= 40]
+        scales = [note for note in short if max(map(scale_word, (note, f"({note})"))) > 1.0]
+        words = [plain_text(facet.value), *map(str, facet.units), *scales]
+        percent = facet.percent or any(map(is_percent, [*words, *facet.names]))
+        percent = percent or plain_text(facet.value) in SHARE_NAMES
+        counted = plain_text(facet.value) in COUNT_NAMES - {"weight"}  # of a sample, or in kg
+        counted = counted or any(map(is_count_word, words))
+        known = facet.values[~np.isnan(facet.values)]
+        return _Clues(
+            words,
+            [facet.value, *facet.units, *notes],
+            percent,
+            counted,
+            max(map(scale_word, words)),
+            bool(np.any(known != np.floor(known))),
+            bool(draft.margins) or draft.total is not None or counted or how.noisy,
+            _total_share(draft, percent),
+        )
+
+
 def _find_kind(draft: Draft, how: ReadOptions) -> None:
     """Say what the numbers are: counts, thousands, shares of all, of rows or of columns."""
-    facet, kind = draft.facet, draft.said.get("kind", how.kind).lower()
+    kind, clues = draft.said.get("kind", how.kind).lower(), _Clues.of(draft, how)
     if "kind" in draft.said and not kind.startswith(("count", "share", "percent", "%")):
         raise ValueError(
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    words, hints = _words_of(draft)
-    percent = facet.percent or any(map(is_percent, [*words, *facet.names]))
-    percent = percent or plain_text(facet.value) in SHARE_NAMES
-    counted = plain_text(facet.value) in COUNT_NAMES - {"weight"}  # of a sample, or in kg
-    counted = counted or any(unit_word(w) == "count" for w in words)
-    scale = max(map(scale_word, words))
-    if kind == "auto" and not percent:
-        _check_measured(draft, counted or scale > 1.0, hints)
-    known = facet.values[~np.isnan(facet.values)]
-    fractions = bool(np.any(known != np.floor(known)))
-    one = _total_share(draft, percent)
-    draft.kind = "counts"
+    if kind == "auto" and not clues.percent:
+        _check_measured(draft, clues)
+    _decide_kind(draft, kind, clues)
+    if kind == "auto":
+        _check_kind(draft, clues)
+    _conclude_kind(draft, clues.scale)
+
+
+def _decide_kind(draft: Draft, kind: str, clues: _Clues) -> None:
+    """Take the kind that is told, or that the numbers show."""
+    facet, draft.kind = draft.facet, "counts"
     if kind in ("rows", "columns"):
         split = len(facet.names) - 1
         draft.given = tuple(range(split)) if kind == "rows" else (split,)
         draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
-        draft.kind, draft.whole = "shares", one or 0.0
-    elif kind.startswith("count") or scale > 1.0:
+        draft.kind, draft.whole = "shares", clues.one or 0.0
+    elif kind.startswith("count") or clues.scale > 1.0:
         pass
-    elif one and (percent or (fractions and not (counted and one != 1.0))):
-        draft.kind, draft.whole = "shares", one
+    elif clues.one and (
+        clues.percent or (clues.fractions and not (clues.counted and clues.one != 1.0))
+    ):
+        draft.kind, draft.whole = "shares", clues.one
     else:
-        _find_conditional(draft, percent, fractions, counted, words)
-    added = draft.margins or draft.total is not None or counted or how.noisy
-    if draft.kind == "counts" and kind == "auto" and not added and any(map(is_share, hints)):
-        raise draft.error(
-            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
-            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
-            hint=next(filter(is_share, hints)),
-            kind=Argument("kind", "counts"),
-        )
-    if draft.mean and not draft.given and kind == "auto":
-        raise draft.error(
-            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
-            "they may be rates or means, which do not add up. Multiply them by the number of "
-            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
-            label=draft.mean,
-            kind=Argument("kind", "counts"),
-        )
-    if draft.kind == "counts" and scale > 1.0:
+        _find_conditional(draft, clues)
+
+
+def _conclude_kind(draft: Draft, scale: float) -> None:
+    """Multiply numbers by their unit, and say what they are."""
+    names = [draft.facet.names[k] for k in draft.given]
+    said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
+    draft.reading.kind = "counts"
+    if draft.kind == "shares":
+        more = f" for each {', '.join(names)}" if names else ""
+        draft.reading.kind = said.get(draft.whole, "shares") + more
+    elif scale > 1.0:
         draft.scale(scale)
-        draft.reading.kind = f"counts, given in {'millions' if scale > 1e3 else 'thousands'}"
-        return
-    checked = added or bool(np.any(known < 0.0))  # which is refused for its own reason
-    if draft.kind == "counts" and fractions and kind == "auto" and not checked:
-        raise draft.error(
-            "{where}: the numbers have decimals and no total, so that they may be rates or "
-            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
-            "are counts.",
-            kind=Argument("kind", "counts"),
-        )
-    if draft.kind == "counts" and one == 100.0 and kind == "auto" and not (counted or fractions):
-        remark(
-            Message(
-                "{where}: the numbers add up to 100. They are taken as counts; say {kind} if they "
-                "are percentages.",
-                where=draft.reading.where,
-                kind=Argument("kind", "percent"),
-            )
-        )
+        unit = {1e3: "thousands", 1e6: "millions"}.get(scale, f"units of {scale:,.0f}")
+        draft.reading.kind = f"counts, given in {unit}"
     if draft.given:
         draft.facet.sums = []  # of shares of different wholes
-    names = [facet.names[k] for k in draft.given]
-    said = {1.0: "shares", 100.0: "percentages", 1000.0: "shares per 1,000"}
-    draft.reading.kind = (
-        "counts"
-        if draft.kind == "counts"
-        else said.get(draft.whole, "shares") + (f" for each {', '.join(names)}" if names else "")
-    )
     if draft.whole == 1000.0:
         draft.scale(0.1)
         draft.whole = 100.0
 
 
-def _words_of(draft: Draft) -> tuple[list[str], list[str]]:
-    """Return texts that say the unit of the numbers, and all that may say what they are."""
-    facet, notes = draft.facet, draft.reading.notes
-    short = [note.strip("() ") for note in notes if len(note) <= 40]
-    scales = [note for note in short if scale_word(note) > 1.0 or scale_word(f"({note})") > 1.0]
-    return [plain_text(facet.value), *map(str, facet.units), *scales], [
-        facet.value,
-        *facet.units,
-        *notes,
-    ]
-
-
-def _check_measured(draft: Draft, counted: bool, hints: Sequence[str]) -> None:
+def _check_measured(draft: Draft, clues: _Clues) -> None:
     """Raise for means, prices or weights; totals show that numbers add up, whatever hints say."""
-    facet = draft.facet
-    added = bool(draft.margins) or draft.total is not None or counted
-    found = [word for word in [facet.value, *facet.units] if is_mean(word)]
-    if not found and not added:
-        found = [hint for hint in hints if is_measure(hint)]
+    found = [word for word in [draft.facet.value, *draft.facet.units] if is_mean(word)]
+    if not found and not clues.added and clues.scale == 1.0:
+        found = [hint for hint in clues.hints if is_measure(hint)]
     if found:
         raise draft.error(
             "{where}: {word!r}: the numbers seem to be means, prices, weights or the like, which "
@@ -1318,11 +1323,66 @@ def _check_measured(draft: Draft, counted: bool, hints: Sequence[str]) -> None:
         )
 
 
-def _find_conditional(
-    draft: Draft, percent: bool, fractions: bool, counted: bool, words: Sequence[str]
-) -> None:
-    """Find variables for each of whose levels the numbers add up to 1, 100 or 1,000."""
+def _check_kind(draft: Draft, clues: _Clues) -> None:
+    """Raise for numbers that may be shares, rates or means; remark on counts of 100."""
+    counts = Argument("kind", "counts")
+    if draft.kind == "counts" and not clues.added and any(map(is_share, clues.hints)):
+        raise draft.error(
+            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
+            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
+            hint=next(filter(is_share, clues.hints)),
+            kind=counts,
+        )
+    if draft.mean and not draft.given:
+        raise draft.error(
+            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
+            "they may be rates or means, which do not add up. Multiply them by the number of "
+            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
+            label=draft.mean,
+            kind=counts,
+        )
+    if draft.kind == "shares" or clues.scale > 1.0:
+        return
+    negative = bool(np.any(draft.facet.values < 0.0))  # which is refused for its own reason
+    if clues.fractions and not clues.added and not negative:
+        raise draft.error(
+            "{where}: the numbers have decimals and no total, so that they may be rates or "
+            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
+            "are counts.",
+            kind=counts,
+        )
+    _check_battery(draft)
+    if clues.one == 100.0 and not (clues.counted or clues.fractions):
+        remark(
+            Message(
+                "{where}: the numbers add up to 100. They are taken as counts; say {kind} if they "
+                "are percentages.",
+                where=draft.reading.where,
+                kind=Argument("kind", "percent"),
+            )
+        )
+
+
+def _check_battery(draft: Draft) -> None:
+    """Raise for levels that have the same total each, as several questions to the same cases."""
     facet = draft.facet
+    for axis, labels in enumerate(facet.labels if len(facet.names) == 2 else ()):
+        sums = facet.by_level(axis).sum(axis=1)
+        if len(labels) > 2 and np.ptp(sums) == 0.0 and sums[0] >= _BATTERY:
+            raise draft.error(
+                "{where}: each level of {name!r} adds up to {whole:,.10g}, so that {labels} may be "
+                "several questions to the same cases, or levels of one variable. Say {kind} if "
+                "they are levels; else give each question as a table of its own.",
+                axis=axis,
+                whole=float(sums[0]),
+                labels=show(labels),
+                kind=Argument("kind", "counts"),
+            )
+
+
+def _find_conditional(draft: Draft, clues: _Clues) -> None:
+    """Find variables for each of whose levels the numbers add up to 1, 100 or 1,000."""
+    facet, percent, counted = draft.facet, clues.percent, clues.counted
     axes = range(len(facet.names))
     ways = []
     for size in range(1, len(facet.names)):
@@ -1335,7 +1395,7 @@ def _find_conditional(
     if not ways:
         if percent and not counted:
             draft.kind, draft.whole = "shares", 0.0
-        elif any(map(is_rate, words)) and not counted:
+        elif any(map(is_rate, clues.words)) and not counted:
             raise ValueError(
                 f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
                 "any variable: multiply them by the number of cases that each is of."
@@ -1343,7 +1403,7 @@ def _find_conditional(
         return
     given, whole = ways[0]
     names = ", ".join(facet.names[k] or "column" for k in given)
-    if len(ways) > 1 or not (percent or fractions or (counted and whole == 1.0)):
+    if len(ways) > 1 or not (percent or clues.fractions or (counted and whole == 1.0)):
         if counted and not percent:
             return
         other = ", ".join(facet.names[k] or "the columns" for k in ways[-1][0])

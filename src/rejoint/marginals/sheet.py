@@ -43,6 +43,7 @@ _MOST_COLUMNS = 16_384  # as in a workbook
 _FIRST_LINES = 2_000
 _GUESS_LINES = 400
 _RULE = re.compile(r"(?::?[-=_][-=_+]+:?)?")
+_PADDED_QUOTE = re.compile(r'^\s+"([^"]*)"\s*$')
 _SAYS = re.compile(r"#\s*([\w ]+?)\s*[:=]\s*(.+?)\s*")
 
 
@@ -185,7 +186,7 @@ def _read_text(source: Source, delimiter: str | None, encoding: str | None) -> S
         before = line
         if all(_RULE.fullmatch(cell.strip()) for cell in row):
             continue  # a line between header and rows
-        rows.append(list(row))
+        rows.append([_PADDED_QUOTE.sub(r"\1", cell) for cell in row])
         numbers.append(line)
         size += len(row)
         if size > MOST_CELLS or len(row) > _MOST_COLUMNS:

@@ -76,7 +76,9 @@ def is_total_word(label: object) -> bool:
     (True, True, False)
     """
     text = re.sub(r"\s*(?:\d\)|\[.*\]|\(.*\)|\d)$", "", plain_text(label))
-    starts = re.match(r"(?:grand |sub-?)?total(?:e|es|en|s)?\b|insgesamt\b|totaal\b", text)
+    starts = re.match(
+        r"(?:grand |sub-?)?total(?:e|es|en|s)?\b|insgesamt\b|totaal\b|all (?!other)\w+s$", text
+    )
     return text in TOTALS or bool(starts)
 
 

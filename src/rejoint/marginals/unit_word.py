@@ -86,7 +86,7 @@ def is_count_word(label: str) -> bool:
 
 _THOUSANDS = re.compile(
     r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
-    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen|tys\.?|ths(?:_per)?))"
+    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen(?:tal)?|tys\.?|ths(?:_per)?))"
     r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*(?:$|[,;.] )",
     re.IGNORECASE,
 )
@@ -95,6 +95,20 @@ _MILLIONS = re.compile(
     r"^(?:in |en )?(?:millions?|mio\.?|millones|miljoen)(?:$|[,;.] )",
     re.IGNORECASE,
 )
+_OTHER_SCALES = {
+    scale: re.compile(
+        rf"(?:[(\[,;]|\b(?:in|en)\s|\bunits?\s*:)\s*(?:in )?(?:{words})(?: (?:persons|people))?"
+        r"[)\].]?\s*(?:$|[,;.] )",
+        re.IGNORECASE,
+    )
+    for scale, words in {
+        1e2: "hundreds",
+        1e4: "10[ ,.]?000s?|ten thousands?",
+        1e5: "lakhs?|100[ ,.]?000s?",
+        1e7: "crores?",
+        1e9: r"billions?|mrd\.?|milliards?|miliardi",
+    }.items()
+}
 _RATE = re.compile(
     r"(?:per|pro|je|pour|por|of) (?:1[ ,.\u00a0]?000|thousand|mille|mil)|‰|\brates?\b",
     re.IGNORECASE,
@@ -117,9 +131,8 @@ _MEAN = re.compile(
 #: Nouns for what is measured of each case, without accents: its sum over cases is seldom printed.
 _MEASURED = (
     r"(?:wages?|salary|salaries|earnings|incomes?|pay|rents?|prices?|costs?|heights?|weights?|bmi|"
-    r"temperatures?|scores?|hours worked|\w*verdienste?|\w*l(?:o|oe)hne?|\w*gehalte?r?|"
-    r"\w*einkommen|"
-    r"\w*mieten?|\w*preise?|\w*kosten|(?:korper)?gro(?:ss|ß)en?|\w*gewichte?|salaires?|revenus?|"
+    r"temperatures?|scores?|densit(?:y|ies)|hours worked|\w*verdienste?|\w*l(?:o|oe)hne?|"
+    r"\w*gehalte?r?|\w*einkommen|\w*mieten?|\w*preise?|\w*kosten|(?:korper)?gro(?:ss|ß)en?|\w*gewichte?|salaires?|revenus?|"
     r"loyers?|prix|taille|poids|salarios?|sueldos?|ingresos?|alquiler(?:es)?|precios?|peso|"
     r"altura|retribuzion[ei]|stipendi[o]?|reddit[oi]|affitt[oi]|prezz[oi]|altezza|lo(?:on|nen)|"
     r"inkomens?|hu(?:ur|ren)|prij(?:s|zen)|rendimentos?|renda|inkomst(?:er)?|loner?|lonn|"
@@ -154,13 +167,18 @@ _HEAD = re.compile(
 
 
 def scale_word(text: str) -> float:
-    """Return what numbers are multiples of, as a title or a unit says it: 1, a thousand, a million.
+    """Return what numbers are multiples of, as a title or a unit says it: 1, a thousand, ...
 
     Examples
     --------
     >>> scale_word("Employees (in thousands)"), scale_word("Mio."), scale_word("per 1,000")
     (1000.0, 1000000.0, 1.0)
+    >>> scale_word("Workers (in lakh)"), scale_word("Persons in hundreds, by sex")
+    (100000.0, 100.0)
     """
+    for scale, words in _OTHER_SCALES.items():
+        if words.search(text):
+            return scale
     if _MILLIONS.search(text):
         return 1e6
     return 1e3 if _THOUSANDS.match(text) and not is_rate(text) else 1.0

@@ -276,7 +276,7 @@ class AnswerBasis:
         verb, asked = self.bound.query.verb, self.bound.asked
         return self.domain[asked[0]].numeric if verb == "E" else np.empty(0)
 
-    def _arrange(self, columns: Sequence[Sequence[float]]) -> FloatArray:
+    def _arrange(self, columns: Sequence[Sequence[float]] | FloatArray) -> FloatArray:
         """Numbers by column, then by cell, as an array with the axes of the answer."""
         return np.array(columns, dtype=np.float64).T.reshape(self._shape())
 
@@ -294,17 +294,16 @@ class AnswerBasis:
         size = prod(self._shape())
         if size > MOST_BOUNDED_CELLS or not np.isfinite(self._numbers_of_mean).all():
             return None
-        seconds = self.seconds / prod(self.domain.shape[n] for n in self.bound.by)
-        found = [
-            [self._snap(each) for each in bound_answers(kept, cells, given, seconds=seconds)]
-            for given, cells in self._columns()
-        ]
+        columns = list(self._columns())
+        cells = [cell for _, below in columns for cell in below]
+        given = [above for above, below in columns for _ in below]
+        every = [self._snap(b) for b in bound_answers(kept, cells, given, seconds=self.seconds)]
         if not self._axes:
-            return found[0][0]
-        every = [each for column in found for each in column]
+            return every[0]
+        wide = len(every) // len(columns)
         return TableBounds(
-            self._arrange([[each.low for each in column] for column in found]),
-            self._arrange([[each.high for each in column] for column in found]),
+            self._arrange(np.reshape([each.low for each in every], (-1, wide))),
+            self._arrange(np.reshape([each.high for each in every], (-1, wide))),
             all(each.sharp for each in every),
             max(each.slack for each in every),
         )
@@ -412,7 +411,7 @@ class AnswerBasis:
             for end, shown in zip((found.low, found.high), ends, strict=True)
         )
         if not found.sharp and self.bound.query.verb == "P" and found.high - found.low >= 1:
-            return "; no bound on it was found in time"
+            return "; no bound on it was found"
         if not found.sharp:
             gives = "no joint with these tables gives a number outside"
         return f"; {gives} {low} to {high}{self._describe_miss()}"
@@ -423,8 +422,10 @@ class AnswerBasis:
 
     def _describe_lack(self) -> str:
         """Why there is no range."""
-        if not self._is_numeric or self.seconds <= 0:
+        if not self._is_numeric:
             return ""
+        if self.seconds <= 0:
+            return "; its range was not asked for"
         if self._marginals is None:
             return "; without a range, as the cells of the tables are not kept with the model"
         size = prod(self._shape())

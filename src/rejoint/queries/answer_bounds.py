@@ -23,8 +23,8 @@ from rejoint.queries.cell_program import (
     InfeasibleError,
     OutOfTimeError,
     expect,
+    number_of_rows,
 )
-from rejoint.queries.interior_program import number_of_rows
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.table_limits import (
     TableLimits,
@@ -133,20 +133,22 @@ def bound_answer(
 def bound_answers(
     tables: "Marginals",
     numerators: Sequence[Vectors],
-    given: Vectors | None = None,
+    given: Vectors | Sequence[Vectors] | None = None,
     *,
     seconds: float = SECONDS,
 ) -> list[AnswerBounds]:
-    """Return the ranges of several answers with the same condition; see :func:`bound_answer`.
+    """Return the ranges of several answers, with one condition or one each.
 
     Programs are set up once for all numerators of the same variables.
 
     Parameters
     ----------
-    tables, given
+    tables
         As for :func:`bound_answer`.
     numerators : sequence of mappings
         One for each answer.
+    given : mapping, or sequence of mappings, optional
+        The denominator of all answers, or of each.
     seconds : float
         Time for all of them together.
 
@@ -160,7 +162,8 @@ def bound_answers(
     """
     deadline = monotonic() + seconds
     names, shape = tables.domain.names, tables.domain.shape
-    asked = [_Ratio.of(shape, numerator, given or {}) for numerator in numerators]
+    conditions = given if isinstance(given, Sequence) else [given or {}] * len(numerators)
+    asked = [_Ratio.of(shape, *pair) for pair in zip(numerators, conditions, strict=True)]
     limits = limits_of(tables)
     ranges: dict[frozenset[int], _Range] = {}
     found = []

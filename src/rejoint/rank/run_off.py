@@ -79,7 +79,7 @@ class MergedPart:
 
     def freeze(self) -> dict[str, Any]:
         """The models as a checkpoint keeps them."""
-        levels = list(self.models[1].layout.levels)
+        levels = list(next(iter(self.models.values())).layout.levels)
         return {str(k): m.stacked for k, m in self.models.items()} | {"levels": levels}
 
     @classmethod
@@ -111,7 +111,7 @@ class PartTask:
 def refine_part(
     problem: Any, start: PartTask, number: int, session: Session, key: str
 ) -> MergedPart:
-    """Models of one part from a rank down to one class.
+    """Models of one part from a rank down to one class, or to far below the best of many.
 
     Again from further above where the best is near the top.
     """
@@ -140,6 +140,8 @@ def refine_part(
         keep(model)
         for merged in merge_down(learn, model, 1, make_prior(learn, concentrations), policy):
             keep(merged)
+            if policy.few_classes < curve.best > 2 * merged.rank:
+                break  # smaller ranks are far behind, and each costs as many steps
         best = curve.smallest(1.0)
         if best < top - 1 or top >= min(1.6 * policy.largest_best, most):
             return MergedPart(found)
@@ -154,25 +156,32 @@ class RunOff:
     ----------
     fold : Fold
         Records to learn from, and others that judge.
+    mode : Model
+        The mode of the rank chosen, which has learned from the same records.
     session : Session
     policy : Policy
     """
 
     fold: Fold
+    mode: Model
     session: Session
     policy: Policy = DEFAULT
     plans: list[tuple[ChainPlan, FloatArray]] = field(default_factory=list)
     mode_fits: bool = False
 
-    def add(self, plan: ChainPlan, draws: Sequence[Draw]) -> None:
+    def add(
+        self, plan: ChainPlan, draws: Sequence[Draw], members: Sequence[Model] | None = None
+    ) -> None:
         """Finish a candidate and judge it."""
         # Classes are not divided here, which takes long and serves all candidates alike.
         policy = replace(self.policy, pair_rounds=0)
         passes, learn = policy.anchored_passes, self.fold.learn
-        found = posterior_mean(learn, draws, draws[-1].mean, passes, policy, ensemble=True)
+        found = posterior_mean(
+            learn, draws, draws[-1].mean, passes, policy, ensemble=True, members=members
+        )
         # What was found is a model of the levels themselves.
         self.plans.append((plan, self.fold.judge.records.log_prob(found.model)))
-        if plan.at_mode and found.misfit is not None:
+        if plan.at_mode and members is None and found.misfit is not None:
             self.mode_fits = found.misfit.fits
 
     def enter(
@@ -192,6 +201,8 @@ class RunOff:
                 self.session.report(f"run-off, rank {plan.rank}, chain {k + 1} of {len(chains)}")
             done = plan.sweeps
             self.add(plan, draws)
+            if plan.at_mode:
+                self.add(replace(plan, by_mode=True), draws, [self.mode])
             if rival is not None and self.is_behind(self.plans[-1][1], rival):
                 return
 
@@ -206,11 +217,13 @@ class RunOff:
         """The plan of the highest held-out log-likelihood.
 
         Where chains from the mode meet the tables of the records, the model's form is right, and
-        others win by a standard error or not at all: what they win by is chance otherwise.
+        others win by a standard error or not at all: what they win by is chance otherwise. So
+        does the mode itself.
         """
         plan, best = max(self.plans, key=lambda found: float(self.fold.mass @ found[1]))
         for own, logs in self.plans:
-            if own.at_mode and self.mode_fits and not self.is_behind(logs, best, 1.0):
+            preferred = own.at_mode and not own.by_mode and (self.mode_fits or plan.by_mode)
+            if preferred and not self.is_behind(logs, best, 1.0):
                 return own
         return plan
 
@@ -232,38 +245,24 @@ def plan_chains(
     session : Session
     policy : Policy
     """
-    mode, refined = found.mode, found.refined
+    refined, best = found.refined, found.mode.best
     wide, gain, error = ensemble_lead(found)
-    best = mode.best
-    rank = wide if gain > 0 else best
+    rank = max(wide if gain > 0 else best, min(policy.fewest_chain_classes, found.cap))
     cold = sweeps_affordable(data, rank, policy.chains, policy.run_off_cells, policy)
-    if refined is None or (len(cold) == 1 and gain > 0):
-        if gain > 0:
-            return ChainPlan.from_random(rank, cold[0], policy.chains)
-        few = policy.few_chains
-        sweeps = sweeps_affordable(data, best, few, policy.mode_cells, policy)[-1]
-        return ChainPlan.from_mode(best, sweeps, few)
-    large = max(refined.curve.near(1.0))
-    most = data.cells * large * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
-    chains = policy.chains if most else policy.few_chains
-    sweeps = sweeps_affordable(data, large, chains, policy.mode_cells, policy)[-1]
-    own = ChainPlan.from_mode(large, sweeps, chains)
+    own = best if refined is None else max(refined.curve.near(1.0))
+    if own == 1:  # which would answer that all variables are independent, beyond doubt
+        return ChainPlan.from_random(rank, cold[-1], policy.chains)
+    if gain > 0 and (refined is None or len(cold) == 1):
+        return ChainPlan.from_random(rank, cold[0], policy.chains)
+    most = data.cells * own * policy.chains * policy.sweeps_tried[-1] <= policy.run_off_cells
+    chains = policy.chains if most and refined is not None else policy.few_chains
+    sweeps = sweeps_affordable(data, own, chains, policy.mode_cells, policy)[-1]
+    plan = ChainPlan.from_mode(own, sweeps, chains)
+    if refined is None:
+        return race(data, plan, found, None, session, policy)
     if gain < -policy.sure_errors * error or (len(cold) == 1 and gain <= 0):
-        return own
-    seed = int(session.rng.integers(2**62))
-
-    def choose() -> dict[str, object]:
-        won = run_off(data, own, refined, rank, replace(session, rng=rng), policy)
-        return asdict(won)
-
-    rng = np.random.default_rng(seed)
-    key = ""
-    if session.checkpoint.active:
-        key = digest("run-off", data.fingerprint, seed, own, rank, policy)
-    found_before = session.checkpoint.parse(key, lambda entry: ChainPlan(**entry))
-    if found_before is not None:
-        return found_before
-    return ChainPlan(**session.checkpoint.memo(key, choose))
+        return plan
+    return race(data, plan, found, rank, session, policy)
 
 
 def ensemble_lead(found: HeldOutSearch) -> tuple[int, float, float]:
@@ -294,31 +293,47 @@ def sweeps_affordable(
     return fit or [policy.sweeps_tried[0]]
 
 
-def run_off(
+def race(
     data: Data,
     own: ChainPlan,
-    refined: Refined,
-    rank: int,
+    found: HeldOutSearch,
+    rank: int | None,
     session: Session,
     policy: Policy,
 ) -> ChainPlan:
-    """Race chains from a mode against chains from random starts of two ranks."""
-    race = RunOff(refined.first, session, policy)
-    race.enter([own], [refined.models[own.rank][0]] * own.chains)
-    rival = race.plans[0][1]
+    """Race chains from a mode against the mode chosen, and chains from random starts of a rank.
+
+    Without ``rank`` there are no random starts. The winner is kept by the checkpoint.
+    """
+    seed = int(session.rng.integers(2**62))
+
+    def choose() -> dict[str, object]:
+        fold = found.folds[0] if found.refined is None else found.refined.first
+        mode, start = found.models(found.choose())[0], found.models(own.rank)[0]
+        entered = RunOff(fold, mode, replace(session, rng=np.random.default_rng(seed)), policy)
+        entered.enter([own], [start] * own.chains)
+        if rank is not None:
+            enter_random(entered, data, rank)
+        return asdict(entered.winner)
+
+    key = ""
+    if session.checkpoint.active:
+        key = digest("run-off", data.fingerprint, seed, own, rank, policy)
+    kept = session.checkpoint.parse(key, lambda entry: ChainPlan(**entry))
+    return kept or ChainPlan(**session.checkpoint.memo(key, choose))
+
+
+def enter_random(found: RunOff, data: Data, rank: int) -> None:
+    """Enter chains from random starts of two ranks into a run-off."""
+    policy, learn, rng = found.policy, found.fold.learn, found.session.rng
+    rival = found.plans[0][1]
     most = max(int(min(data.total / policy.records_per_class, policy.most_classes)), 1)
     wider = min(4 * rank, int(np.clip(data.total / 60, 8, 100)), most)
     for classes in (rank, wider) if wider > 1.4 * rank else (rank,):
-        plans = [
-            ChainPlan.from_random(classes, sweeps, policy.chains)
-            for sweeps in sweeps_affordable(
-                data, classes, policy.chains, policy.run_off_cells, policy
-            )
-        ]
-        learn = race.fold.learn
-        starts = [random_model(learn, classes, session.rng) for _ in range(policy.chains)]
-        race.enter(plans, starts, rival)
-    return race.winner
+        sweeps = sweeps_affordable(data, classes, policy.chains, policy.run_off_cells, policy)
+        plans = [ChainPlan.from_random(classes, each, policy.chains) for each in sweeps]
+        starts = [random_model(learn, classes, rng) for _ in range(policy.chains)]
+        found.enter(plans, starts, rival)
 
 
 def start_of(

@@ -316,7 +316,14 @@ def describe_plan(plan: ChainPlan) -> str:
     --------
     >>> describe_plan(ChainPlan.from_random(50, 20, 8))
     'Answers are by 8 chains of rank 50 with 20 sweeps each, from random starts.'
+    >>> describe_plan(ChainPlan(500, 40, 3, at_mode=True, by_mode=True))
+    'Answers are by the most probable model itself, which predicts better than 3 chains ...'
     """
+    if plan.by_mode:
+        return (
+            f"Answers are by the most probable model itself, which predicts better than "
+            f"{plan.chains} chains of rank {plan.rank}; these give intervals."
+        )
     where = "the most probable model of that rank" if plan.at_mode else "random starts"
     return (
         f"Answers are by {plan.chains} chains of rank {plan.rank} with {plan.sweeps} sweeps each, "
