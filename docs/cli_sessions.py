@@ -40,7 +40,7 @@ SESSIONS = {
     ],
     "data": [
         "head -3 patients.csv",
-        "rejoint impute patients.rejoint patients.csv -o filled.csv",
+        "rejoint impute patients.csv -o filled.csv",
         "head -3 filled.csv",
         "rejoint predict patients.rejoint patients.csv --target bronc -o bronc.csv",
         "head -3 bronc.csv",

@@ -79,8 +79,8 @@ survey.head()
 
 # %%
 # Best guesses. The frame comes back as it was, types and categories included, and every answer
-# that was there is the same. Incomes have many values: they are put into bins, as a remark
-# says, and a gap gets a value that was seen in its bin.
+# that was there is the same. Numbers get their expectation, rounded where they are whole, other
+# columns their most probable value.
 with warnings.catch_warnings(action="ignore", category=rj.Remark):
     imputer = rj.JointImputer(random_state=0).fit(survey)
 print(imputer.result_.choice)
@@ -89,8 +89,9 @@ print(f"{survey.isna().sum().sum()} answers were missing, {filled.isna().sum().s
 filled.head()
 
 # %%
-# How often are they right, and do the probabilities say so? Incomes count as right within their
-# bin.
+# How often are most probable values right, and do the probabilities say so? Incomes count as right
+# within their bin.
+filled, sure = imputer.set_params(method="mode").impute(survey, confidence=True)
 gone = survey.isna().to_numpy()
 right = np.column_stack(
     [
@@ -108,18 +109,18 @@ reliability = [(sure[place == k].mean(), right[place == k].mean()) for k in rang
 # %%
 # For a mean, best guesses are not enough: all of them are typical, so that the mean looks more
 # certain than it is. **Multiple imputation** draws the gaps several times, each time from another
-# posterior draw of the model, and Rubin's rules put the results together: the variance within the
-# tables, and that between them.
+# posterior draw of the model, and Rubin's rules (:func:`rejoint.pool`) put the results together:
+# the variance within the tables, and that between them.
 tables = imputer.impute(survey, n_draws=20)
 means = np.array([table["income"].mean() for table in tables])
-within = np.mean([table["income"].var() / n for table in tables])
-total = within + (1 + 1 / len(tables)) * means.var(ddof=1)
+pooled = rj.pool(means, [table["income"].var() / n for table in tables])
+print(pooled)
 
 said = survey["income"].dropna()
 estimates = {
     "those who said": (said.mean(), np.sqrt(said.var() / len(said))),
     "gaps = median": (survey["income"].fillna(said.median()).mean(), np.nan),
-    "20 draws": (means.mean(), np.sqrt(total)),
+    "20 draws": (pooled.estimate, pooled.std_error),
 }
 for label, (mean, error) in estimates.items():
     print(f"{label:>15}: {mean:5.1f} +- {1.96 * error:.1f}")

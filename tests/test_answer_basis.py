@@ -352,8 +352,10 @@ def test_files_without_cells_know_what_is_published(town, tables, tmp_path):
     assert (answer.basis, answer.bounds) == ("open", None)
     assert "without a range, as the cells of the tables are not kept" in answer.rests_on.text
     asia = rj.datasets.asia()
-    asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3, {}]})
+    asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}]})
     assert rj.load(tmp_path / "asia.rejoint").tables is None
+    with pytest.raises(ValueError, match="item 2 of 'tables' of its notes is 3, no object"):
+        asia.save(tmp_path / "asia.rejoint", notes={"tables": [{"names": ["nothing"]}, 3]})
 
 
 def test_large_tables_are_kept_by_name_only(tables, monkeypatch, tmp_path):

@@ -66,6 +66,12 @@ def test_no_modules_import_each_other():
     assert knots == []
 
 
+def test_chains_of_imports_are_short():
+    figures = architecture.measure()
+    assert figures["longest import chain, top of files"] <= 20
+    assert figures["longest import chain, all imports"] <= 30
+
+
 def test_names_are_used_once():
     assert names_twice(TREE) == ([], [])
 

@@ -19,11 +19,12 @@ ROOT = Path(__file__).parents[1] / "src" / "rejoint"
 #: Packages that are built on the core.
 OUTER = ("estimators", "identifiability", "population", "datasets", "explorer", "cli")
 
-#: Methods of public classes that offer what a later layer does, and import it when called.
+#: Public names that offer what a later layer does, and import it when called.
 LATER = {
     ("rejoint.marginals.marginals", "Marginals.read"),
     ("rejoint.pmf.pmf", "LowRankPMF.reduce"),
     ("rejoint.pmf.pmf", "LowRankPMF.ambiguity"),
+    ("rejoint.pmf.target_model", "load"),
     ("rejoint.solver.result", "FitResult.ambiguity"),
 }
 

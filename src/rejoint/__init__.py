@@ -27,7 +27,14 @@ if TYPE_CHECKING:
     )
     from rejoint.domain import Bin, Domain, Remark, Variable
     from rejoint.estimation.estimate import estimate
-    from rejoint.estimators import JointClassifier, JointImputer, JointPMF, JointRecommender
+    from rejoint.estimators import (
+        JointClassifier,
+        JointImputer,
+        JointPMF,
+        JointRecommender,
+        PooledEstimate,
+        pool,
+    )
     from rejoint.factorization import AllTables
     from rejoint.factorization.factorize import factorize
     from rejoint.factorization.reduce import Reduction
@@ -58,6 +65,7 @@ _HOMES: dict[str, str | None] = {
     "LowRankPMF": "pmf",
     "Marginals": "marginals",
     "Mode": "pmf",
+    "PooledEstimate": "estimators",
     "QueryError": "language",
     "Raked": "population",
     "Records": "records",
@@ -82,6 +90,7 @@ _HOMES: dict[str, str | None] = {
     "metrics": None,
     "plots": None,
     "pmf": None,
+    "pool": "estimators",
     "rake": "population",
     "rank": None,
     "read": "records",
@@ -105,6 +114,7 @@ __all__ = [
     "LowRankPMF",
     "Marginals",
     "Mode",
+    "PooledEstimate",
     "QueryError",
     "Raked",
     "Records",
@@ -129,6 +139,7 @@ __all__ = [
     "metrics",
     "plots",
     "pmf",
+    "pool",
     "rake",
     "rank",
     "read",

@@ -106,6 +106,7 @@ def test_expectations_are_of_numbers_and_not_of_truth_values(run, world):
     """As JointImputer fills them."""
     table = {"wet": [True, False] * 20, "drops": [1, 2] * 20}
     imputer = rj.JointImputer(2, "map", "expect", random_state=0).fit(table)
+    imputer = rj.JointImputer.from_pmf(imputer.pmf_)
     imputer.pmf_.save(world / "wet.rejoint")
     (world / "wet.csv").write_text("wet,drops\n,2\nTrue,\n")
     filled = run("impute", "wet.rejoint", "wet.csv", "--method", "expect").stdout.splitlines()

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import sklearn
 from sklearn.base import clone
@@ -18,6 +19,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import rejoint as rj
 from rejoint.estimation import Bayes
+from rejoint.estimators.imputer.cell_model import CellModel
 from rejoint.estimators.imputer.fill import fill, level_probabilities
 
 # Every check passes: there is no exemption to give a reason for.
@@ -66,8 +68,8 @@ def test_modes_probabilities_and_expectations(seed):
     pmf = model(seed)
     dense = pmf.to_dense()
     values = {1: pmf.domain["b"].numeric}
-    found = fill(pmf, ROWS, ROWS < 0, values=values, confidence=True)
-    expected = iter(found.expected[1])
+    found = fill(CellModel(pmf), ROWS, ROWS < 0, expect=values, confidence=True)
+    expected = iter(found.numbers[1])
     for row, codes, probability in zip(ROWS, found.codes, found.probability, strict=True):
         missing = np.flatnonzero(row < 0)
         assert (codes[row >= 0] == row[row >= 0]).all()
@@ -89,9 +91,9 @@ def test_modes_probabilities_and_expectations(seed):
 def test_joint_modes(seed):
     pmf = model(seed)
     dense = pmf.to_dense()
-    found = fill(pmf, ROWS, ROWS < 0, joint=True, confidence=True)
+    found = fill(CellModel(pmf), ROWS, ROWS < 0, joint=True, confidence=True)
     assert found.unproven == 0
-    alone = fill(pmf, ROWS, ROWS < 0).codes
+    alone = fill(CellModel(pmf), ROWS, ROWS < 0).codes
     for row, codes in zip(ROWS, found.codes, strict=True):
         # Rounding only, as above.
         assert dense[tuple(codes)] == pytest.approx(
@@ -111,8 +113,7 @@ def test_joint_modes_say_what_is_not_proven(monkeypatch):
     factors = [rng.dirichlet(np.full(4, 3.0), size=6).T for _ in range(8)]
     pmf = rj.LowRankPMF(np.full(6, 1 / 6), factors)  # too flat to be seen through at once
     X = pmf.sample(50, random_state=0)
-    imputer = rj.JointImputer(rank=2, solver="ml", joint=True, random_state=0).fit(X)
-    imputer.pmf_ = pmf
+    imputer = rj.JointImputer.from_pmf(pmf, method="mode", joint=True)
     with pytest.warns(rj.Remark, match="joint mode of 50 rows could not be proven to be the best"):
         imputer.impute(rj.datasets.remove_cells(X.project(X.names), 1.0))
 
@@ -121,7 +122,7 @@ def test_draws_have_the_joint_frequencies():
     pmf = model(1)
     row = np.array([[-1, 1, -1, -1]], dtype=np.int16)
     codes = np.repeat(row, 40_000, axis=0)
-    drawn = fill(pmf, codes, codes < 0, rng=np.random.default_rng(0)).codes
+    drawn = fill(CellModel(pmf), codes, codes < 0, rng=np.random.default_rng(0)).codes
     table = conditional(pmf.to_dense(), row[0])
     counts = np.zeros(table.shape)
     np.add.at(counts, (drawn[:, 0], drawn[:, 2], drawn[:, 3]), 1)
@@ -133,7 +134,7 @@ def test_draws_never_take_what_cannot_be():
     A = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
     pmf = rj.LowRankPMF([0.5, 0.5], [A, A])
     codes = np.full((2000, 2), -1, dtype=np.int16)
-    drawn = fill(pmf, codes, codes < 0, rng=np.random.default_rng(0)).codes
+    drawn = fill(CellModel(pmf), codes, codes < 0, rng=np.random.default_rng(0)).codes
     assert set(map(tuple, drawn.tolist())) == {(1, 1), (2, 2)}
 
 
@@ -154,13 +155,13 @@ def test_blocks_do_not_matter(monkeypatch):
     pmf = model(0)
     codes = np.tile(ROWS, (7, 1))
     values = {1: pmf.domain["b"].numeric}
-    whole_table = fill(pmf, codes, codes < 0, values=values, confidence=True)
+    whole_table = fill(CellModel(pmf), codes, codes < 0, expect=values, confidence=True)
     monkeypatch.setattr("rejoint.queries.tables._BLOCK", 64)
-    parts = fill(pmf, codes, codes < 0, values=values, confidence=True)
+    parts = fill(CellModel(pmf), codes, codes < 0, expect=values, confidence=True)
     assert (whole_table.codes == parts.codes).all()
     # A block has its own order of summation.
     np.testing.assert_allclose(whole_table.probability, parts.probability, atol=1e-13)
-    np.testing.assert_allclose(whole_table.expected[1], parts.expected[1], atol=1e-13)
+    np.testing.assert_allclose(whole_table.numbers[1], parts.numbers[1], atol=1e-13)
 
 
 # --- the estimator ---------------------------------------------------------------------------
@@ -177,7 +178,8 @@ def fitted(frame):
     return rj.JointImputer(rank=3, solver="map", random_state=0).fit(frame)
 
 
-def test_fills_with_the_models_modes(fitted, frame):
+def test_a_joint_fills_by_its_own_answers(fitted, frame):
+    fitted = rj.JointImputer.from_pmf(fitted.pmf_, method="mode")
     filled, probability = fitted.impute(frame, confidence=True)
     there = frame.notna().to_numpy()
     assert filled.notna().all(axis=None)
@@ -208,8 +210,8 @@ def test_is_better_than_the_mode_and_calibrated():
     assert probability[gone].mean() == pytest.approx(hit, abs=0.033)
 
 
-def test_expectations_go_to_columns_of_numbers(fitted, frame):
-    imputer = clone(fitted).set_params(method="expect").fit(frame)
+def test_expectations_go_to_columns_of_numbers(fitted):
+    imputer = rj.JointImputer.from_pmf(fitted.pmf_)
     row = pd.DataFrame({"a": ["x"], "b": [np.nan], "c": [None], "d": [None]})
     filled = imputer.impute(row)
     assert filled["b"][0] == pytest.approx(imputer.pmf_.expect("b", given={"a": "x"}))
@@ -253,7 +255,7 @@ def test_draws_repeat_with_the_seed(fitted, frame):
 
 def test_the_posterior_mean_is_what_fills(frame):
     imputer = rj.JointImputer(rank=2, solver=Bayes(burn_in=5, draws=40, thin=1), random_state=0)
-    imputer.fit(frame)
+    imputer = rj.JointImputer.from_pmf(imputer.fit(frame).pmf_)
     name = imputer.pmf_.domain.names[0]
     found = imputer.distribution(frame, name)
     records = rj.Records.of(frame, domain=imputer.pmf_.domain)
@@ -287,7 +289,7 @@ def test_binned_numbers():
     with pytest.warns(rj.Remark, match="quantile bins: 'size'"):
         imputer = rj.JointImputer(random_state=0).fit(holes)
     seen = set(holes["size"].dropna())
-    mode = imputer.impute(holes)["size"][:100]
+    mode = imputer.set_params(method="mode").impute(holes)["size"][:100]
     assert set(mode) <= seen
     draw = imputer.set_params(method="draw").impute(holes)["size"][:100]
     assert set(draw) <= seen
@@ -302,7 +304,7 @@ def test_binned_numbers():
         # Not the deviation: the model leaves a percent or two to bins of the other group.
         assert draw[mine].quantile(0.8) - draw[mine].quantile(0.2) == pytest.approx(1.68, abs=0.6)
     records = rj.Records.of(holes, bins={"size": 4})
-    plain = rj.JointImputer(random_state=0).fit(records)
+    plain = rj.JointImputer(method="mode", random_state=0).fit(records)
     assert set(plain.impute(holes)["size"][:100]) <= seen
 
 
@@ -310,22 +312,61 @@ def test_binned_numbers():
 
 
 def test_rows_and_columns_without_a_cell(fitted, frame):
+    imputer = rj.JointImputer.from_pmf(fitted.pmf_, method="mode")
     empty = frame.iloc[:3].copy()
     empty.loc[0] = None
     empty["c"] = pd.Series([None] * 3, dtype=frame["c"].dtype)
-    filled = fitted.impute(empty)
+    assert fitted.impute(empty).notna().all(axis=None)
+    filled = imputer.impute(empty)
     assert filled.notna().all(axis=None)
     for name in frame:
         best = fitted.pmf_.marginal(name).argmax()
         assert filled.loc[0, name] == fitted.pmf_.domain[name].levels[best]
 
 
-def test_column_without_a_cell_cannot_be_learnt():
-    X = pd.DataFrame({"a": ["x", "y"], "b": [None, None]})
-    with pytest.raises(ValueError, match="Variable 'b' has no value in any row: leave the column"):
-        rj.JointImputer().fit(X)
+def test_columns_without_a_cell_go_by_keep_empty_features():
+    X = pd.DataFrame({"a": ["x", "y"] * 30, "b": [np.nan] * 60, "c": [1.0, None, 3.0] * 20})
+    imputer = rj.JointImputer(random_state=0)
+    with pytest.warns(rj.Remark, match="'b' has no value in any row"):
+        dropped = imputer.fit_transform(X)
+    assert list(dropped) == ["a", "c"]
+    assert list(imputer.get_feature_names_out()) == ["a", "c"]
+    assert dropped.notna().all(axis=None)
+    imputer.set_params(keep_empty_features=True)
+    kept = imputer.transform(X)
+    assert list(kept) == list(imputer.get_feature_names_out()) == ["a", "b", "c"]
+    assert (kept["b"] == 0).all()
+    array = imputer.transform(X)
+    assert array["c"].equals(dropped["c"])
+    numbers = np.column_stack([X["c"], X["b"], np.arange(60) % 2.0])
+    with pytest.warns(rj.Remark, match="'x1' has no value"):
+        assert rj.JointImputer(random_state=0).fit_transform(numbers).shape == (60, 2)
+    with pytest.raises(ValueError, match="No column has a value"), pytest.warns(rj.Remark):
+        rj.JointImputer().fit(X[["b"]])
     declared = X.astype({"b": pd.CategoricalDtype(["u", "v"])})
     assert rj.JointImputer(rank=1).fit_transform(declared)["b"].isin(["u", "v"]).all()
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "dict", "rows", "array"])
+def test_indicators_say_what_was_missing(kind):
+    table = {"a": [1.0, None, 3.0, 4.0] * 15, "b": [0.5, 1.5, 2.5, 3.5] * 15}
+    made = {
+        "pandas": pd.DataFrame,
+        "polars": pl.DataFrame,
+        "dict": dict,
+        "rows": lambda t: [dict(zip(t, row, strict=True)) for row in zip(*t.values(), strict=True)],
+        "array": lambda t: pd.DataFrame(t).to_numpy(),
+    }
+    imputer = rj.JointImputer(add_indicator=True, random_state=0)
+    found = imputer.fit_transform(made[kind](table))
+    names = list(imputer.get_feature_names_out())
+    first = "x0" if kind == "array" else "a"
+    assert names == [first, "x1" if kind == "array" else "b", f"missingindicator_{first}"]
+    if kind == "rows":
+        column = [row[names[2]] for row in found]
+    else:
+        column = found[:, 2] if kind == "array" else list(found[names[2]])
+    assert list(column) == [False, True, False, False] * 15
 
 
 def test_unknown_levels_are_left_as_they_are(fitted):
@@ -336,7 +377,9 @@ def test_unknown_levels_are_left_as_they_are(fitted):
     assert filled["b"].tolist() == [1.0, 7.0]
     assert filled.notna().all(axis=None)
     # They say nothing about the others.
-    assert filled["c"][0] == fitted.pmf_.mode("c", given={"b": 1, "d": True})["c"]
+    with pytest.warns(rj.Remark):
+        plain = rj.JointImputer.from_pmf(fitted.pmf_).impute(X)
+    assert plain["c"][0] == fitted.pmf_.mode("c", given={"b": 1, "d": True})["c"]
 
 
 # --- composition -----------------------------------------------------------------------------
@@ -386,7 +429,7 @@ def test_set_output_clone_pickle(fitted, frame):
 @pytest.mark.parametrize(
     ("params", "words"),
     [
-        ({"method": "mean"}, "method must be 'mode', 'draw' or 'expect', not 'mean'"),
+        ({"method": "mean"}, "method must be 'expect', 'mode' or 'draw', not 'mean'"),
         ({"method": "draw", "joint": True}, "joint=True asks for the most probable combination"),
     ],
 )

@@ -174,6 +174,38 @@ def test_half_stars():
     assert rounded.pmf_.domain["y"].levels == (1, 3, 4)
 
 
+@pytest.mark.parametrize("unit", [1e-300, 1.0, 1e300])
+def test_ratings_of_any_size(unit):
+    table = unit * stars().to_numpy()
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(table)
+    expected = rj.JointRecommender(policy=QUICK, random_state=0).fit(stars().to_numpy())
+    assert model.predict_all() / unit == pytest.approx(expected.predict_all(), rel=1e-4)
+
+
+@pytest.mark.parametrize("feedback", ["explicit", "implicit"])
+@pytest.mark.parametrize(
+    "table",
+    [
+        [[3.0]],
+        [[3.0, 4.0, np.nan, 5.0]],
+        [[3.0], [4.0], [np.nan], [5.0]],
+        np.full((5, 4), 3.0),
+        np.outer(np.ones(30), [1.0, 2.0, 3.0, 4.0, 5.0]),
+        [[np.nan, np.nan], [1.0, np.nan], [2.0, np.nan]],
+    ],
+    ids=["one cell", "one user", "one item", "one level", "users alike", "nothing known of some"],
+)
+def test_tables_at_the_edge(table, feedback):
+    X = np.array(table)
+    model = rj.JointRecommender(feedback, policy=QUICK, random_state=0).fit(X)
+    assert np.isfinite(model.predict_all()).all()
+    assert model.predict_proba([(0, 0)]).sum() == pytest.approx(1.0, abs=1e-5)
+    assert len(model.recommend(0, exclude_seen=False)) == X.shape[1]
+    assert model.explain(0, 0).item == 0
+    assert model.pmf_.marginal("0").sum() == pytest.approx(1.0)
+    assert np.isfinite(model.score(X))
+
+
 def test_many_distinct_ratings_are_binned():
     rng = np.random.default_rng(0)
     table = rng.normal(size=(200, 3))
@@ -636,6 +668,15 @@ def test_an_early_interrupt_has_nothing(table, monkeypatch):
     with pytest.raises(KeyboardInterrupt) as pressed:
         rj.JointRecommender(policy=QUICK).fit(table)
     assert not isinstance(pressed.value, rj.FitInterrupted)
+
+
+def test_a_refit_that_fails_leaves_the_model(table, monkeypatch):
+    model = rj.JointRecommender(policy=QUICK, random_state=0).fit(table)
+    before = model.recommend("user 0")
+    press_in_sweep(monkeypatch, 2)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(table.iloc[:50, :4])
+    assert model.recommend("user 0") == before
 
 
 # --- files -----------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """``rejoint impute``: empty cells filled; all others stay as they are written."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -11,34 +11,40 @@ from rejoint.cli.group import echo
 from rejoint.cli.options import (
     DataReader,
     as_json,
-    domain_options,
-    load_answerer,
+    data_options,
+    load_saved,
+    rank_option,
     rows_option,
     seed_option,
+    source_name,
 )
 from rejoint.cli.output import write_rows
 from rejoint.cli.raw_table import RawTable, read_raw
-from rejoint.estimators.imputer.fill import fill, numeric_values
 from rejoint.messages import remark
-from rejoint.pmf.pmf import LowRankPMF
-from rejoint.pmf.target_model import TargetModel, joint_of
+from rejoint.records.survey_design import NO_WEIGHTS, WeightArguments
+from rejoint.text import nearest, show
+
+if TYPE_CHECKING:
+    from rejoint.estimators.imputer.joint_imputer import JointImputer
 
 EXAMPLES = """\b
 Examples:
-  rejoint impute patients.rejoint patients.csv -o filled.csv
-  rejoint impute patients.rejoint patients.csv --method draw --seed 7
-  rejoint impute patients.rejoint patients.csv -o filled.csv --probabilities sure.csv
-  rejoint impute patients.rejoint patients.csv -o five.csv --draws 5"""
+  rejoint impute patients.csv -o filled.csv
+  rejoint impute patients.csv -o filled.csv --save imputer.rejoint
+  rejoint impute imputer.rejoint new.csv -o filled.csv
+  rejoint impute patients.csv -o filled.csv --probabilities sure.csv
+  rejoint impute patients.csv -o five.csv --draws 5 --seed 7
+  rejoint impute patients.rejoint patients.csv --method mode"""
 
 
 @click.command("impute", epilog=EXAMPLES)
-@click.argument("model", metavar="MODEL")
-@click.argument("data", metavar="DATA")
+@click.argument("files", nargs=-1, required=True, metavar="[MODEL] DATA")
 @click.option(
     "--method",
-    type=click.Choice(["mode", "joint", "draw", "expect"]),
-    help="Most probable level of each cell (mode, the default), or of all empty cells of a row "
-    "together; a draw, which keeps spread and dependence; the expectation of numbers.",
+    type=click.Choice(["expect", "mode", "joint", "draw"]),
+    help="Expected number, and most probable level of other columns (expect, the default); most "
+    "probable level of each cell, or of all empty cells of a row together, by the joint; a draw, "
+    "which keeps spread and dependence.",
 )
 @click.option(
     "--draws",
@@ -50,47 +56,112 @@ Examples:
 @click.option(
     "--probabilities", metavar="FILE", help="How probable each filled value is; 1 elsewhere."
 )
+@click.option("--save", metavar="FILE", help="Keep the imputer that was fitted to DATA.")
+@rank_option
 @rows_option
 @seed_option
 @as_json
-@domain_options
+@data_options
 def command(
-    model: str,
-    data: str,
+    files: tuple[str, ...],
     method: str | None,
     draws: int | None,
     probabilities: str | None,
+    save: str | None,
+    rank: int | None,
     output: str | None,
     seed: int,
     as_json: bool,
     reader: DataReader,
 ) -> None:
-    """Fill the empty cells of DATA by what a model says of them, given the rest of their row.
+    """Fill the empty cells of DATA, given the rest of their row.
+
+    DATA alone: an imputer is fitted to it, as JointImputer().fit_transform does, and --save keeps
+    it. With a saved imputer as MODEL, DATA are filled by it. Any other model is a joint and fills
+    in by its own answers, which is less accurate for numbers.
 
     Cells that are there, columns that the model does not know, and labels that it has never seen
-    are written as they are. A bin is filled by the number that stands for it.
+    are written as they are.
     """
     if draws is not None and (method not in (None, "draw") or probabilities is not None):
         raise click.UsageError("--draws goes with --method draw and without --probabilities.")
-    found, _ = load_answerer(model)
-    pmf = joint_of(found)
-    raw = read_raw(data, reader, pmf.domain)
-    missing = _find_missing(pmf, raw)
-    if isinstance(found, TargetModel) and missing[:, -len(found.targets) :].any():
-        remark(
-            f"Cells of {', '.join(found.targets)} are filled by the joint model, with all other "
-            "cells; `rejoint predict` uses the models that were trained to predict them."
-        )
-    if draws is not None:
-        name = unused("draw", raw.names)
-        rows = _fill_often(pmf, raw, missing, draws, seed)
-        write_rows(output, [name, *raw.names], rows, as_json=as_json)
+    if len(files) > 2:
+        raise click.UsageError(f"Give DATA, or MODEL and DATA; got {len(files)} files.")
+    # scikit-learn takes a second to import, which other commands need not wait for.
+    from rejoint.estimators.imputer.joint_imputer import JointImputer
+
+    chosen = "draw" if draws is not None else method or "expect"
+    asked: dict[str, Any] = {
+        "method": "mode" if chosen == "joint" else chosen,
+        "joint": chosen == "joint",
+        "random_state": seed,
+    }
+    raw = read_raw(files[-1], reader)
+    if len(files) == 1:
+        weights, table = _split(raw, reader)
+        imputer = JointImputer(rank or "auto", **asked, **reader.wishes())
+        imputer.fit(table, **weights.given)
+        if save is not None:
+            imputer.save(save, notes={"source": source_name(files[0]), "seed": seed})
     else:
-        _fill_once(pmf, raw, missing, method or "mode", probabilities, seed)
+        imputer = _load(files[0], asked, reader, save=save, rank=rank)
+        domain = imputer.pmf_.domain
+        table = {name: raw.values(name, domain[name]) for name in raw.names if name in domain}
+    gone = _find_missing(imputer, raw, table)
+    if draws is not None:
+        completed = imputer.impute(table, n_draws=draws)
+        name = unused("draw", raw.names)
+        write_rows(output, [name, *raw.names], _stack(raw, gone, completed), as_json=as_json)
+    else:
+        completed, shares = imputer.impute(table, confidence=True)
+        _patch(raw, gone, completed)
         write_rows(output, raw.names, raw.rows(), as_json=as_json)
-    count, filled = int(missing.sum()), int(missing.any(axis=1).sum())
-    times = f", {draws} times" if draws is not None else ""
-    echo(f"{count:,} cells filled in {filled:,} of {len(missing):,} rows{times}.", err=True)
+        if probabilities is not None:
+            write_rows(probabilities, list(table), shares.round(6).tolist())
+    _report(gone, len(raw.columns[0]) if raw.columns else 0, draws)
+
+
+def _split(raw: RawTable, reader: DataReader) -> tuple[WeightArguments, dict[str, list[Any]]]:
+    """Return the weights of the rows, and the columns that an imputer is fitted to."""
+    how, named = reader.file(), reader.weights()
+    for name in (*(how["columns"] or ()), *how["without"], *named.given.values()):
+        if name not in raw.names:
+            raise ValueError(
+                f"There is no column {name!r} in {show(raw.names)}.{nearest(name, raw.names)}"
+            )
+    weights = WeightArguments(**{key: raw.values(name) for key, name in named.given.items()})
+    others = {*how["without"], *named.given.values()}
+    kept = [name for name in how["columns"] or raw.names if name not in others]
+    return weights if named.given else NO_WEIGHTS, {name: raw.values(name) for name in kept}
+
+
+def _load(
+    path: str, asked: Mapping[str, Any], reader: DataReader, *, save: str | None, rank: int | None
+) -> "JointImputer":
+    # As above.
+    from rejoint.estimators.imputer.joint_imputer import KIND, JointImputer
+
+    wishes = [value for value in reader.wishes().values() if value]
+    if wishes or save is not None or rank is not None or reader.weights().given:
+        raise click.UsageError(
+            "The model says how columns are read: --rank, --save, --bins, --levels, --ordinal, "
+            "--nominal and weights go with DATA alone."
+        )
+    saved = load_saved(path)
+    imputer = JointImputer.of_saved(saved)
+    imputer.set_params(**asked)
+    if saved.estimator is None or saved.estimator.kind != KIND:
+        targets = saved.ensemble.targets if saved.ensemble is not None else ()
+        more = (
+            f" `rejoint predict` uses the models that were trained to predict {', '.join(targets)}."
+            if targets
+            else ""
+        )
+        remark(
+            "The joint fills in by its own answers; `rejoint impute DATA` fits an imputer, which "
+            f"is more accurate for numbers.{more}"
+        )
+    return imputer
 
 
 def unused(name: str, names: Sequence[str]) -> str:
@@ -106,69 +177,40 @@ def unused(name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _find_missing(pmf: LowRankPMF, raw: RawTable) -> NDArray[np.bool_]:
-    """Return which cells are empty, by the places of the model's variables."""
-    missing = np.zeros((len(raw.columns[0]) if raw.columns else 0, len(pmf.domain)), dtype=bool)
-    for name in raw.names:
-        if name in pmf.domain:
-            missing[:, pmf.domain.index(name)] = raw.gone(name)
-    return missing
+def _find_missing(
+    imputer: "JointImputer", raw: RawTable, table: Mapping[str, Any]
+) -> dict[str, NDArray[np.bool_]]:
+    """Return which cells of the columns that the model knows are empty."""
+    return {name: raw.gone(name) for name in table if name in imputer.pmf_.domain}
 
 
-def _fill_once(
-    pmf: LowRankPMF,
+def _stack(
     raw: RawTable,
-    missing: NDArray[np.bool_],
-    method: str,
-    probabilities: str | None,
-    seed: int,
-) -> None:
-    assert raw.records is not None
-    found = fill(
-        pmf,
-        raw.records.codes,
-        missing,
-        rng=np.random.default_rng(seed) if method == "draw" else None,
-        joint=method == "joint",
-        values=numeric_values(pmf.domain) if method == "expect" else None,
-        confidence=probabilities is not None,
-    )
-    _patch(pmf, raw, found, missing)
-    if found.probability is not None and probabilities is not None:
-        known = [name for name in raw.names if name in pmf.domain]
-        rows = found.probability[:, list(pmf.domain.indices(known))].round(6).tolist()
-        write_rows(probabilities, known, rows)
-
-
-def _fill_often(
-    pmf: LowRankPMF, raw: RawTable, missing: NDArray[np.bool_], count: int, seed: int
+    gone: Mapping[str, NDArray[np.bool_]],
+    tables: Sequence[Mapping[str, Sequence[Any]]],
 ) -> Iterator[list[Any]]:
     """Yield the rows of one completed table after another, each with its number in front."""
-    assert raw.records is not None
-    rng = np.random.default_rng(seed)
-    models = list(pmf.draws.thin(count)) or [pmf]
-    for k in range(count):
-        found = fill(models[k % len(models)], raw.records.codes, missing, rng=rng)
-        _patch(pmf, raw, found, missing)
+    for k, table in enumerate(tables):
+        _patch(raw, gone, table)
         for row in raw.rows():
             yield [k + 1, *row]
 
 
-def _patch(pmf: LowRankPMF, raw: RawTable, found: Any, missing: NDArray[np.bool_]) -> None:
-    """Write what was found into the empty cells."""
-    for name, column in zip(raw.names, raw.columns, strict=True):
-        if name not in pmf.domain:
-            continue
-        n = pmf.domain.index(name)
-        rows = np.flatnonzero(missing[:, n])
-        labels = pmf.domain[n].representatives or pmf.domain[n].levels
-        values = found.expected.get(n, [labels[code] for code in found.codes[rows, n]])
-        for row, value in zip(rows, map(_number, values), strict=True):
+def _patch(
+    raw: RawTable, gone: Mapping[str, NDArray[np.bool_]], table: Mapping[str, Sequence[Any]]
+) -> None:
+    """Write what was filled in into the empty cells."""
+    for name, empty in gone.items():
+        column, cells = raw.columns[raw.names.index(name)], table[name]
+        for row in np.flatnonzero(empty).tolist():
+            value = cells[row].item() if isinstance(cells[row], np.generic) else cells[row]
+            if isinstance(value, float) and value.is_integer():
+                value = int(value)
             column[row] = str(value) if raw.empty else value
 
 
-def _number(value: Any) -> Any:
-    """Write whole numbers without a point, others to six digits: a guess has no more."""
-    if isinstance(value, float):
-        return int(value) if value.is_integer() else float(f"{value:.6g}")
-    return value
+def _report(gone: Mapping[str, NDArray[np.bool_]], rows: int, draws: int | None) -> None:
+    masks = np.array(list(gone.values())).reshape(len(gone), rows)
+    times = f", {draws} times" if draws is not None else ""
+    count, filled = int(masks.sum()), int(masks.any(axis=0).sum())
+    echo(f"{count:,} cells filled in {filled:,} of {rows:,} rows{times}.", err=True)

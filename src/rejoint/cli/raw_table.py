@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from rejoint.cli.options import DataReader
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_missing
+from rejoint.domain.variable import Variable
 from rejoint.records.delimited import (
     check_names,
     find_dialect,
@@ -40,12 +41,16 @@ class RawTable(NamedTuple):
         cells = self.columns[self.names.index(name)]
         return np.array([self.is_empty(cell) for cell in cells], dtype=bool)
 
-    def values(self, name: str) -> list[Any]:
-        """A column with numbers as numbers, None where empty."""
+    def values(self, name: str, variable: Variable | None = None) -> list[Any]:
+        """A column with numbers as numbers, None where empty; or as the levels of a variable."""
         if name not in self.names:
             raise ValueError(f"There is no column {name!r}; there are {', '.join(self.names)}.")
         cells = self.columns[self.names.index(name)]
         found = [None if self.is_empty(cell) else cell for cell in cells]
+        if variable is not None and all(isinstance(x, str | bool) for x in variable.levels):
+            known: dict[Any, Any] = {str(level): level for level in variable.levels}
+            known |= {str(x).lower(): x for x in variable.levels if isinstance(x, bool)}
+            return [known.get(c.strip(), c) if isinstance(c, str) else c for c in found]
         texts = sorted({str(cell).strip() for cell in found if cell is not None})
         numbers = numbers_of(texts)
         if numbers is None:

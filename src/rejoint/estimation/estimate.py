@@ -736,7 +736,7 @@ class Fit:
         ensemble: bool = False,
         members: Sequence[Model] | None = None,
     ) -> FitResult:
-        """The best run as a model, with what is to be said about it.
+        """Make the result of the best run: its model, log-likelihood and sentences.
 
         ``em`` says how the run's objective relates to the log-likelihood, which saves a pass.
         """

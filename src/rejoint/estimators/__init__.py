@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
     from rejoint.estimators.classifier.joint_classifier import JointClassifier
     from rejoint.estimators.imputer.joint_imputer import JointImputer
+    from rejoint.estimators.imputer.pool import PooledEstimate, pool
     from rejoint.estimators.joint_pmf import JointPMF
     from rejoint.estimators.recommender.joint_recommender import JointRecommender
     from rejoint.estimators.recommender.traits import TraitPolicy
@@ -25,7 +26,9 @@ _HOMES = {
     "JointImputer": "imputer.joint_imputer",
     "JointPMF": "joint_pmf",
     "JointRecommender": "recommender.joint_recommender",
+    "PooledEstimate": "imputer.pool",
     "TraitPolicy": "recommender.traits",
+    "pool": "imputer.pool",
 }
 
 __all__ = [
@@ -34,7 +37,9 @@ __all__ = [
     "JointImputer",
     "JointPMF",
     "JointRecommender",
+    "PooledEstimate",
     "TraitPolicy",
+    "pool",
 ]
 
 

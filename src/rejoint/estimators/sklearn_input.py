@@ -22,19 +22,22 @@ def read(
     estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS, *, reset: bool
 ) -> BaseRecords:
     """Read X into records, in the domain of ``estimator.pmf_`` unless ``reset``."""
-    if weights.is_survey:
-        weights.check_arrays("X has the columns of the model alone;")
     if reset:
-        X = check_columns(estimator, X, reset=True)
-        if not has_own_names(X) and not weights.is_survey:
-            X, sample_weight = drop_weightless(X, weights.sample_weight)
-            weights = WeightArguments(sample_weight)
-        names = ("kinds", "levels", "bins")
-        declared = {name: getattr(estimator, name) for name in names}
-        return as_records(X, weights=weights, **declared)
+        return read_new(estimator, check_columns(estimator, X, reset=True), weights)
     domain = estimator.pmf_.domain
     X = name_by_position(estimator, check_columns(estimator, X, reset=False), domain)
     return as_records(X, domain=domain, weights=weights)
+
+
+def read_new(estimator: Any, X: Any, weights: WeightArguments = NO_WEIGHTS) -> BaseRecords:
+    """Read X, whose columns are checked, into records of a new domain."""
+    if weights.is_survey:
+        weights.check_arrays("X has the columns of the model alone;")
+    if not has_own_names(X) and not weights.is_survey:
+        X, sample_weight = drop_weightless(X, weights.sample_weight)
+        weights = WeightArguments(sample_weight)
+    declared = {name: getattr(estimator, name) for name in ("kinds", "levels", "bins")}
+    return as_records(X, weights=weights, **declared)
 
 
 def check_columns(estimator: Any, X: Any, *, reset: bool) -> Any:
@@ -78,6 +81,11 @@ def name_by_position(estimator: Any, X: Any, domain: Domain) -> Any:
     return dict(zip(domain.names, take_apart(X).columns, strict=True))
 
 
+def name_columns(frame: Frame) -> tuple[str, ...]:
+    """Return the names of columns: their own, or those that arrays get."""
+    return frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
+
+
 def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     """Drop the rows of weight zero, so that levels which occur in these alone are not read."""
     if sample_weight is None:
@@ -87,9 +95,8 @@ def drop_weightless(X: Any, sample_weight: Any) -> tuple[Any, Any]:
     rows = np.flatnonzero(weight)
     if len(rows) in (0, len(weight)):  # reading refuses records without any weight
         return X, weight
-    names = frame.names or tuple(f"x{n}" for n in range(len(frame.columns)))
     columns = [take_rows(column, rows) for column in frame.columns]
-    return Frame(names, columns, len(rows)), weight[rows]
+    return Frame(name_columns(frame), columns, len(rows)), weight[rows]
 
 
 def take_rows(column: Any, rows: IntArray) -> Any:

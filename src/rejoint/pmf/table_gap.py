@@ -48,7 +48,7 @@ class TableGap(NamedTuple):
 
 
 def note_gaps(gaps: Iterable[TableGap], names: Collection[str]) -> tuple[str, ...]:
-    """Return what is to be said beside an answer that concerns some variables.
+    """Return the sentences that an answer about some variables carries.
 
     Examples
     --------

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import exp, prod
 from os import PathLike
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,9 @@ from rejoint.queries.evidence import ZeroEvidenceError
 from rejoint.queries.modes import Found
 from rejoint.records.records import Records, drop_columns
 from rejoint.text import format_count, nearest, plural, show
+
+if TYPE_CHECKING:
+    from rejoint.estimators.imputer.joint_imputer import JointImputer
 
 #: Combinations of labels up to which all are compared.
 MOST_COMBINATIONS = 4096
@@ -489,7 +492,7 @@ def joint_of(model: LowRankPMF | TargetModel) -> LowRankPMF:
     return model.pmf if isinstance(model, TargetModel) else model
 
 
-def load(path: str | PathLike[str]) -> LowRankPMF | TargetModel:
+def load(path: str | PathLike[str]) -> "LowRankPMF | TargetModel | JointImputer":
     """Read a model that ``save`` wrote; no code in the file is executed.
 
     Parameters
@@ -498,10 +501,10 @@ def load(path: str | PathLike[str]) -> LowRankPMF | TargetModel:
 
     Returns
     -------
-    LowRankPMF or TargetModel
+    LowRankPMF, TargetModel or JointImputer
         Equal to the saved one bit by bit, with the posterior draws in the file. The file of a
         classifier (:meth:`JointClassifier.save`, ``rejoint fit-target``) is a TargetModel, whose
-        ``pmf`` is the joint.
+        ``pmf`` is the joint; that of an imputer (:meth:`JointImputer.save`) is a fitted one.
 
     Examples
     --------
@@ -511,7 +514,13 @@ def load(path: str | PathLike[str]) -> LowRankPMF | TargetModel:
     ...
     FileNotFoundError: No model file 'no-such-file.rejoint'...
     """
-    return of_saved(read_saved(path))
+    saved = read_saved(path)
+    if saved.estimator is not None and saved.estimator.kind == "imputer":
+        # Estimators are a later layer, and scikit-learn takes a second to import.
+        from rejoint.estimators.imputer.joint_imputer import JointImputer
+
+        return JointImputer.of_saved(saved)
+    return of_saved(saved)
 
 
 def is_level(likelihood: FloatArray) -> bool:

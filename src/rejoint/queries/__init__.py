@@ -9,12 +9,11 @@ distances  distances between two mixtures, and pairs of their classes
 
 Ranges of answers over all joints that have given tables:
 
-answer_bounds     the range of an answer; which program is solved
-table_limits      what tables say about a joint: limits of cells, variables that matter
-junction_tree     cliques of variables that replace the joint
-cell_program      the linear program over the cells of cliques, solved by HiGHS where it is small
-interior_program  the same program set up for the interior-point method
-interior_point    the interior-point method whose normal matrix is read off margins
+answer_bounds   the range of an answer; which program is solved
+table_limits    what tables say about a joint: limits of cells, variables that matter
+junction_tree   cliques of variables that replace the joint
+cell_program    the linear program over the cells of cliques, for HiGHS where it is small
+interior_point  the interior-point method whose normal matrix is read off margins
 
 The model is ``P(x_1..x_N) = sum_f w_f prod_n A_n[x_n, f]``: `weights` is ``w`` (F,), `factors`
 holds the ``A_n`` (I_n, F). Evidence on variable n is a likelihood ``l`` (I_n,), nonnegative: an

@@ -23,8 +23,8 @@ from rejoint.queries.cell_program import (
     InfeasibleError,
     OutOfTimeError,
     expect,
+    number_of_rows,
 )
-from rejoint.queries.interior_program import number_of_rows
 from rejoint.queries.junction_tree import JunctionTree
 from rejoint.queries.table_limits import (
     TableLimits,

@@ -3,16 +3,18 @@
 from collections.abc import Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from os import PathLike
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.columns import Codes, check_column
-from rejoint.domain.domain import Domain
-from rejoint.domain.variable import Variable
 from rejoint.messages import Message, PythonName
 from rejoint.text import nearest, plural, show
+
+if TYPE_CHECKING:
+    from rejoint.domain.domain import Domain
+    from rejoint.domain.variable import Variable
 
 _TAKEN = (
     "a pandas, polars or pyarrow frame, anything with __arrow_c_stream__, a 2-D NumPy array, "
@@ -198,7 +200,7 @@ Backend = Literal["pandas", "polars", "pyarrow"]
 _ROWS, _COLUMNS = 5, 8
 
 
-def make_frame(domain: Domain, codes: Codes, backend: str | None, representatives: bool) -> Any:
+def make_frame(domain: "Domain", codes: Codes, backend: str | None, representatives: bool) -> Any:
     """Return a frame of labels in the requested library, or in the first that is installed.
 
     Text and bins become categories of the library, with all levels; numbers and booleans
@@ -208,6 +210,7 @@ def make_frame(domain: Domain, codes: Codes, backend: str | None, representative
     Examples
     --------
     >>> import numpy as np
+    >>> from rejoint import Domain
     >>> make_frame(
     ...     Domain.of({"a": ["x", "y"]}), np.array([[1], [-1]]), "pyarrow", False
     ... ).to_pylist()
@@ -235,7 +238,7 @@ def choose_backend(backend: str | None) -> Backend:
     return cast(Backend, backend)
 
 
-def _texts(variable: Variable, representatives: bool) -> list[str] | None:
+def _texts(variable: "Variable", representatives: bool) -> list[str] | None:
     """Return the levels as text if they are text or bins."""
     if variable.kind == "binned":
         return None if representatives else [str(level) for level in variable.levels]
@@ -243,7 +246,7 @@ def _texts(variable: Variable, representatives: bool) -> list[str] | None:
     return texts if len(texts) == len(variable) else None
 
 
-def _values(variable: Variable, codes: Codes) -> NDArray[Any]:
+def _values(variable: "Variable", codes: Codes) -> NDArray[Any]:
     """Return numbers, booleans or objects; those of code -1 are arbitrary."""
     labels = np.array(variable.representatives or variable.decode(range(len(variable))))
     values: NDArray[Any] = labels[codes]
@@ -251,7 +254,7 @@ def _values(variable: Variable, codes: Codes) -> NDArray[Any]:
 
 
 def _uniform(
-    variable: Variable, codes: Codes, representatives: bool
+    variable: "Variable", codes: Codes, representatives: bool
 ) -> tuple[list[str] | None, NDArray[Any]]:
     """Return text and the codes into it, or None and values of one type."""
     texts = _texts(variable, representatives)
@@ -261,10 +264,10 @@ def _uniform(
     return texts, values
 
 
-def _pandas(domain: Domain, codes: Codes, representatives: bool) -> Any:
+def _pandas(domain: "Domain", codes: Codes, representatives: bool) -> Any:
     import pandas as pd
 
-    def series(v: Variable, column: Codes) -> Any:
+    def series(v: "Variable", column: Codes) -> Any:
         texts, gone = _texts(v, representatives), column < 0
         if texts is not None:
             return pd.Categorical.from_codes(column, categories=texts, ordered=v.kind != "nominal")
@@ -283,10 +286,10 @@ def _pandas(domain: Domain, codes: Codes, representatives: bool) -> Any:
     return pd.DataFrame(columns, index=pd.RangeIndex(len(codes)))
 
 
-def _polars(domain: Domain, codes: Codes, representatives: bool) -> Any:
+def _polars(domain: "Domain", codes: Codes, representatives: bool) -> Any:
     import polars as pl
 
-    def series(v: Variable, column: Codes) -> Any:
+    def series(v: "Variable", column: Codes) -> Any:
         (texts, values), gone = _uniform(v, column, representatives), column < 0
         if texts is None:
             return pl.Series(v.name, values).set(pl.Series(gone), None)
@@ -297,10 +300,10 @@ def _polars(domain: Domain, codes: Codes, representatives: bool) -> Any:
     return pl.DataFrame([series(v, codes[:, n]) for n, v in enumerate(domain)])
 
 
-def _pyarrow(domain: Domain, codes: Codes, representatives: bool) -> Any:
+def _pyarrow(domain: "Domain", codes: Codes, representatives: bool) -> Any:
     import pyarrow as pa
 
-    def array(v: Variable, column: Codes) -> Any:
+    def array(v: "Variable", column: Codes) -> Any:
         (texts, values), gone = _uniform(v, column, representatives), column < 0
         if texts is None:
             return pa.array(values, mask=gone)
@@ -310,12 +313,13 @@ def _pyarrow(domain: Domain, codes: Codes, representatives: bool) -> Any:
     return pa.table({v.name: array(v, codes[:, n]) for n, v in enumerate(domain)})
 
 
-def head(domain: Domain, codes: Codes, weight: NDArray[np.float64] | None) -> str:
+def head(domain: "Domain", codes: Codes, weight: NDArray[np.float64] | None) -> str:
     """Return the size of the records and their first rows as text.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from rejoint import Domain
     >>> print(head(Domain.of({"a": ["x", "y"]}), np.array([[1], [-1]]), None))
     Records: 2 rows, 1 variable, 50 % of the cells missing
     a

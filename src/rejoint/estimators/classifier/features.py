@@ -18,7 +18,12 @@ from rejoint.estimators.classifier.classifier_policy import (
     DEFAULT_CLASSIFIER_POLICY,
     ClassifierPolicy,
 )
-from rejoint.estimators.sklearn_input import check_columns, drop_weightless, name_by_position
+from rejoint.estimators.sklearn_input import (
+    check_columns,
+    drop_weightless,
+    name_by_position,
+    name_columns,
+)
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import ColumnRule
 from rejoint.records.records import Records, drop_columns
@@ -88,14 +93,9 @@ def make_records(
             count = policy.members * policy.count_bins(float(weight.sum()))
         rule = replace(rule, few_bins=int(count), many_bins=int(count))
         bins = declared_bins
-    frame = Frame(frame.names or name_columns(frame), frame.columns, frame.rows)
+    frame = Frame(name_columns(frame), frame.columns, frame.rows)
     made = Records.of(frame, kinds=kinds, levels=levels, bins=bins, sample_weight=used, rule=rule)
     return made, weight
-
-
-def name_columns(frame: Frame) -> tuple[str, ...]:
-    """Return names of the columns of an array."""
-    return tuple(f"x{n}" for n in range(len(frame.columns)))
 
 
 def read_rows(estimator: Any, X: Any, domain: Domain) -> Codes:

@@ -1,7 +1,7 @@
 """Fill missing cells: by their most probable level, a draw or an expectation, block by block."""
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from rejoint.domain.variable import Variable
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.queries.log_prob import posteriors
 from rejoint.queries.modes import most_probable
+
+if TYPE_CHECKING:
+    from rejoint.estimators.imputer.cell_model import CellModel
 
 #: Nodes after which the search for the joint mode of a row ends unproven.
 MOST_NODES = 20_000
@@ -31,73 +34,99 @@ class Filled(NamedTuple):
         Every missing cell has a level, the others are unchanged.
     probability : ndarray (rows, variables) or None
         Probability of the level filled in, given the observed cells of its row; 1 elsewhere.
-    expected : dict of arrays
-        For each variable with numbers, the expectation of its missing cells in row order.
+    numbers : dict of arrays
+        For each variable with an expected or drawn number, that of its missing cells in row order.
     unproven : int
         Rows whose joint mode may not be the best.
     """
 
     codes: Codes
     probability: FloatArray | None
-    expected: dict[int, FloatArray]
+    numbers: dict[int, FloatArray]
     unproven: int = 0
 
 
 def fill(
-    pmf: LowRankPMF,
+    model: "CellModel",
     codes: Codes,
     gone: BoolArray,
+    values: FloatArray | None = None,
     *,
     rng: np.random.Generator | None = None,
+    draw_from: LowRankPMF | None = None,
     joint: bool = False,
-    values: dict[int, FloatArray] | None = None,
+    expect: Mapping[int, FloatArray] | None = None,
     confidence: bool = False,
 ) -> Filled:
     """Fill missing cells, in blocks of rows, so that memory stays bounded.
 
     Parameters
     ----------
-    pmf : LowRankPMF
-        The model.
+    model : CellModel
+        What knows missing cells.
     codes : ndarray (rows, variables)
         Level of each cell, -1 where it says nothing.
     gone : ndarray of bool (rows, variables)
         Cells to fill.
+    values : ndarray (rows, variables), optional
+        The numbers themselves, NaN elsewhere.
     rng : Generator, optional
         Draws the missing cells of a row jointly; without it they get their most probable levels.
+        The joint draws all of them. Where a learner knows the distribution of a cell, the cell
+        gets the value that has the same rank there, so that it has that distribution, and depends
+        on the other cells as in the joint.
+    draw_from : LowRankPMF, optional
+        A posterior draw of the joint to draw from; the joint itself by default.
     joint : bool
-        Whether to find the most probable combination of a row's missing cells.
-    values : dict of arrays, optional
+        Whether to find the most probable combination of a row's missing cells, by the joint.
+    expect : mapping of arrays, optional
         Value of each level, for the variables whose expectations are returned.
     confidence : bool
         Whether to return probabilities.
     """
-    filled, pmf = codes.copy(), pmf.mixture
+    filled, unproven = codes.copy(), 0
+    values = np.full(codes.shape, np.nan) if values is None else values
     probability = np.ones(codes.shape) if confidence else None
-    expected: dict[int, list[FloatArray]] = {n: [] for n in values or {}}
-    unproven = 0
-    touched = np.flatnonzero(gone.any(axis=1))
-    for part, _, posterior in posteriors(pmf.weights, pmf.factors, codes[touched]):
-        rows = touched[part]
-        gone_here, block = gone[rows], codes[rows]
-        if rng is not None:
-            _draw(pmf.factors, gone_here, posterior, rng, block)
-        elif joint:
-            unproven += _joint_modes(pmf.factors, codes[rows], gone_here, posterior, block)
-        for n in np.flatnonzero(gone_here.any(axis=0)).tolist():
-            cells = np.flatnonzero(gone_here[:, n])
-            if (rng is not None or joint) and probability is None:
-                continue
-            table = posterior[cells] @ pmf.factors[n].T
-            if rng is None and not joint:
-                block[cells, n] = table.argmax(axis=1)
-            if n in expected and values is not None:
-                expected[n].append(table @ values[n])
-            if probability is not None:
-                probability[rows[cells], n] = table[np.arange(len(cells)), block[cells, n]]
-        filled[rows] = block
-    found = {n: np.concatenate([*parts, np.empty(0)]) for n, parts in expected.items()}
-    return Filled(filled, probability, found, unproven)
+    numbers: dict[int, FloatArray] = {}
+    if rng is not None or joint:
+        source = (draw_from or model.pmf).mixture
+        touched = np.flatnonzero(gone.any(axis=1))
+        for part, _, posterior in posteriors(source.weights, source.factors, codes[touched]):
+            rows = touched[part]
+            block = codes[rows]
+            if rng is not None:
+                _draw(source.factors, gone[rows], posterior, rng, block)
+            else:
+                unproven += _joint_modes(source.factors, block.copy(), gone[rows], posterior, block)
+            filled[rows] = block
+        if joint and not confidence:
+            return Filled(filled, None, numbers, unproven)
+    for rows, n, cell in model.answers(codes, values, gone):
+        found: FloatArray | None = None
+        if rng is not None and cell.joint is not None:
+            heights = _ranks(cell.joint, filled[rows, n], rng)
+            places = (np.cumsum(cell.levels, axis=1) < heights[:, None]).sum(axis=1)
+            filled[rows, n] = np.minimum(places, cell.levels.shape[1] - 1)
+            if cell.values is not None and cell.spread is not None:
+                found = cell.spread.quantile(cell.values, heights)
+        elif rng is None and not joint:
+            filled[rows, n] = cell.levels.argmax(axis=1)
+            if expect is not None and n in expect:
+                found = cell.levels @ expect[n] if cell.expected is None else cell.expected
+        if found is not None:
+            numbers.setdefault(n, np.full(len(codes), np.nan))[rows] = found
+        if probability is not None:
+            probability[rows, n] = cell.levels[np.arange(len(rows)), filled[rows, n]]
+    return Filled(
+        filled, probability, {n: each[gone[:, n]] for n, each in numbers.items()}, unproven
+    )
+
+
+def _ranks(table: FloatArray, levels: Codes, rng: np.random.Generator) -> FloatArray:
+    """Return a number between 0 and 1 that a level stands for: uniform if drawn from the table."""
+    ends = np.cumsum(table, axis=1)
+    at = np.arange(len(table)), levels
+    return np.asarray(ends[at] - table[at] * rng.random(len(table)))
 
 
 def level_probabilities(pmf: LowRankPMF, codes: Codes, n: int) -> FloatArray:

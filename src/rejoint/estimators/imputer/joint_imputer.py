@@ -1,81 +1,124 @@
 """JointImputer: missing values of any table, filled from the joint model of its columns."""
 
+import json
 from collections.abc import Mapping, Sequence
+from functools import partial
+from os import PathLike
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
-from rejoint.arrays import BoolArray, Codes, FloatArray
-from rejoint.domain.columns import Coded, Column, read_column
+from rejoint.arrays import BoolArray, Codes, FloatArray, IntArray
+from rejoint.domain.columns import Coded, Column, Numbers, read_column
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind, code_dtype, encode_column, unknown_text
 from rejoint.estimation.ordinal_smoothing import Smooth
-from rejoint.estimators.imputer.fill import (
-    Filled,
-    fill,
-    labels_of,
-    level_probabilities,
-    numeric_values,
+from rejoint.estimators.imputer.cell_model import (
+    CellModel,
+    MissingCell,
+    fit_cells,
+    from_arrays,
+    to_arrays,
 )
-from rejoint.estimators.imputer.patch import Patch, complete, has_categories, numbers_like
+from rejoint.estimators.imputer.fill import Filled, fill, labels_of, numeric_values
+from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
+from rejoint.estimators.imputer.patch import (
+    Patch,
+    add_columns,
+    complete,
+    drop_positions,
+    has_categories,
+    numbers_like,
+)
 from rejoint.estimators.joint_pmf import fit_joint
-from rejoint.estimators.sklearn_input import accept_mixed_columns, check_columns, generator, read
-from rejoint.messages import remark
+from rejoint.estimators.sklearn_input import (
+    accept_mixed_columns,
+    check_columns,
+    generator,
+    is_for_records,
+    name_columns,
+    read_new,
+    weights_of,
+)
+from rejoint.io.fit_notes import fit_notes
+from rejoint.io.model_file import SavedEstimator, SavedModel, write_model
+from rejoint.messages import Progress, remark
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.encode import codes_of_matrix
 from rejoint.records.frames import Frame, refuse_non_table, take_apart
 from rejoint.records.infer import Bins
 from rejoint.records.records import Records
-from rejoint.records.survey_design import WeightArguments
+from rejoint.records.survey_design import WeightArguments, as_part_weight
 from rejoint.solver.result import FitResult
-from rejoint.text import plural
+from rejoint.solver.search import interruptible
+from rejoint.solver.session import Session
+from rejoint.text import plural, show
 
 #: Columns with unknown levels that a warning names one by one.
 MOST_NAMED = 5
 
-Method = Literal["mode", "draw", "expect"]
+#: Fewest and most classes of the joint where no rank is given, and how many more records four
+#: times as many take: a third of the square root of their number. Searching for a rank takes five
+#: times as long and does not fill in cells better, as the learners average many models anyway.
+FEWEST_CLASSES, MOST_CLASSES, ROOT_SHARE = 2, 30, 1 / 3
+
+#: What a file calls an imputer.
+KIND = "imputer"
+
+Method = Literal["expect", "mode", "draw"]
 
 
-class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """Fill missing values from the joint probability of all columns.
+class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Fill missing values from the joint probability of all columns, and learners of each.
 
     Parameters
     ----------
     rank : int or "auto"
-        Number of hidden classes; by default chosen by :func:`rejoint.rank.select`.
+        Number of hidden classes of the joint; by default a third of the square root of the number
+        of records, 2 to 30.
     solver : str or solver object
         As for :class:`JointPMF`.
-    method : {"mode", "draw", "expect"}
-        What a missing cell gets, given the observed cells of its row. ``"mode"`` is its most
-        probable value; ``"draw"`` is a value drawn with its probability, jointly for all missing
-        cells of a row; ``"expect"`` is the expectation in columns of numbers (other than
-        categories) and the mode in others.
+    method : {"expect", "mode", "draw"}
+        What a missing cell gets, given the observed cells of its row. ``"expect"`` is the expected
+        number in columns of numbers, and the most probable value in others; ``"mode"`` is the most
+        probable value everywhere; ``"draw"`` is a value drawn with its probability, jointly for all
+        missing cells of a row.
     joint : bool
         With ``method="mode"``: fill in the most probable combination of all missing cells of a
-        row instead of the most probable value of each. It is found by branch and bound, one search
-        for each distinct row (some milliseconds). If a search ends early, a warning says how many
-        rows are not proven to be the best.
+        row, by the joint, instead of the most probable value of each. It is found by branch and
+        bound, one search for each distinct row (some milliseconds). If a search ends early, a
+        warning says how many rows are not proven to be the best.
     n_init : int
-        Starts, or chains of posterior draws.
+        Starts, or chains of posterior draws, of the joint.
     random_state : int, RandomState, Generator or None
         Source of randomness.
     smooth : "auto", bool or list of names
         Ordinal or binned columns whose neighboring levels inform each other; see
         :func:`rejoint.estimate`.
     kinds, levels, bins
-        What is declared about columns; see :meth:`Records.of`.
+        What is declared about columns; see :meth:`Records.of`. Numbers whose kind is declared as
+        ``"nominal"`` are codes: they get their most probable value and no expectation.
+    add_indicator : bool
+        Whether :meth:`transform` adds a column for each column that has missing values in the fit,
+        which says where they were.
+    keep_empty_features : bool
+        Whether :meth:`transform` keeps columns that have no value in the fit, filled with zeros.
+        Otherwise it drops them.
 
     Attributes
     ----------
     pmf_ : LowRankPMF
-        One model of rank ``rank_``, its classes in decreasing order of weight.
+        The joint, of rank ``rank_``, its classes in decreasing order of weight.
     rank_ : int
         Its number of classes.
     result_ : FitResult
-        The fit; ``result_.choice`` says what was chosen and why.
+        The fit of the joint; ``result_.choice`` says what was chosen and why.
+    cell_model_ : CellModel
+        What fills in cells: the joint, and learners of columns.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : array of str
@@ -84,6 +127,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     See Also
     --------
     JointPMF : The joint itself.
+    rejoint.pool : Estimates from several completed tables as one.
 
     Notes
     -----
@@ -91,12 +135,21 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     cell says nothing about the others, and a warning says so. Values may be missing at random:
     whether a cell is missing may depend on observed cells.
 
-    Where the fit is by Bayes, cells are filled by the posterior mean.
+    **What fills in a cell is not the joint's own answer** where a column has 30 values or more.
+    Latent classes miss linear relations between numbers, so a learner predicts each column from
+    the others: a ridge regression with a line and a smooth curve, or a logistic regression. Its
+    features are the other columns, completed by latent classes and by a normal distribution, and
+    what these say of the column itself. It is trained on observed cells, each as if it were
+    missing. The distribution of a number is centered near the prediction, and its spread is
+    calibrated on these cells; that of a category is the mean of the joint's, the classes' and the
+    regression's. The expected number is the prediction, which may differ a little from the mean of
+    the distribution. ``pmf_`` answers as the joint does; :meth:`from_pmf` makes an imputer that
+    fills in by it.
 
-    Columns of numbers with many values are binned (:meth:`Records.of` says how). A filled cell gets
-    the median of the values seen in its bin, a draw one of those values, and an expectation the
-    mean over the bins. In a column of integers the expectation is rounded. Columns that number or
-    identify rows stay as they are.
+    Columns of numbers with many values are binned (:meth:`Records.of` says how), but predictions
+    use the numbers themselves. A most probable value is the median of the values seen in its bin,
+    and a draw is one of the values seen. In a column of integers the expectation is rounded.
+    Columns that number or identify rows stay as they are.
 
     Examples
     --------
@@ -110,12 +163,14 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
     """
 
     n_features_in_: int
+    pmf_: LowRankPMF
+    cell_model_: CellModel
 
     def __init__(
         self,
         rank: int | Literal["auto"] = "auto",
         solver: Any = "auto",
-        method: Method = "mode",
+        method: Method = "expect",
         joint: bool = False,
         n_init: int = 3,
         random_state: Any = None,
@@ -123,6 +178,8 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         kinds: Mapping[Any, Kind] | None = None,
         levels: Mapping[Any, Sequence[Level]] | None = None,
         bins: Bins = None,
+        add_indicator: bool = False,
+        keep_empty_features: bool = False,
     ) -> None:
         self.rank = rank
         self.solver = solver
@@ -134,6 +191,8 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         self.kinds = kinds
         self.levels = levels
         self.bins = bins
+        self.add_indicator = add_indicator
+        self.keep_empty_features = keep_empty_features
 
     def fit(
         self,
@@ -167,19 +226,103 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         >>> import rejoint as rj
         >>> X = [["a", 0], ["b", 1], ["a", None]] * 20
         >>> rj.JointImputer(random_state=0).fit(X).transform(X)[2]
-        array(['a', 0], dtype=object)
+        array(['a', 0.0], dtype=object)
         """
         self._check_method()
         refuse_non_table(X)
         weights = WeightArguments(sample_weight, survey_weight, strata, clusters)
-        records = read(self, X, weights, reset=True)
+        checked = check_columns(self, X, reset=True)
+        frame = None if isinstance(X, Records) else take_apart(checked)
+        self._columns = X.names if frame is None else name_columns(frame)
+        self._empty = () if frame is None else find_empty(frame, self._columns, self.levels)
+        if frame is not None and self._empty:
+            checked = self._without_empty(frame)
+        records = read_new(self, checked, weights)
         assert isinstance(records, Records)
-        how = (self.rank, self.solver, self.n_init, self.random_state)
-        result = fit_joint(records, *how, smooth=self.smooth)
+        result = self._fit_joint(records)
         self.result_: FitResult = result
-        self.pmf_: LowRankPMF = result.pmf
+        self.pmf_ = result.pmf
         self.rank_ = result.pmf.rank
+        self.numbers_ = self._find_numbers(frame)
+        self.cell_model_ = CellModel(self.pmf_)  # after Ctrl-C the joint answers
+        table = encode_table(self, X)
+        self.indicator_features_ = np.flatnonzero(table.is_missing.any(axis=0))
+        mass = sample_weight_of(records, sample_weight, table.frame.rows)
+        with Progress() as report:
+            session = Session(generator(self.random_state), report)
+            session.offer(lambda: result)
+            parts = (table.codes, table.values, mass)
+            fit = partial(fit_cells, self.pmf_, self.numbers_, *parts, self.smooth, session)
+            self.cell_model_ = interruptible(session, fit, "raise")
+        self._notes = fit_notes(result, records=records)
         return self
+
+    def _without_empty(self, frame: Frame) -> Frame:
+        """Return the columns that have a value; say which have none."""
+        names = [self._columns[n] for n in self._empty]
+        what = "filled with zeros" if self.keep_empty_features else "dropped"
+        remark(
+            f"{show(names)} {'has' if len(names) == 1 else 'have'} no value in any row: nothing "
+            f"can be learnt, and transform returns them {what} (keep_empty_features="
+            f"{self.keep_empty_features})."
+        )
+        kept = [n for n in range(len(frame.columns)) if n not in self._empty]
+        if not kept:
+            raise ValueError("No column has a value: there is nothing to learn from.")
+        left = tuple(self._columns[n] for n in kept)
+        return Frame(left, [frame.columns[n] for n in kept], frame.rows)
+
+    def _fit_joint(self, records: Records) -> FitResult:
+        rank = self.rank
+        if rank == "auto" and is_for_records(self.solver):
+            root = ROOT_SHARE * np.sqrt(weights_of(records).sum())
+            rank = int(np.clip(round(root), FEWEST_CLASSES, MOST_CLASSES))
+        how = (rank, self.solver, self.n_init, self.random_state)
+        return fit_joint(records, *how, smooth=self.smooth)
+
+    def _find_numbers(self, frame: Frame | None) -> IntArray:
+        """Return the variables that get expectations: numbers that are not declared as codes."""
+        domain, kinds = self.pmf_.domain, {str(k): v for k, v in (self.kinds or {}).items()}
+        columns = {} if frame is None else dict(zip(self._columns, frame.columns, strict=True))
+        return np.array(
+            [
+                n
+                for n in numeric_values(domain)
+                if kinds.get(domain[n].name) != "nominal"
+                and not has_categories(columns.get(domain[n].name))
+            ],
+            dtype=np.intp,
+        )
+
+    @classmethod
+    def from_pmf(cls, pmf: LowRankPMF, **params: Any) -> Self:
+        """Return an imputer that fills in by a joint's own answers, without learners.
+
+        Parameters
+        ----------
+        pmf : LowRankPMF
+            The joint.
+        **params
+            Parameters of the imputer, such as ``method``.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> domain = rj.Domain.of({"a": ["x", "y"], "b": ["u", "v"]})
+        >>> pmf = rj.LowRankPMF([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]] * 2, domain)
+        >>> rj.JointImputer.from_pmf(pmf).impute([{"a": "y", "b": None}])
+        [{'a': 'y', 'b': 'v'}]
+        """
+        imputer = cls(**{"rank": pmf.rank, **params})
+        imputer._check_method()
+        imputer.n_features_in_ = len(pmf.domain)
+        imputer.feature_names_in_ = np.array(pmf.domain.names, dtype=object)
+        imputer._columns, imputer._empty = pmf.domain.names, ()
+        imputer.indicator_features_ = np.zeros(0, dtype=np.intp)
+        imputer.pmf_, imputer.rank_, imputer.cell_model_ = pmf, pmf.rank, CellModel(pmf)
+        imputer.numbers_ = imputer._find_numbers(None)
+        imputer._notes = {}
+        return imputer
 
     def transform(self, X: Any) -> Any:
         """Fill the missing cells of a table.
@@ -201,7 +344,47 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         >>> rj.JointImputer(random_state=0).fit_transform(X)[2]
         array([1., 0.])
         """
-        return self.impute(X)
+        check_is_fitted(self)
+        table = encode_table(self, X)
+        completed = self._fill_once(X, table, confidence=False)
+        if isinstance(X, Records):
+            if self.add_indicator:
+                raise ValueError("add_indicator adds columns to a table, and X is Records.")
+            return completed
+        if self._empty and self.keep_empty_features:
+            gone = np.ones(table.frame.rows, dtype=bool)
+            zeros = {n: Patch(gone, np.zeros(len(gone))) for n in self._empty}
+            completed = complete(completed, take_apart(completed), zeros)
+        elif self._empty:
+            completed = drop_positions(completed, self._empty)
+        if self.add_indicator:
+            names = [f"missingindicator_{self._columns[n]}" for n in self.indicator_features_]
+            masks = table.is_missing[:, self.indicator_features_]
+            completed = add_columns(completed, names, masks)
+        return completed
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
+        """Return the names of the columns that :meth:`transform` returns.
+
+        Parameters
+        ----------
+        input_features : sequence of str, optional
+            Names of the columns of X, where the fit saw none.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> X = {"a": ["x", "y", None] * 20, "b": [1, 2, 1] * 20}
+        >>> rj.JointImputer(add_indicator=True, random_state=0).fit(X).get_feature_names_out()
+        array(['a', 'b', 'missingindicator_a'], dtype=object)
+        """
+        check_is_fitted(self, "n_features_in_")
+        names = _check_feature_names_in(self, input_features)
+        dropped = () if self.keep_empty_features else self._empty
+        found = [name for n, name in enumerate(names) if n not in dropped]
+        if self.add_indicator:
+            found += [f"missingindicator_{names[n]}" for n in self.indicator_features_]
+        return np.array(found, dtype=object)
 
     def impute(self, X: Any, *, n_draws: int | None = None, confidence: bool = False) -> Any:
         """Fill the missing cells of a table, once or several times.
@@ -239,8 +422,9 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         """
         check_is_fitted(self)
         self._check_method()
+        table = encode_table(self, X)
         if n_draws is None:
-            return self._fill_once(X, confidence)
+            return self._fill_once(X, table, confidence)
         if confidence:
             raise ValueError(
                 "impute: probabilities go with one table; ask for them without n_draws."
@@ -250,10 +434,16 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
                 f"n_draws must be a whole number of tables, at least 1; got {n_draws!r}."
             )
         models = list(self.pmf_.draws.thin(int(n_draws))) or [self.pmf_]
-        table, rng = encode_table(self, X), generator(self.random_state)
-        tables = []
+        rng, tables = generator(self.random_state), []
         for k in range(n_draws):
-            filled = fill(models[k % len(models)], table.codes, table.gone, rng=rng)
+            filled = fill(
+                self.cell_model_,
+                table.codes,
+                table.gone,
+                table.values,
+                rng=rng,
+                draw_from=models[k % len(models)],
+            )
             tables.append(self._complete(X, table, filled, rng))
         return tables
 
@@ -280,22 +470,165 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         >>> X = {"a": ["x", "y"] * 30, "b": [1, 2] * 30}
         >>> imputer = rj.JointImputer(rank=2, solver="ml", random_state=0).fit(X)
         >>> imputer.distribution({"b": [1]}, "a").round(2)
-        array([[1., 0.]])
+        array([[0.98, 0.02]])
+        """
+        return self._cell(X, name)[0].levels
+
+    def interval(self, X: Any, name: str, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Bounds between which a number lies with a probability, given the other cells.
+
+        What the column itself holds is not looked at.
+
+        Parameters
+        ----------
+        X : table
+            As for :meth:`fit`.
+        name : str
+            A column of numbers; ``x0, x1, ...`` where columns have no names.
+        level : float
+            The probability; as much is left out below as above.
+
+        Returns
+        -------
+        low, high : ndarray (rows,)
+            Values seen in the fit.
+
+        Examples
+        --------
+        >>> import numpy as np, rejoint as rj
+        >>> X = {"a": ["x", "y"] * 100, "b": np.arange(200) % 2 * 10.0 + np.arange(200) % 7 / 7}
+        >>> imputer = rj.JointImputer(bins=6, random_state=0).fit(X)
+        >>> low, high = imputer.interval({"a": ["y"]}, "b")
+        >>> bool(10 <= low[0] < high[0] < 11)
+        True
+        """
+        if not 0.0 < level < 1.0:
+            raise ValueError(f"level must be between 0 and 1, got {level!r}.")
+        cell, n = self._cell(X, name)
+        if n not in self.numbers_:
+            raise ValueError(
+                f"Column {name!r} has no numbers, and so no interval: distribution(X, {name!r}) "
+                "has the probability of each of its levels."
+            )
+        spread, table = cell.spread, cell.values
+        if spread is None or table is None:
+            spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
+            table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
+        tail = np.full(len(table), (1.0 - level) / 2.0)
+        return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
+
+    def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the fitted imputer to a file; :func:`rejoint.load` reads it back.
+
+        The file has the joint too: every command and function that takes a model takes it.
+
+        Parameters
+        ----------
+        path : str or path
+            An existing file is replaced. A name that ends in ``.json`` gives text.
+        notes : dict, optional
+            Further contents of the file, which JSON must be able to hold.
+
+        Examples
+        --------
+        >>> import pathlib, rejoint as rj, tempfile
+        >>> X = {"a": ["x", "y"] * 30, "b": [1.5, None, 2.5, 7.0] * 15}
+        >>> imputer = rj.JointImputer(random_state=0).fit(X)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     imputer.save(pathlib.Path(folder, "imputer.rejoint"))
+        ...     again = rj.load(pathlib.Path(folder, "imputer.rejoint"))
+        >>> again.transform(X) == imputer.transform(X)
+        True
         """
         check_is_fitted(self)
-        n = self.pmf_.domain.index(name)
-        return level_probabilities(self.pmf_, encode_table(self, X).codes, n)
+        saved = self.pmf_.to_saved({**self._notes, **(notes or {})})
+        settings = {
+            "parameters": {k: v for k, v in self.get_params().items() if is_plain(v)},
+            "columns": list(self._columns),
+            "named": hasattr(self, "feature_names_in_"),
+            "empty": [int(n) for n in self._empty],
+            "indicator_features": self.indicator_features_.tolist(),
+            "numbers": self.numbers_.tolist(),
+        }
+        imputer = SavedEstimator(KIND, settings, to_arrays(self.cell_model_))
+        write_model(path, saved._replace(estimator=imputer))
 
-    def _fill_once(self, X: Any, confidence: bool) -> Any:
+    @classmethod
+    def of_saved(cls, saved: SavedModel) -> Self:
+        """Make an imputer of the contents of a file.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> saved = rj.datasets.asia().to_saved()
+        >>> rj.JointImputer.of_saved(saved).impute([{"smoke": "yes", "dysp": None}])
+        [{'smoke': 'yes', 'dysp': 'yes'}]
+        """
+        pmf = LowRankPMF.of_saved(saved)
+        kept = saved.estimator
+        if kept is None or kept.kind != KIND:
+            return cls.from_pmf(pmf)
+        settings, known = kept.settings, set(cls().get_params())
+        try:
+            given = {k: v for k, v in settings["parameters"].items() if k in known}
+            imputer = cls.from_pmf(pmf, **{**given, "rank": pmf.rank})
+            imputer.rank = given.get("rank", pmf.rank)
+            imputer._columns = tuple(map(str, settings["columns"]))
+            imputer.n_features_in_ = len(imputer._columns)
+            imputer.feature_names_in_ = np.array(imputer._columns, dtype=object)
+            if not settings["named"]:
+                del imputer.feature_names_in_
+            places = {
+                name: _positions(settings[name], most)
+                for name, most in (
+                    ("empty", len(imputer._columns)),
+                    ("indicator_features", len(imputer._columns)),
+                    ("numbers", len(pmf.domain)),
+                )
+            }
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"The settings of the imputer in the file are not whole: {error!r}."
+            ) from error
+        imputer._empty = tuple(places["empty"].tolist())
+        imputer.indicator_features_, imputer.numbers_ = (
+            places["indicator_features"],
+            places["numbers"],
+        )
+        imputer.cell_model_ = from_arrays(pmf, kept.arrays)
+        imputer._notes = dict(saved.notes)
+        return imputer
+
+    def _cell(self, X: Any, name: str) -> tuple[MissingCell, int]:
+        """Return what is known of a column in all rows, given the others, and its variable."""
+        check_is_fitted(self)
+        n = self.pmf_.domain.index(name)
         table = encode_table(self, X)
+        codes, values, gone = table.codes.copy(), table.values.copy(), np.zeros_like(table.gone)
+        codes[:, n], values[:, n], gone[:, n] = -1, np.nan, True
+        cells = [cell for _, _, cell in self.cell_model_.answers(codes, values, gone)]
+        if len(cells) == 1:
+            return cells[0], n
+        if not cells:
+            return MissingCell(np.zeros((0, len(self.pmf_.domain[n])))), n
+        levels = np.concatenate([cell.levels for cell in cells])
+        parts = [cell.values for cell in cells if cell.values is not None]
+        return MissingCell(
+            levels, values=np.concatenate(parts) if parts else None, spread=cells[0].spread
+        ), n
+
+    def _fill_once(self, X: Any, table: "EncodedTable", confidence: bool) -> Any:
+        self._check_method()
         rng = generator(self.random_state) if self.method == "draw" else None
+        numeric = numeric_values(self.pmf_.domain)
         filled = fill(
-            self.pmf_,
+            self.cell_model_,
             table.codes,
             table.gone,
+            table.values,
             rng=rng,
             joint=self.joint,
-            values=numeric_values(self.pmf_.domain) if self.method == "expect" else None,
+            expect={n: numeric[n] for n in self.numbers_} if self.method == "expect" else None,
             confidence=confidence,
         )
         if filled.unproven:
@@ -320,7 +653,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
         for position, n in enumerate(table.variables):
             if n < 0 or not table.gone[:, n].any():
                 continue
-            gone, values = table.gone[:, n], filled.expected.get(n)
+            gone, values = table.gone[:, n], filled.numbers.get(n)
             if values is None or has_categories(table.frame.columns[position]):
                 values = labels_of(self.pmf_.domain[n], filled.codes[gone, n], rng)
             patches[position] = Patch(gone, values)
@@ -328,7 +661,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
     def _check_method(self) -> None:
         if self.method not in ("mode", "draw", "expect"):
-            raise ValueError(f"method must be 'mode', 'draw' or 'expect', not {self.method!r}.")
+            raise ValueError(f"method must be 'expect', 'mode' or 'draw', not {self.method!r}.")
         if self.joint and self.method != "mode":
             raise ValueError(
                 f"joint=True asks for the most probable combination, method={self.method!r} for "
@@ -342,7 +675,7 @@ class JointImputer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # ty
 
 
 class EncodedTable(NamedTuple):
-    """A table with its own columns, and as codes.
+    """A table with its own columns, as codes, and as numbers.
 
     Attributes
     ----------
@@ -350,6 +683,8 @@ class EncodedTable(NamedTuple):
         The columns as they were given.
     codes : ndarray (rows, variables)
         Level of each cell; -1 where missing or unknown to the model.
+    values : ndarray (rows, variables)
+        The numbers of variables of numbers, NaN elsewhere.
     gone : ndarray of bool (rows, variables)
         Cells that are missing in the table itself, and in a column that it has.
     variables : list of int
@@ -358,8 +693,17 @@ class EncodedTable(NamedTuple):
 
     frame: Frame
     codes: Codes
+    values: FloatArray
     gone: BoolArray
     variables: list[int]
+
+    @property
+    def is_missing(self) -> BoolArray:
+        """Which cells of the columns of the frame are missing; none of unknown columns."""
+        if not self.variables:
+            return self.gone
+        none = np.zeros((len(self.gone), 1), dtype=bool)
+        return np.asarray(np.hstack([self.gone, none])[:, self.variables])
 
 
 def encode_table(estimator: Any, X: Any) -> EncodedTable:
@@ -367,17 +711,23 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
     domain: Domain = estimator.pmf_.domain
     if isinstance(X, Records):
         codes = Records.of(X, domain=domain).codes
-        return EncodedTable(Frame(domain.names, [], len(codes)), codes, codes < 0, [])
+        values = np.full(codes.shape, np.nan)
+        for n in estimator.numbers_:
+            values[:, n] = np.append(domain[n].numeric, np.nan)[codes[:, n]]
+        return EncodedTable(Frame(domain.names, [], len(codes)), codes, values, codes < 0, [])
     check_columns(estimator, X, reset=False)
     frame = take_apart(X)
     named = frame.names is not None and hasattr(estimator, "feature_names_in_")
-    names = frame.names if named and frame.names is not None else domain.names
+    names = frame.names if named and frame.names is not None else estimator._columns
     variables = [domain.index(name) if name in domain else -1 for name in names]
-    quick = codes_of_matrix(X, domain) if type(X) is np.ndarray and X.ndim == 2 else None
+    whole = type(X) is np.ndarray and X.ndim == 2 and len(variables) == len(domain)
+    quick = codes_of_matrix(X, domain) if whole else None
     if quick is not None:  # NaN is all that is missing
-        return EncodedTable(frame, quick, quick < 0, variables)
+        values = np.full(quick.shape, np.nan)
+        values[:, estimator.numbers_] = X[:, estimator.numbers_]
+        return EncodedTable(frame, quick, values, quick < 0, variables)
     codes = np.full((frame.rows, len(domain)), -1, dtype=code_dtype(max(domain.shape)))
-    gone = np.zeros(codes.shape, dtype=bool)
+    values, gone = np.full(codes.shape, np.nan), np.zeros(codes.shape, dtype=bool)
     notes = []
     for n, raw in zip(variables, frame.columns, strict=True):
         if n < 0:
@@ -385,13 +735,50 @@ def encode_table(estimator: Any, X: Any) -> EncodedTable:
         column = read_column(raw, domain[n].name)
         codes[:, n], unknown = encode_column(domain[n].levels, column)
         gone[:, n] = codes[:, n] < 0
+        if n in estimator.numbers_ and isinstance(column, Numbers):
+            values[:, n] = column.floats()
         if unknown is not None:
             gone[:, n] = is_missing_in(column)
             notes.append(unknown_text(domain[n].name, domain[n].levels, unknown))
+    values[~np.isfinite(values)] = np.nan
     if notes:
         more = f" And so in {len(notes) - MOST_NAMED} more." if len(notes) > MOST_NAMED else ""
         remark(" ".join(notes[:MOST_NAMED]).replace("missing now", "left as they are") + more)
-    return EncodedTable(frame, codes, gone, variables)
+    return EncodedTable(frame, codes, values, gone, variables)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether JSON holds a value as it is."""
+    try:
+        return bool(json.loads(json.dumps(value)) == value)
+    except (TypeError, ValueError):
+        return False
+
+
+def _positions(values: Any, most: int) -> IntArray:
+    """Return positions of columns that a file has."""
+    if not isinstance(values, list) or not all(type(n) is int and 0 <= n < most for n in values):
+        raise ValueError("The settings of the imputer in the file have positions of no columns.")
+    return np.array(values, dtype=np.intp)
+
+
+def find_empty(
+    frame: Frame, names: Sequence[str], levels: Mapping[Any, Any] | None
+) -> tuple[int, ...]:
+    """Return which columns have no value, and no levels that are declared."""
+    declared = {str(name) for name in levels or ()}
+    return tuple(
+        n
+        for n, (name, raw) in enumerate(zip(names, frame.columns, strict=True))
+        if name not in declared and is_empty(read_column(raw, name))
+    )
+
+
+def is_empty(column: Column) -> bool:
+    """Whether a column has no value, and no levels that are declared."""
+    if isinstance(column, Coded) and column.declared and len(column.labels):
+        return False
+    return len(column) > 0 and bool(is_missing_in(column).all())
 
 
 def is_missing_in(column: Column) -> BoolArray:
@@ -400,3 +787,10 @@ def is_missing_in(column: Column) -> BoolArray:
         return np.asarray(column.codes < 0)
     empty = np.zeros(len(column), dtype=bool) if column.missing is None else column.missing
     return empty | np.isnan(column.values) if column.values.dtype.kind == "f" else empty
+
+
+def sample_weight_of(records: Records, sample_weight: Any, rows: int) -> FloatArray:
+    """Return the weight of each row of X, of which records may lack those without weight."""
+    if len(records) == rows:
+        return weights_of(records)
+    return as_part_weight(sample_weight, rows)

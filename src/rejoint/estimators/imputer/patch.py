@@ -1,6 +1,6 @@
 """Write values into missing cells of a table of any library; all else stays the same."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import narwhals as nw
@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.arrays import BoolArray, FloatArray
-from rejoint.records.frames import Frame
+from rejoint.records.frames import Frame, take_apart
+from rejoint.records.records import drop_columns
 
 
 class Patch(NamedTuple):
@@ -63,6 +64,54 @@ def complete(X: Any, frame: Frame, patches: Mapping[int, Patch]) -> Any:
     if isinstance(X, list | tuple) and X and isinstance(X[0], Mapping):
         return _dicts(X, frame, patches)
     return _array(X, frame, patches)
+
+
+def drop_positions(X: Any, positions: Sequence[int]) -> Any:
+    """Return a table without the columns at some positions.
+
+    Examples
+    --------
+    >>> drop_positions({"a": [1], "b": [2]}, [1])
+    {'a': [1]}
+    >>> drop_positions(np.array([[1, 2]]), [0])
+    array([[2]])
+    """
+    if isinstance(X, list):  # of dicts
+        gone = {list(dict.fromkeys(key for row in X for key in row))[n] for n in positions}
+        return [{key: value for key, value in row.items() if key not in gone} for row in X]
+    if isinstance(X, np.ndarray) and X.dtype.names is None:
+        return np.delete(X, positions, axis=1)
+    names = take_apart(X).names or ()
+    return drop_columns(X, {names[n] for n in positions})
+
+
+def add_columns(X: Any, names: Sequence[str], masks: BoolArray) -> Any:
+    """Return a table with further columns that are true or false; ones and zeros in an array.
+
+    Examples
+    --------
+    >>> add_columns({"a": [1, 2]}, ["was_missing"], np.array([[True], [False]]))
+    {'a': [1, 2], 'was_missing': array([ True, False])}
+    """
+    more = dict(zip(names, masks.T.copy(), strict=True))
+    if isinstance(X, Mapping):
+        return {**X, **more}
+    match _library(X):
+        case "pandas":
+            return X.assign(**more)
+        case "polars":
+            import polars as pl
+
+            return X.with_columns([pl.Series(name, mask) for name, mask in more.items()])
+        case "pyarrow":
+            for name, mask in more.items():
+                X = X.append_column(name, [mask])
+            return X
+    if isinstance(X, list):  # of dicts
+        pairs = zip(X, masks.tolist(), strict=True)
+        return [{**row, **dict(zip(names, flags, strict=True))} for row, flags in pairs]
+    kept = X.dtype if X.dtype.kind in "fO" else np.float64
+    return np.hstack([X.astype(kept), masks.astype(kept)])
 
 
 def patched(column: Any, patch: Patch) -> Any:

@@ -279,34 +279,43 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         scale = find_levels(cells.rating, half_up=self.half_up, implicit=self._implicit)
         users, by_user = add_features(cells.users, user_features, "user")
         items, by_item = add_features(cells.items, item_features, "item")
-        self._users, self._items = Ids(users, "user"), Ids(items, "item")
-        self._known = encode_cells(cells, (len(users), len(items)), scale)
-        if not self._known.nnz:
+        known = encode_cells(cells, (len(users), len(items)), scale)
+        if not known.nnz:
             raise ValueError("There is nothing to learn from: no user has chosen any item.")
         check_names(items)
         tables = [None if f is None else FeatureTable.of(f) for f in (by_user, by_item)]
-        self._user_table = tables[0]
         features = [
             None if f is None or t is None else t.encode(f)
             for f, t in zip((by_user, by_item), tables, strict=True)
         ]
-        self.users_, self.items_, self.levels_ = users, items, scale.values
+        parts = {
+            "_users": Ids(users, "user"),
+            "_items": Ids(items, "item"),
+            "_known": known,
+            "_user_table": tables[0],
+            "users_": users,
+            "items_": items,
+            "levels_": scale.values,
+        }
         with Progress(self.progress) as report:
             session = Session(generator(self.random_state), report)
             fit = partial(
                 fit_trait_model,
-                self._known,
+                known,
                 scale,
                 (features[0], features[1]),
                 self.policy or TraitPolicy(),
                 session,
-                self._finish,
+                partial(self._finish, parts),
             )
             interruptible(session, fit, "raise")
         return self
 
-    def _finish(self, model: TraitModel, people: People, interrupted: bool) -> FitResult | None:
+    def _finish(
+        self, parts: Mapping[str, Any], model: TraitModel, people: People, interrupted: bool
+    ) -> FitResult | None:
         """Take a fitted model; return its result where Ctrl-C has ended the fit."""
+        self.__dict__.update(parts)
         self._model, self._people, self._pmf = model, people, None
         self._interrupted = interrupted
         return self.result_ if interrupted else None
@@ -740,6 +749,13 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
         It answers questions about the population. Predictions for a user are not made by it but by
         the user's own joint (:meth:`joint`), which is more accurate.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).pmf_.marginal("Up").shape
+        (3,)
         """
         check_is_fitted(self)
         if self._pmf is None:
@@ -749,7 +765,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @property
     def result_(self) -> FitResult:
-        """What came out of the fit: :attr:`pmf_`, and what was sampled in words."""
+        """What came out of the fit: :attr:`pmf_`, and what was sampled in words.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).result_.stop
+        '20 samples of choices with 16 traits, 40 of ratings with 8.'
+        """
         pmf, nothing = self.pmf_, float("nan")
         model = Model(Layout(pmf.domain.shape), pmf.weights, np.concatenate(pmf.factors))
         kind = Stop.INTERRUPTED if self._interrupted else Stop.STEPS
@@ -762,7 +786,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             ratings = self._model.ratings.items
             stop += f", {len(ratings)} of ratings with {ratings.shape[2] - 1}"
         if self._interrupted:
-            stop += "; ended by Ctrl-C"
+            stop += f"; {kind.text}"
         run = Run(model, nothing, nothing, nothing, kind)
         result = FitResult.of(pmf, [run], "", classes_are_groups=False)
         return replace(result, stop=f"{stop}.", starts=(run,) if self._interrupted else ())
@@ -796,7 +820,15 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         write_model(path, self.to_saved(notes))
 
     def to_saved(self, notes: Mapping[str, Any] | None = None) -> SavedModel:
-        """Return what :meth:`save` writes to a file."""
+        """Return what :meth:`save` writes to a file.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> rj.JointRecommender(random_state=0).fit(rows).to_saved().estimator.kind
+        'recommender'
+        """
         check_is_fitted(self)
         settings = {
             "feedback": self.feedback,
@@ -828,7 +860,16 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
 
     @classmethod
     def of_saved(cls, saved: SavedModel, name: str) -> "JointRecommender":
-        """Make a recommender of the contents of a file of this name."""
+        """Make a recommender of the contents of a file of this name.
+
+        Examples
+        --------
+        >>> import rejoint as rj
+        >>> rows = [("ann", "Up", 5), ("bob", "Up", 1), ("bob", "Heat", 4)]
+        >>> saved = rj.JointRecommender(random_state=0).fit(rows).to_saved()
+        >>> rj.JointRecommender.of_saved(saved, "memory").users_
+        array(['ann', 'bob'], dtype=object)
+        """
         model, people, known, settings = from_saved(saved.estimator, name)
         columns = settings["columns"]
         found = cls(

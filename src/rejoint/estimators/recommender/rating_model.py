@@ -62,7 +62,9 @@ class Standard(NamedTuple):
         >>> Standard.of(np.array([1.0, 3.0]), np.array([1.0, 3.0, 3.0, 1.0])).values
         array([-1.,  1.], dtype=float32)
         """
-        center, spread = float(np.mean(ratings)), float(np.std(ratings)) or 1.0
+        scale = float(values[-1] - values[0]) or 1.0  # squares of very large ratings overflow
+        center = float(values[0] + scale * np.mean((ratings - values[0]) / scale))
+        spread = scale * (float(np.std((ratings - values[0]) / scale)) or 1.0)
         return cls(np.asarray((values - center) / spread, dtype=np.float32), center, spread)
 
 

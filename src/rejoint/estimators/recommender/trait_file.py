@@ -50,7 +50,8 @@ def to_saved(
             raise ValueError(f"Ids of {noun} in files are text or numbers; got {bad[0]!r}.")
     arrays = {f"choice_{f.name}": getattr(model.choices, f.name) for f in fields(ChoiceModel)}
     arrays["choice_users"] = people.choices
-    more: dict[str, Any] = {"policy": asdict(model.policy), "rated": model.ratings is not None}
+    policy = {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(model.policy).items()}
+    more: dict[str, Any] = {"policy": policy, "rated": model.ratings is not None}
     if model.ratings is not None and people.tastes is not None:
         for name in (f.name for f in fields(RatingModel)):
             value = getattr(model.ratings, name)

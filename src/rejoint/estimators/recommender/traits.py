@@ -43,8 +43,8 @@ class TraitPolicy:
     many_cells : int
         Users x items above which the second one of ``choice_traits`` and ``choice_draws`` counts.
     choice_traits : pair of int
-        Traits of choices. NDCG of 4,900 users and 1,500 movies .385 with 16, .395 with 24 at twice
-        the cost.
+        Traits of choices. NDCG of 5,300 users and 1,500 movies .389 with 18, .393 with 20, which
+        takes more than three times the CPU of ALS.
     choice_draws : pair of int
         Sweeps of choices that are kept: NDCG of 610 users and 1,000 movies .376, .380, .381 with
         12, 20, 28. For each of them there are two sweeps of ratings: RMSE .801, .799 with 24, 40.
@@ -76,7 +76,7 @@ class TraitPolicy:
     """
 
     many_cells: int = 2**20
-    choice_traits: tuple[int, int] = (16, 20)
+    choice_traits: tuple[int, int] = (16, 18)
     choice_draws: tuple[int, int] = (20, 12)
     many_ratings: int = 500
     rating_traits: tuple[int, int] = (8, 16)
