@@ -365,6 +365,15 @@ def test_columns_of_targets_are_ignored(model):
     assert [s.shape for s in model.predict_proba(rows[:0])] == [(0, 3), (0, 2)]
 
 
+def test_shares_are_not_above_one_by_rounding():
+    domain = rj.Domain.of({"x": 2, "y": 2})
+    sure = rj.LowRankPMF([0.5, 0.5], [np.eye(2), np.eye(2)], domain)
+    weights = np.full((3, 2), np.nextafter(0.5, 1.0))  # sums to more than one by rounding
+    ensemble = LabelEnsemble([LowRankMember(sure, 1)] * 2, weights, np.array([0]))
+    [shares] = ensemble.shares(np.array([[0], [1]], dtype=np.int16), [(0,)])
+    assert shares.max() == 1.0
+
+
 def test_targets_are_the_last_variables(model):
     with pytest.raises(ValueError, match="targets must be the last variables"):
         rj.TargetModel(model.pmf, model.ensemble, ["a"])

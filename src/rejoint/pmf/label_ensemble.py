@@ -209,7 +209,7 @@ class LabelEnsemble:
                 continue
             shares = [mine * share for share in member.shares(codes, groups)]
             found = [a + b for a, b in zip(found, shares, strict=True)] if found else shares
-        return found
+        return [np.minimum(share, 1.0, out=share) for share in found]  # not above one by rounding
 
     def _kinds(self, codes: Codes) -> IntArray:
         """Whether rows miss none (0), few (1) or many (2) of the features never missing before."""
