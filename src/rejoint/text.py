@@ -8,6 +8,7 @@ from math import isfinite, log10
 
 _DIGITS = 4  # significant digits of a number that no interval says more about
 _MOST_DECIMALS = 6
+_LONG = 80  # characters of a label in a message
 _SMALL, _LARGE = 1e-4, 1e15  # numbers outside are written with a power of ten
 
 
@@ -22,7 +23,8 @@ def show(levels: Sequence[object], most: int = 6) -> str:
     '0, 1, 2, 3, 4, 5, ... (40 in all)'
     """
     # A Bin is a tuple with a text of its own; of any other tuple str and repr are the same.
-    text = ", ".join(str(x) if isinstance(x, tuple) else repr(x) for x in levels[:most])
+    texts = (str(x) if isinstance(x, tuple) else repr(x) for x in levels[:most])
+    text = ", ".join(each if len(each) <= _LONG else f"{each[:_LONG]}..." for each in texts)
     return text if len(levels) <= most else f"{text}, ... ({len(levels)} in all)"
 
 
@@ -58,8 +60,8 @@ def check_text(text: str, what: str) -> None:
         text.encode()
     except UnicodeEncodeError:
         raise ValueError(
-            f"{what} {text!r} has half of a character (a lone surrogate), which no file can hold: "
-            "correct it where it comes from."
+            f"{what} {show([text])} has half of a character (a lone surrogate), which no file can "
+            "hold: correct it where it comes from."
         ) from None
 
 

@@ -165,19 +165,18 @@ def opened(tab, tmp_path):
 @pytest.fixture
 def served(tmp_path):
     """Run the real server in a thread; returns the address of a document."""
-    uvicorn = pytest.importorskip("uvicorn")
+    pytest.importorskip("uvicorn")
     running = []
 
     def start(plain, keep=None, bound=None):
         import socket
 
-        from rejoint.explorer.server import application
+        from rejoint.explorer.server import application, make_server
 
         own_socket = socket.create_server(("127.0.0.1", 0))
         port = own_socket.getsockname()[1]
         app = application(plain, "t0ken", port, keep, bound)
-        config = uvicorn.Config(app, log_level="warning")
-        server = uvicorn.Server(config)
+        server = make_server(app)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [own_socket]})
         thread.start()
         running.append((server, thread, own_socket))

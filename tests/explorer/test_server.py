@@ -2,11 +2,20 @@
 
 import http.client
 import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
 from urllib.parse import urlsplit
 
 import pytest
 
 from rejoint.explorer import document
+from rejoint.explorer.open import open_model
+from rejoint.explorer.server import REQUEST_SECONDS
+from rejoint.io.atomic import FileChangedError
 
 pytest.importorskip("starlette")
 
@@ -85,7 +94,18 @@ def test_names_are_saved_for_the_page_only(get):
     assert json.loads(get("/t0ken/model.json")[2])["class_names"] == ["a"] * 8
 
 
-@pytest.mark.parametrize("body", ["{}", "[1]", "no json", json.dumps(["x" * 300] * 8), '["a"]'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "{}",
+        "[1]",
+        "no json",
+        json.dumps(["\ud800"] * 8),
+        "[" * 10**5,
+        json.dumps(["x" * 300] * 8),
+        '["a"]',
+    ],
+)
 def test_what_is_no_list_of_names_is_refused(get, body):
     kind = {"method": "POST", "Content_Type": "application/json", "Origin": get.origin}
     status, _, text = get("/t0ken/class-names", body=body, **kind)
@@ -121,3 +141,99 @@ def test_without_the_extra_it_says_what_to_do(monkeypatch, asia):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(ImportError, match=r"rejoint\[explore\].*rejoint export"):
         serve(document(asia))
+
+
+def send_raw(address, data, seconds=5.0):
+    """Send bytes, perhaps not all of a request; return all that comes until the end, if it does."""
+    with socket.create_connection(("127.0.0.1", address.port), timeout=seconds) as own:
+        own.sendall(data)
+        parts = []
+        while part := own.recv(65536):
+            parts.append(part)
+        return b"".join(parts)
+
+
+def test_errors_have_the_policy_too(served, asia):
+    def keep(names):
+        raise RuntimeError("a bug")
+
+    address = urlsplit(served(document(asia), keep=keep))
+    body = json.dumps(["a"] * 8)
+    own = f"Host: {address.netloc}\r\nOrigin: http://{address.netloc}\r\nConnection: close\r\n"
+    sent = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+    broken = send_raw(address, f"POST /t0ken/class-names HTTP/1.1\r\n{own}{sent}".encode())
+    assert broken.startswith(b"HTTP/1.1 500")
+    nonsense = send_raw(address, b"\x00\x01 nonsense\r\n\r\n")
+    assert nonsense.startswith(b"HTTP/1.1 400")
+    for answer in (broken, nonsense):
+        assert b"content-security-policy: default-src 'none'" in answer.lower()
+        assert b"x-content-type-options: nosniff" in answer.lower()
+
+
+@pytest.mark.parametrize(
+    "half",
+    [b"", b"GET /t0k", b"POST /t0ken/class-names HTTP/1.1\r\n{own}Content-Length: 50\r\n\r\n["],
+)
+def test_requests_that_do_not_arrive_are_ended(served, asia, monkeypatch, half):
+    monkeypatch.setattr("rejoint.explorer.server.REQUEST_SECONDS", 0.5)
+    address = urlsplit(served(document(asia), keep=list))
+    own = f"Host: {address.netloc}\r\nOrigin: http://{address.netloc}\r\n"
+    own += "Content-Type: application/json\r\n"
+    send_raw(address, half.replace(b"{own}", own.encode()), seconds=30.0)  # or it times out
+
+
+def test_too_many_connections_are_closed(served, asia, monkeypatch):
+    monkeypatch.setattr("rejoint.explorer.server._MOST_CONNECTIONS", 2)
+    address = urlsplit(served(document(asia)))
+    first = [socket.create_connection(("127.0.0.1", address.port)) for _ in range(2)]
+    assert send_raw(address, b"") == b""
+    for own in first:
+        own.close()
+
+
+def test_a_newer_model_is_not_overwritten(tmp_path, asia):
+    path = tmp_path / "asia.rejoint"
+    asia.save(path)
+    opened = open_model(path)
+    opened.keep_names(["a"] * asia.rank)
+    opened.keep_names(["b"] * asia.rank)
+    assert open_model(path).notes["class_names"] == ["b"] * asia.rank
+    asia.sorted().save(path, notes={"source": "a newer fit"})
+    before = path.read_bytes()
+    with pytest.raises(FileChangedError, match="changed by another program: open it again"):
+        opened.keep_names(["c"] * asia.rank)
+    assert path.read_bytes() == before
+
+
+def test_saving_over_a_newer_model_is_a_conflict(served, asia, tmp_path):
+    path = tmp_path / "asia.rejoint"
+    asia.save(path)
+    opened = open_model(path)
+    address = urlsplit(served(opened.document(), keep=opened.keep_names))
+    asia.sorted().save(path)
+    connection = http.client.HTTPConnection("127.0.0.1", address.port, timeout=10)
+    headers = {"Origin": f"http://{address.netloc}", "Content-Type": "application/json"}
+    connection.request("POST", "/t0ken/class-names", json.dumps(["a"] * asia.rank), headers)
+    answer = connection.getresponse()
+    text = answer.read()
+    connection.close()
+    assert answer.status == 409
+    assert b"open it again" in text
+
+
+def test_ctrl_c_does_not_wait_for_half_a_request(tmp_path, asia):
+    asia.save(tmp_path / "asia.rejoint")
+    words = ["-m", "rejoint.cli", "explore", str(tmp_path / "asia.rejoint"), "--no-browser"]
+    process = subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    address = urlsplit(process.stdout.readline().strip())
+    own = f"Host: {address.netloc}\r\nOrigin: http://{address.netloc}\r\n"
+    head = f"POST {address.path}class-names HTTP/1.1\r\n{own}Content-Type: application/json\r\n"
+    with socket.create_connection(("127.0.0.1", address.port)) as half:
+        half.sendall(f"{head}Content-Length: 50\r\n\r\n[".encode())
+        time.sleep(0.5)
+        os.kill(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=REQUEST_SECONDS - 1)  # which is when the request ends
+    assert process.returncode == 0, err
+    assert "Traceback" not in err

@@ -11,6 +11,7 @@ from rejoint.datasets.simulate import asia, remove_cells
 from rejoint.estimation import estimate
 from rejoint.explorer.document import document, pair_fit, verdict
 from rejoint.explorer.page_tables import bound_bars, list_published, read_evidence_pairs
+from rejoint.io.atomic import FileVersion
 from rejoint.io.fit_notes import records_behind
 from rejoint.io.model_file import SavedEnsemble
 from rejoint.pmf.pmf import LowRankPMF
@@ -38,6 +39,8 @@ class Opened:
         How it was fitted.
     ensemble : SavedEnsemble or None
         The models of a classifier's file, which predict its targets.
+    version : FileVersion or None
+        What the file held when it was read: names are not saved into another model.
 
     Examples
     --------
@@ -53,6 +56,7 @@ class Opened:
     records: Records | None = None
     story: str | None = None
     ensemble: SavedEnsemble | None = None
+    version: FileVersion | None = None
 
     def document(self) -> dict[str, Any]:
         """What the page is given, fit and verdict included."""
@@ -87,10 +91,13 @@ class Opened:
 
     def keep_names(self, names: Sequence[str]) -> None:
         """Write the names of the classes into the model's file; all else in it stays."""
-        if self.path is not None:
-            saved = io.read_saved(self.path)
-            notes = saved.notes | {"class_names": list(names)}
-            io.write_model(self.path, saved._replace(notes=notes))
+        if self.path is None or self.version is None:
+            return
+        saved = io.read_saved(self.path)
+        notes = saved.notes | {"class_names": list(names)}
+        self.version.check()
+        io.write_model(self.path, saved._replace(notes=notes))
+        self.version.renew()
 
 
 def is_model(path: str | PathLike[str]) -> bool:
@@ -116,12 +123,16 @@ def open_model(path: str | PathLike[str]) -> Opened:
     ...     open_model(path).document()["record_count"]
     500
     """
+    version = FileVersion(path)
     saved = io.read_saved(path)
     pmf = joint_of(of_saved(saved))
     told = [saved.notes.get(name) for name in ("choice", "stop")]
     story = " ".join(str(part) for part in told if part) or None
     return Opened(
-        pmf, Path(path), Path(path).stem, saved.notes, story=story, ensemble=saved.ensemble
+        *(pmf, Path(path), Path(path).stem, saved.notes),
+        story=story,
+        ensemble=saved.ensemble,
+        version=version,
     )
 
 
@@ -177,4 +188,5 @@ def fit_data(
     if path is not None:
         result.pmf.save(path, notes=notes)
     place = None if path is None else Path(path)
-    return Opened(result.pmf, place, title, notes, records, story)
+    version = None if path is None else FileVersion(path)
+    return Opened(result.pmf, place, title, notes, records, story, version=version)

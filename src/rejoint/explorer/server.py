@@ -4,15 +4,17 @@ import hmac
 import json
 import secrets
 import socket
+from asyncio import CancelledError, timeout
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from rejoint.explorer.page import assets, load_template
+from rejoint.io.atomic import FileChangedError
+from rejoint.io.schema import SchemaError, list_of, read_json, text
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
@@ -27,8 +29,14 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_REFUSALS = {403: "Forbidden", 404: "Not Found", 503: "Busy"}
 _TYPES = {".js": "text/javascript", ".css": "text/css"}
 _MOST_BODY = 1_000_000  # bytes of a request that saves names or sends evidence
+_MOST_REQUESTS = 32  # at a time; a page sends a few
+_MOST_CONNECTIONS = 128
+REQUEST_SECONDS = 10.0
+"""Seconds in which a request, head and body, must have arrived."""
+_SHUTDOWN_SECONDS = 1
 
 Keep = Callable[[Sequence[str]], None]
 Bound = Callable[[Any], dict[str, Any] | None]
@@ -40,7 +48,7 @@ def application(
     port: int,
     keep: Keep | None = None,
     bound: Bound | None = None,
-) -> "Starlette":
+) -> "Guard":
     """The web application: files and model below ``/token/``, for this machine's own page only.
 
     Parameters
@@ -63,11 +71,10 @@ def application(
     >>> from rejoint.explorer import document
     >>> app = application(document(rj.datasets.asia()), "secret", 8000)
     >>> type(app).__name__
-    'Starlette'
+    'Guard'
     """
     from starlette.applications import Starlette
     from starlette.concurrency import run_in_threadpool
-    from starlette.middleware import Middleware
     from starlette.responses import JSONResponse, PlainTextResponse, Response
     from starlette.routing import Route
 
@@ -96,6 +103,8 @@ def application(
             return PlainTextResponse("Names of classes are a list of short texts", 400)
         try:
             keep(names)
+        except FileChangedError as error:
+            return PlainTextResponse(f"The names were not saved: {error}", 409)
         except (OSError, ValueError) as error:
             return PlainTextResponse(f"The names could not be saved: {error}", 500)
         body = json.dumps({**model, "class_names": names}, ensure_ascii=False).encode()
@@ -116,29 +125,36 @@ def application(
         Route(f"/{token}/class-names", save, methods=["POST"]),
         Route(f"/{token}/bounds", send_bounds, methods=["POST"]),
     ]
-    guard = Middleware(Guard, token=token, port=port)
-    return Starlette(routes=routes, middleware=[guard])
+    # Around everything, the answers to errors too.
+    return Guard(Starlette(routes=routes), token=token, port=port)
 
 
 async def _names(request: "Request", number: int) -> list[str] | None:
     """Names from a request, one for each class; None where it is not a list of short texts."""
-    names = await _read_json(request)
-    good = isinstance(names, list) and all(isinstance(n, str) and len(n) <= 200 for n in names)
-    return names if good and len(names) == number else None
+    try:
+        names = list_of(text(most=200), size=number)(await _read_json(request), "names")
+        "".join(names).encode()
+    except (SchemaError, UnicodeEncodeError):
+        return None
+    found: list[str] = names
+    return found
 
 
 async def _read_json(request: "Request") -> Any:
-    """Contents of a request; None where it is too large or no JSON."""
+    """Contents of a request; None where it is too large or no JSON, or does not arrive."""
+    from starlette.requests import ClientDisconnect
+
     if request.headers.get("content-type") != "application/json":
         return None
     data = b""
-    async for part in request.stream():
-        data += part
-        if len(data) > _MOST_BODY:
-            return None
     try:
-        return json.loads(data)
-    except (ValueError, RecursionError):
+        async with timeout(REQUEST_SECONDS):
+            async for part in request.stream():
+                data += part
+                if len(data) > _MOST_BODY:
+                    return None
+        return read_json(data)
+    except (SchemaError, TimeoutError, ClientDisconnect):
         return None
 
 
@@ -155,7 +171,7 @@ class Guard:
     """
 
     def __init__(self, app: "ASGIApp | None", *, token: str, port: int) -> None:
-        self.app, self.token = app, token
+        self.app, self.token, self.requests = app, token, 0
         self.hosts = (f"127.0.0.1:{port}", f"localhost:{port}")
 
     async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
@@ -171,11 +187,17 @@ class Guard:
         if scope["type"] == "lifespan" and self.app is not None:
             await self.app(scope, receive, send)
         elif scope["type"] == "http":
-            refusal = self.refusal(scope)
+            refusal = 503 if self.requests >= _MOST_REQUESTS else self.refusal(scope)
             answer: Callable[..., Awaitable[None]] | None = self.app
             if refusal or answer is None:
-                answer = PlainTextResponse("Not Found" if refusal == 404 else "Forbidden", refusal)
-            await answer(scope, receive, send_guarded)
+                answer = PlainTextResponse(_REFUSALS[refusal], refusal)
+            self.requests += 1
+            try:
+                await answer(scope, receive, send_guarded)
+            except CancelledError:  # the server ends
+                await PlainTextResponse(_REFUSALS[503], 503)(scope, receive, send_guarded)
+            finally:
+                self.requests -= 1
 
     def refusal(self, scope: Mapping[str, Any]) -> int:
         """Status to refuse a request with; 0 lets it through.
@@ -196,6 +218,84 @@ class Guard:
             return 403
         first = str(scope["path"]).removeprefix("/").partition("/")[0]
         return 0 if hmac.compare_digest(first.encode(), self.token.encode()) else 404
+
+
+def _limited_protocol() -> type[Any]:
+    """Return HTTP with the policy on all answers, and limits on slow and many connections."""
+    from h11 import SEND_BODY
+    from uvicorn.protocols.http.h11_impl import H11Protocol
+
+    class LimitedProtocol(H11Protocol):
+        """Closes connections whose request does not arrive in time, and those that are too many."""
+
+        since: float | None = None  # when it began to wait for a request that is not there yet
+        timer: Any = None
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            if len(self.connections) > _MOST_CONNECTIONS:
+                transport.close()
+                return
+            self.since = self.loop.time()
+            self.timer = self.loop.call_later(1.0, self.look)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            if self.timer is not None:
+                self.timer.cancel()
+            super().connection_lost(exc)
+
+        def is_waiting(self) -> bool:
+            return self.cycle is None or self.cycle.response_complete
+
+        def data_received(self, data: bytes) -> None:
+            if self.since is None and self.is_waiting():
+                self.since = self.loop.time()
+            super().data_received(data)
+            if not self.is_waiting():
+                self.since = None
+
+        def shutdown(self) -> None:
+            if self.is_waiting() or self.conn.their_state is not SEND_BODY:
+                super().shutdown()
+            else:
+                self.transport.close()  # the rest of this request will not be waited for
+
+        def look(self) -> None:
+            late = self.since is not None and self.loop.time() - self.since > REQUEST_SECONDS
+            if late and self.is_waiting():
+                self.transport.close()
+            else:
+                self.timer = self.loop.call_later(1.0, self.look)
+
+        def send_400_response(self, msg: str) -> None:
+            lines = [f"{name}: {value}" for name, value in HEADERS.items()]
+            head = ["HTTP/1.1 400 Bad Request", "Content-Type: text/plain", "Connection: close"]
+            answer = "\r\n".join([*head, f"Content-Length: {len(msg)}", *lines, "", msg])
+            self.transport.write(answer.encode("ascii", "replace"))
+            self.transport.close()
+
+    return LimitedProtocol
+
+
+def make_server(app: "Guard") -> Any:
+    """Return the server of an application, with limits and a quick end.
+
+    Examples
+    --------
+    >>> make_server(Guard(None, token="t", port=1)).config.timeout_graceful_shutdown
+    1
+    """
+    import uvicorn  # an extra
+
+    config = uvicorn.Config(
+        app,
+        http=_limited_protocol(),
+        log_level="warning",
+        server_header=False,
+        access_log=False,
+        timeout_graceful_shutdown=_SHUTDOWN_SECONDS,
+    )
+    return uvicorn.Server(config)
 
 
 def serve(
@@ -235,7 +335,7 @@ def serve(
     """
     try:
         import starlette  # noqa: F401
-        import uvicorn
+        import uvicorn  # noqa: F401
     except ImportError as error:
         raise ImportError(
             "The explorer is served by starlette and uvicorn: pip install 'rejoint[explore]'. "
@@ -249,10 +349,4 @@ def serve(
         port = own.getsockname()[1]
         if ready is not None:
             ready(f"http://127.0.0.1:{port}/{token}/")
-        config = uvicorn.Config(
-            application(document, token, port, keep, bound),
-            log_level="warning",
-            server_header=False,
-            access_log=False,
-        )
-        uvicorn.Server(config).run(sockets=[own])
+        make_server(application(document, token, port, keep, bound)).run(sockets=[own])

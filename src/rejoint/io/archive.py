@@ -95,6 +95,7 @@ def _errors_in_words() -> Iterator[None]:
     except (
         *(zipfile.BadZipFile, zlib.error, EOFError, OSError, struct.error, KeyError),
         *(NotImplementedError, RuntimeError, IndexError, OverflowError, MemoryError),
+        UnicodeError,  # in the name of a member
     ) as error:
         raise ArchiveError(str(error)[:200]) from error
 

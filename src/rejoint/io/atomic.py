@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from hashlib import file_digest
 from os import PathLike
 from pathlib import Path
 from typing import IO
@@ -147,6 +148,53 @@ def lock_folder(folder: Path) -> Iterator[None]:
     finally:
         if opened is not None:
             os.close(opened)
+
+
+class FileChangedError(ValueError):
+    """Error raised where a file was written by others since it was read.
+
+    Examples
+    --------
+    >>> issubclass(FileChangedError, ValueError)
+    True
+    """
+
+
+class FileVersion:
+    """What a file held when it was read, so that the work of others is not overwritten.
+
+    Examples
+    --------
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.txt")
+    ...     _ = path.write_text("mine")
+    ...     version = FileVersion(path)
+    ...     _ = path.write_text("yours")
+    ...     version.check()
+    Traceback (most recent call last):
+    ...
+    rejoint.io.atomic.FileChangedError: '...a.txt' was changed by another program: open it again.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        self.renew()
+
+    def renew(self) -> None:
+        """Take what the file holds now for what was read."""
+        self._digest = self._find_digest()
+
+    def check(self) -> None:
+        """Raise an error if the file does not hold what was read."""
+        if self._find_digest() != self._digest:
+            raise FileChangedError(f"'{self.path}' was changed by another program: open it again.")
+
+    def _find_digest(self) -> str:
+        try:
+            with open(self.path, "rb") as file:
+                return file_digest(file, "blake2b").hexdigest()
+        except FileNotFoundError:
+            return ""
 
 
 def remove_orphans(folder: Path) -> None:

@@ -46,6 +46,10 @@ def text(most: int = _MOST_TEXT) -> Schema:
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, str) or len(value) > most:
             _refuse(value, where, "text" if not isinstance(value, str) else "short text")
+        try:
+            value.encode()
+        except UnicodeEncodeError:
+            _refuse(value, where, "text that a file can hold")
         return value
 
     return check

@@ -21,6 +21,7 @@ from rejoint.marginals.grid import ALL, Block, Path
 from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
 from rejoint.marginals.unit_word import is_count_word, unit_word
 from rejoint.messages import Argument, Message
+from rejoint.text import clean_label, show
 
 Array = NDArray[np.float64]
 Marks = Mapping[str, tuple[float, float]]
@@ -232,7 +233,8 @@ def _decimals(value: float) -> int:
 def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
     names = [*block.row_names, *(block.column_names or [])]
     labels = [*block.rows[r], *block.columns[c]]
-    said = [f"{n or 'label'}={x!r}" for n, x in zip(names, labels, strict=False) if x]
+    said = [f"{n or 'label'}={show([x])}" for n, x in zip(names, labels, strict=False) if x]
+    mark = clean_label(text.strip())
     return ValueError(
         Message(
             "{where}, line {line}, cell {at}: {text!r} is neither a number nor a mark for a cell "
@@ -241,8 +243,8 @@ def _bad_cell(block: Block, r: int, c: int, text: str) -> ValueError:
             where=block.sheet.where,
             line=block.lines[r],
             at=", ".join(said),
-            text=text.strip(),
-            suppressed=Argument("suppressed", [text.strip()]),
+            text=mark,
+            suppressed=Argument("suppressed", [mark]),
         )
     )
 

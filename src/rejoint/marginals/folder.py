@@ -244,7 +244,7 @@ _MANIFEST = object_of(
         "tables": list_of(
             object_of(
                 {
-                    "file": text(),
+                    "file": text(most=255),
                     "variables": list_of(text()),
                     "numbers": one_of("count", "share"),
                     "weight": number(0.0),
@@ -348,7 +348,7 @@ def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[
         except (KeyError, ValueError) as error:
             raise ValueError(
                 f"'{folder / file}', line {line}: [{show(row)}] is no cell of "
-                f"{entry['variables']} ({error})."
+                f"{entry['variables']} ({str(error)[:80]})."
             ) from error
     return table.ravel()
 

@@ -786,7 +786,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
             ratings = self._model.ratings.items
             stop += f", {len(ratings)} of ratings with {ratings.shape[2] - 1}"
         if self._interrupted:
-            stop += "; ended by Ctrl-C"
+            stop += f"; {kind.text}"
         run = Run(model, nothing, nothing, nothing, kind)
         result = FitResult.of(pmf, [run], "", classes_are_groups=False)
         return replace(result, stop=f"{stop}.", starts=(run,) if self._interrupted else ())

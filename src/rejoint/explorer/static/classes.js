@@ -189,6 +189,7 @@ async function keepNames(model) {
         body: JSON.stringify(model.classNames),
       });
       if (answer.ok) return "Names saved in the model file.";
+      if (answer.status === 409) return await answer.text();
     } catch {
       // Said below: rejoint no longer answers.
     }
