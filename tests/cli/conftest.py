@@ -36,6 +36,14 @@ def prepared(tmp_path_factory):
     text = patients.to_frame("pandas").to_csv(index=False)
     (folder / "patients.csv").write_text(text)
     (folder / "ratings.csv").write_text(ratings())
+    (folder / "new.csv").write_text("user,film,stars\nu99,Heat,5\nu99,Ghost,1\n")
+    (folder / "bought.csv").write_text(
+        "customer,product\n"
+        + "".join(f"c{k},{product}\n" for k in range(20) for product in (k % 3, 3 + k % 4, 7))
+    )
+    (folder / "films.csv").write_text(
+        "film,genre\nHeat,crime\nRonin,crime\nGhost,romance\nTitanic,romance\nUp,animation\n"
+    )
     fitted = rj.estimate(patients, rank=2, solver="ml", n_init=2, random_state=0)
     notes = rj.io.fit_notes(fitted, records=patients, source="patients.csv")
     for name in ("patients", "model", "asia"):

@@ -31,7 +31,7 @@ EXAMPLES = """\b
 Examples:
   rejoint impute patients.csv -o filled.csv
   rejoint impute patients.csv -o filled.csv --save imputer.rejoint
-  rejoint impute imputer.rejoint new.csv -o filled.csv
+  rejoint impute imputer.rejoint patients.csv -o filled.csv
   rejoint impute patients.csv -o filled.csv --probabilities sure.csv
   rejoint impute patients.csv -o five.csv --draws 5 --seed 7
   rejoint impute patients.rejoint patients.csv --method mode"""

@@ -71,7 +71,7 @@ def show_table(
     lines = [line.rstrip() for line in shown.get().splitlines()]
     if title:
         echo(title, err=err)
-    echo("\n".join(lines), err=err)  # with the styles of the head
+    click.echo("\n".join(lines), err=err)  # with the styles of the head
 
 
 def show_columns(records: Records, source: str) -> None:

@@ -14,6 +14,7 @@ from rejoint.domain.labels import is_number
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.pair_tables import count_pairs
 from rejoint.estimation.policy import DEFAULT
+from rejoint.estimation.survey import survey_of
 from rejoint.explorer.page_tables import page_tables, plain_as_read
 from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
@@ -27,6 +28,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.records.records import Records
 from rejoint.records.scan import Scan
 from rejoint.records.sparse import as_records
+from rejoint.solver.session import Session
 
 
 def pair_fit(
@@ -58,7 +60,7 @@ def pair_fit(
     >>> fit["checked"], fit["tables"][0]["distance"] < 0.05
     (28, True)
     """
-    records = data if isinstance(data, Scan) else as_records(data, domain=pmf.domain)
+    records = _held(data) if isinstance(data, Scan) else as_records(data, domain=pmf.domain)
     pairs = list(combinations(range(len(pmf.domain)), 2))
     if not pairs:
         return None
@@ -102,6 +104,13 @@ def excess(table: Mapping[str, Any]) -> float:
     (0.125, 0.25)
     """
     return float(table["distance"] - (table["chance"] or 0.0))
+
+
+def _held(scan: Scan) -> Any:
+    """The records of a scan as a fit has them: in memory, where they fit."""
+    session = Session(np.random.default_rng(0))
+    found = survey_of(scan, 0, session.report, session.checkpoint, DEFAULT).records
+    return scan if found is None else found
 
 
 def _shares(
