@@ -33,7 +33,7 @@ SESSIONS = {
     "tables": [
         "rejoint tables patients.csv -o triples --order 3",
         "ls triples | head -3",
-        "head -3 triples/00_asia__smoke__tub.csv",
+        "head -3 triples/00_asia__smoke__tub-*.csv",
         "rejoint fit-tables triples -o model.rejoint",
         "rejoint compare patients.rejoint model.rejoint",
         "rejoint identify model.rejoint",

@@ -137,9 +137,18 @@ def join_messages(parts: Iterable[str], between: str = " ") -> Message:
     --------
     >>> join_messages(["One.", "", Message("{which}.", which=PythonName("Two"))])
     'One. Two.'
+    >>> len(join_messages(["A sentence of the package. " * 40]))  # only values are shortened
+    1080
     """
-    fields = {f"part{at}": part for at, part in enumerate(filter(None, parts))}
+    fields = {f"part{at}": _sentence(part) for at, part in enumerate(filter(None, parts))}
     return Message(between.join(f"{{{key}}}" for key in fields), **fields)
+
+
+def _sentence(text: str) -> Message:
+    """Return a text as a message without values."""
+    if isinstance(text, Message):
+        return text
+    return Message(text.replace("{", "{{").replace("}", "}}"))
 
 
 def _literal(value: Any) -> str:

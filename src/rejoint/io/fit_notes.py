@@ -83,7 +83,7 @@ _NOTES = {
         }
     ),
     "rank_curve": object_of({**_CURVE, "rank": number(1)}, {"tied": list_of(number())}),
-    "ratings": list_of(text(), size=3),
+    "ratings": any_of(list_of(text(), size=3), list_of(text(), size=2)),  # choices have no rating
     "target": any_of(text(), _NAMES),
     "class_names": list_of(text()),
 }

@@ -221,6 +221,12 @@ def read_files(
     drafts = _without_twins(drafts)
     say_merged(said)
     _make_joint(drafts)
+    for draft in drafts:
+        if not draft.facet.names:
+            raise draft.error(
+                "{where} has one number and no variable: all other rows and columns are totals, "
+                "or no numbers. A table has at least one variable of two levels."
+            )
     tables = [_as_table(draft, how) for draft in drafts]
     weights = {
         table.names: _number_said(draft, "weight")
