@@ -111,6 +111,41 @@ def test_weights_of_a_ridge_are_copies():
     assert min(np.abs(once.coefficients - beta).max() for beta in options) < 1e-9
 
 
+def test_draws_of_a_ridge_differ_as_refits_to_new_data():
+    """The deviation of a line's prediction is sigma sqrt(1 / n + x**2 / sum(x**2))."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(200, 1))
+    X -= X.mean()
+    ridge, _ = KernelRidge.fit(X, 2 * X[:, 0] + 0.5 * rng.normal(size=200), np.ones(200), rng)
+    new = np.array([[0.0], [1.0], [2.0]])
+    found = np.array([ridge.draw(rng).predict(new) for _ in range(400)])
+    np.testing.assert_allclose(found.mean(axis=0), ridge.predict(new), atol=0.03)
+    line = 0.5 * np.sqrt(1 / 200 + new[:, 0] ** 2 / (X**2).sum())
+    # 50 draws are kept: a deviation errs by 10 %, and the curve adds some.
+    assert (found.std(axis=0) > 0.75 * line).all()
+    assert (found.std(axis=0) < 1.75 * line).all()
+
+
+def test_posterior_draws_of_a_ridge_have_its_covariance():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(40, 3))
+    fit = fit_ridge(X, X[:, 0] + rng.normal(size=40), np.ones(40))
+    drawn = fit.deviate(X, rng.normal(size=(40, 20_000)), rng.normal(size=(3, 20_000)))
+    truth = np.linalg.inv(X.T @ X + fit.penalty * np.eye(3))
+    np.testing.assert_allclose(np.cov(drawn), truth, atol=0.05 * truth.max())
+
+
+def test_a_center_gives_the_mean_that_is_predicted():
+    values = np.linspace(-1.0, 1.0, 41)
+    spread = NumberSpread(values, np.arange(41), np.ones(41), 0.0, 0.0, 0.6, 0.1)
+    classes, predicted = np.full((3, 41), 1 / 41), np.array([0.0, 0.3, -0.5])
+    middle = spread.center(classes, predicted, np.ones(3))
+    np.testing.assert_allclose(
+        spread.table(classes, middle, np.ones(3)) @ values, predicted, atol=0.01
+    )
+    assert abs(spread.table(classes, predicted, np.ones(3))[2] @ values + 0.5) > 0.1
+
+
 def test_a_curve_is_found_and_a_line_stays_a_line():
     rng = np.random.default_rng(2)
     X = rng.uniform(-2, 2, size=(500, 3))
@@ -342,8 +377,8 @@ def test_a_broken_file_is_refused(tmp_path, imputer):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
     with pytest.raises(ValueError, match="do not fit together"):
         rj.load(broken(lambda part: part["arrays"].pop("mean")))
-    with pytest.raises(ValueError, match="truncated or corrupt"):
-        rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[2, 0], numbers=[])))
+    with pytest.raises(ValueError, match="has an array of shape"):
+        rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[2, 0], values=[])))
     with pytest.raises(ValueError, match="corrupt"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[7, 7])))
 

@@ -238,6 +238,26 @@ def test_multiple_imputation_carries_the_uncertainty_of_the_model():
     assert shares.std() < 0.02
 
 
+def test_intervals_of_a_mean_hold():
+    """Half of a column missing given another: the mean is held nearly as often as can be.
+
+    A normal regression with drawn coefficients, which is the true model, holds it in 24 of these
+    30; draws around one regression, pulled to the middle by the largest value seen, in 19.
+    """
+    held = 0
+    for seed in range(30):
+        rng = np.random.default_rng(seed)
+        x = rng.normal(size=150)
+        y = x + rng.normal(size=150)
+        X = pd.DataFrame({"x": x, "y": np.where(rng.random(150) < 1 / (1 + np.exp(-x)), np.nan, y)})
+        imputer = rj.JointImputer(rank=2, n_init=1, bins=8, random_state=seed).fit(X)
+        columns = [table["y"] for table in imputer.impute(X, n_draws=8)]
+        means, variances = zip(*[(y.mean(), y.var() / 150) for y in columns], strict=True)
+        pooled = rj.pool(means, variances, level=0.9)
+        held += pooled.low <= 0 <= pooled.high
+    assert held >= 20
+
+
 def test_draws_repeat_with_the_seed(fitted, frame):
     imputer = clone(fitted).set_params(method="draw").fit(frame)
     first, second = imputer.transform(frame), imputer.transform(frame)

@@ -11,7 +11,7 @@ the joint's, that of the classes, and that of a logistic regression.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -191,6 +191,9 @@ class CellModel:
         Of the columns of ``features``.
     numbers, categories : dict by variable
         The learners.
+    is_draw : bool
+        Whether learners are posterior draws. Then the mean of a number's distribution is the
+        prediction, so that means of completed columns are not drawn to the middle.
 
     Examples
     --------
@@ -208,6 +211,12 @@ class CellModel:
     normal: IncompleteGaussian | None = None
     numbers: dict[int, NumberLearner] = field(default_factory=dict)
     categories: dict[int, CategoryLearner] = field(default_factory=dict)
+    is_draw: bool = False
+
+    def draw(self, rng: np.random.Generator) -> "CellModel":
+        """Return a model whose regressions of numbers are drawn from their posterior."""
+        drawn = {n: each._replace(ridge=each.ridge.draw(rng)) for n, each in self.numbers.items()}
+        return replace(self, numbers=drawn, is_draw=True)
 
     def answers(
         self, codes: Codes, values: FloatArray, gone: BoolArray
@@ -280,7 +289,9 @@ class CellModel:
         unit, spread = self.features.scale[n], learner.spread
         expected = self.features.center[n] + unit * learner.ridge.predict(X[:, learner.features])
         expected = np.clip(expected, *learner.range)
-        values = spread.table(own, expected, unit * completed.deviation[at, group[0]])
+        deviation = unit * completed.deviation[at, group[0]]
+        middle = spread.center(own, expected, deviation) if self.is_draw else expected
+        values = spread.table(own, middle, deviation)
         levels = spread.levels(values, own.shape[1])
         return MissingCell(levels, joint, expected, values, spread)
 
@@ -316,6 +327,7 @@ def to_arrays(model: CellModel) -> dict[str, NDArray[Any]]:
             f"features_{n}": number.features.astype(np.int64),
             f"columns_{n}": np.stack([ridge.center, ridge.scale, ridge.slope]),
             f"landmarks_{n}": np.hstack([ridge.landmarks, ridge.heights[:, None]]),
+            f"deviations_{n}": ridge.deviations,
             f"rest_{n}": np.array([*rest, *calibration]),
         }
     for n, category in model.categories.items():
@@ -364,8 +376,9 @@ def _from_arrays(pmf: LowRankPMF, arrays: Mapping[str, NDArray[Any]]) -> CellMod
         kept, columns, rest = _parts_of(arrays, features, n, 3)
         marks = _shaped(arrays[f"landmarks_{n}"], None, len(kept) + 1)
         intercept, span, low, high, *settings = _shaped(rest, 8).tolist()
+        moved = _shaped(arrays[f"deviations_{n}"], 1 + len(kept) + len(marks), None)
         ridge = KernelRidge(
-            columns[0], columns[1], intercept, columns[2], marks[:, :-1], marks[:, -1], span
+            columns[0], columns[1], intercept, columns[2], marks[:, :-1], marks[:, -1], span, moved
         )
         spread = NumberSpread(*spread_values(domain[n]), *settings)
         model.numbers[n] = NumberLearner(kept, ridge, spread, (low, high))

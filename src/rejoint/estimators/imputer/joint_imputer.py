@@ -395,9 +395,10 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
             As for :meth:`fit`.
         n_draws : int, optional
             Multiple imputation: this many completed tables, whatever ``method`` is. Each is
-            drawn from another posterior draw of the model, so that the tables differ by as much
-            as the data leave open. Where there are no posterior draws (``result_.posterior`` is
-            None: maximum likelihood, or tables), the model is the same for all.
+            drawn from another posterior draw of the joint and of the regressions of numbers, so
+            that the tables differ by as much as the data leave open. Where there are no posterior
+            draws (``result_.posterior`` is None: maximum likelihood, or tables), the joint is the
+            same for all.
         confidence : bool
             Return the probability of each filled value, too.
 
@@ -437,7 +438,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         rng, tables = generator(self.random_state), []
         for k in range(n_draws):
             filled = fill(
-                self.cell_model_,
+                self.cell_model_.draw(rng),
                 table.codes,
                 table.gone,
                 table.values,

@@ -1,6 +1,7 @@
 """KernelRidge: a number from other columns, by a line and by a smooth curve around it."""
 
-from dataclasses import dataclass
+from copy import deepcopy
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -20,16 +21,40 @@ WIDTHS, STRENGTHS = (0.7, 1.5), (1.0, 3.0, 10.0)
 #: Standard deviations beyond which a curve goes on as a line.
 FARTHEST = 4.0
 
+#: Posterior draws of the coefficients that are kept; others are random sums of them.
+DRAWS = 50
+
 #: Records that speak for equal weights of line and curve.
 PRIOR_WEIGHT = 11.0
 
 
 class RidgeFit(NamedTuple):
-    """A ridge regression: its coefficients, and predictions that leave out each row's own value."""
+    """A ridge regression: its coefficients, and predictions that leave out each row's own value.
+
+    ``vectors`` and ``values`` are eigenvectors and eigenvalues of the precision of coefficients,
+    which includes the penalty.
+    """
 
     error: float
     coefficients: FloatArray
     left_out: FloatArray
+    vectors: FloatArray
+    values: FloatArray
+    penalty: float
+
+    def deviate(self, X: FloatArray, noise: FloatArray, prior: FloatArray) -> FloatArray:
+        """Return how posterior draws differ from the coefficients, by errors of unit variance.
+
+        Parameters
+        ----------
+        X : ndarray (rows, columns)
+            Columns times the square root of the weight of rows.
+        noise, prior : ndarray (rows, draws), (columns, draws)
+            Standard normal numbers: errors of the values, and of a prior mean of zero. A solution
+            for disturbed values and a disturbed prior has the posterior distribution.
+        """
+        target = X.T @ noise + np.sqrt(self.penalty) * prior[: X.shape[1]]
+        return np.asarray(self.vectors @ ((self.vectors.T @ target) / self.values[:, None]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +73,8 @@ class KernelRidge:
         How high each bend is.
     width : float
         How wide all are: the standard deviation of a normal curve.
+    deviations : ndarray (1 + columns + landmarks, draws)
+        How intercept, slope and heights differ from these in posterior draws.
 
     Examples
     --------
@@ -65,6 +92,7 @@ class KernelRidge:
     landmarks: FloatArray
     heights: FloatArray
     width: float
+    deviations: FloatArray
 
     @classmethod
     def fit(
@@ -85,6 +113,7 @@ class KernelRidge:
         mass = weight * (len(weight) / weight.sum())
         line = fit_ridge(columns, y - middle, mass)
         curve, bends = line, (np.zeros((len(landmarks), 0)), 1.0, np.zeros(0))
+        bent_columns = columns
         for factor in WIDTHS:
             width = factor * np.sqrt(X.shape[1])
             half = _whiten(normal_curves(landmarks, landmarks, width))
@@ -96,14 +125,33 @@ class KernelRidge:
                 found = fit_ridge(both, y - middle, mass)
                 if found.error < curve.error:
                     curve, bends = found, (scaled * half, width, scaled * mean)
+                    bent_columns = both
         half, width, mean = bends
         size, bent = X.shape[1], curve.coefficients[X.shape[1] :]
         left = np.stack([line.left_out, curve.left_out], axis=1)
         w = _stack(left, y - middle, mass, line.error)
         slope = w[0] * line.coefficients + w[1] * curve.coefficients[:size]
         intercept = middle - w[1] * float(mean @ bent)
-        ridge = cls(center, scale, intercept, slope, landmarks, w[1] * (half @ bent), width)
+        error = float(np.sqrt(share @ (y - middle - left @ w) ** 2))
+        # A copy, so that draws do not change what else is fitted.
+        drawn = error * _deviate(line, curve, (columns, bent_columns), w, mass, deepcopy(rng))
+        level, slopes, bumps = np.split(drawn, [1, 1 + size])
+        moved = np.vstack([level - mean @ bumps, slopes, half @ bumps])
+        heights = w[1] * (half @ bent)
+        ridge = cls(center, scale, intercept, slope, landmarks, heights, width, moved)
         return ridge, middle + left @ w
+
+    def draw(self, rng: np.random.Generator) -> "KernelRidge":
+        """Return a posterior draw of the regression."""
+        count = self.deviations.shape[1]
+        moved = self.deviations @ rng.normal(size=count) / np.sqrt(max(count, 1))
+        size = 1 + len(self.slope)
+        return replace(
+            self,
+            intercept=self.intercept + float(moved[0]),
+            slope=self.slope + moved[1:size],
+            heights=self.heights + moved[size:],
+        )
 
     def predict(self, X: FloatArray) -> FloatArray:
         """Return the expected number of each row."""
@@ -127,7 +175,7 @@ def fit_ridge(X: FloatArray, y: FloatArray, weight: FloatArray) -> RidgeFit:
     values = np.maximum(values, 0.0)
     turned = X @ vectors
     target = turned.T @ (weight * y)
-    best: tuple[float, FloatArray, FloatArray] | None = None
+    best: tuple[float, FloatArray, FloatArray, float] | None = None
     for penalty in PENALTIES:
         coefficients = target / (values + penalty)
         # 1 / n is the leverage of the mean.
@@ -135,9 +183,30 @@ def fit_ridge(X: FloatArray, y: FloatArray, weight: FloatArray) -> RidgeFit:
         error = (y - turned @ coefficients) / np.maximum(1.0 - leverage, 1e-8)
         mean = float(weight @ error**2 / weight.sum())
         if best is None or mean < best[0]:
-            best = mean, coefficients, error
+            best = mean, coefficients, error, float(penalty)
     assert best is not None
-    return RidgeFit(best[0], vectors @ best[1], y - best[2])
+    mean, coefficients, error, chosen = best
+    return RidgeFit(mean, vectors @ coefficients, y - error, vectors, values + chosen, chosen)
+
+
+def _deviate(
+    line: RidgeFit,
+    curve: RidgeFit,
+    columns: tuple[FloatArray, FloatArray],
+    w: FloatArray,
+    mass: FloatArray,
+    rng: np.random.Generator,
+) -> FloatArray:
+    """Return how draws of mean, slope and bends of the average differ, by unit errors.
+
+    The same errors disturb line and curve, so that their average differs as much as each does.
+    """
+    root = np.sqrt(mass)[:, None]
+    noise = rng.normal(size=(len(mass), DRAWS))
+    prior = rng.normal(size=(columns[1].shape[1], DRAWS))
+    found = w[1] * curve.deviate(root * columns[1], noise, prior)
+    found[: columns[0].shape[1]] += w[0] * line.deviate(root * columns[0], noise, prior)
+    return np.vstack([root.T @ noise / mass.sum(), found])
 
 
 def normal_curves(X: FloatArray, landmarks: FloatArray, width: float) -> FloatArray:

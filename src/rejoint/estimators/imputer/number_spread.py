@@ -19,6 +19,9 @@ SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 1.0)
 #: Rows that settings are chosen by.
 MOST_ROWS = 500
 
+#: Steps that move a center until the mean is the prediction, and standard deviations it may go.
+STEPS, FARTHEST = 4, 3.0
+
 #: Least probability of a bin.
 LEAST = 1e-9
 
@@ -126,14 +129,34 @@ class NumberSpread:
         prior = _of_values(classes, self.bins, self.within)
         if self.share >= 1.0:
             return prior
-        span = self.values[-1] - self.values[0] + 1e-12
-        sigma = np.maximum(self.spread * deviation**self.row_power, 1e-6 * span)
+        sigma = self._sigma(deviation)
         logs = self.power * np.log(np.maximum(classes, LEAST))[:, self.bins]
         logs += self.power * np.log(self.within) + (1.0 - self.power) * np.log(self.gaps)
         logs -= 0.5 * ((self.values - predicted[:, None]) / sigma[:, None]) ** 2
         near = np.exp(logs - logs.max(axis=1, keepdims=True))
         near /= near.sum(axis=1, keepdims=True)
         return np.asarray((1.0 - self.share) * near + self.share * prior)
+
+    def center(
+        self, classes: FloatArray, predicted: FloatArray, deviation: FloatArray
+    ) -> FloatArray:
+        """Return what to predict for a distribution whose mean is ``predicted``.
+
+        No value is beyond those seen, so that near the ends the mean is nearer to the middle.
+        """
+        sigma, found = self._sigma(deviation), predicted
+        for _ in range(STEPS if self.share < 1.0 else 0):
+            table = self.table(classes, found, deviation)
+            mean = table @ self.values
+            # The mean moves with the center by variance / sigma**2.
+            variance = np.maximum(table @ self.values**2 - mean**2, 0.1 * sigma**2)
+            found = found + (predicted - mean) * np.minimum(sigma**2 / variance, 10.0)
+            found = np.clip(found, predicted - FARTHEST * sigma, predicted + FARTHEST * sigma)
+        return found
+
+    def _sigma(self, deviation: FloatArray) -> FloatArray:
+        span = self.values[-1] - self.values[0] + 1e-12
+        return np.asarray(np.maximum(self.spread * deviation**self.row_power, 1e-6 * span))
 
     def levels(self, table: FloatArray, size: int) -> FloatArray:
         """Return the probability of each level from that of values."""
