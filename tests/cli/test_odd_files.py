@@ -106,5 +106,5 @@ def test_names_of_files_may_have_any_bytes(run, world):
 
 
 def test_a_set_is_no_column():
-    with pytest.raises(TypeError, match="not a set, whose values have no order"):
+    with pytest.raises(TypeError, match="not a set, whose values belong to no row"):
         rj.Records.of({"a": {1, 2}, "b": [1, 2]})

@@ -341,14 +341,14 @@ def check_column(column: object, name: object) -> None:
     Traceback (most recent call last):
     ...
     TypeError: Variable 'a' must be a column (a list, an array, a series), not a set, whose values \
-have no order.
+belong to no row.
     """
     what = f"Variable {str(name)!r} must be a column (a list, an array, a series)"
     if isinstance(column, (str, bytes)) or not isinstance(column, Iterable):
         shown = f"the single {type(column).__name__} {column!r}"
         raise TypeError(f"{what}, not {shown}; one record alone is a list of one dict: [{{...}}].")
     if isinstance(column, (set, frozenset, Mapping)):
-        raise TypeError(f"{what}, not a {type(column).__name__}, whose values have no order.")
+        raise TypeError(f"{what}, not a {type(column).__name__}, whose values belong to no row.")
 
 
 def read_column(column: Any, name: str = "") -> Column:

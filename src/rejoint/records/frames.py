@@ -121,11 +121,6 @@ def _of_columns(data: Mapping[Any, Any]) -> Frame:
     columns: list[Any] = []
     for name, column in data.items():
         check_column(column, name)
-        if isinstance(column, (set, frozenset, Mapping)):
-            raise TypeError(
-                f"Variable {str(name)!r} must be a column (a list, an array, a series), not a "
-                f"{type(column).__name__}, whose values belong to no row."
-            )
         columns.append(column if hasattr(column, "__len__") else list(column))
     rows = [len(column) for column in columns]
     if len(set(rows)) > 1:
