@@ -124,21 +124,21 @@ class Imputed(NamedTuple):
     intervals: dict[str, tuple[Array, Array]] | None = None
 
 
-def levels_of(holes: pd.DataFrame, name: str) -> list[str]:
-    return sorted(holes[name].dropna().unique())
+def levels_of(incomplete: pd.DataFrame, name: str) -> list[str]:
+    return sorted(incomplete[name].dropna().unique())
 
 
-def one_hot(holes: pd.DataFrame) -> tuple[Array, dict[str, slice]]:
+def one_hot(incomplete: pd.DataFrame) -> tuple[Array, dict[str, slice]]:
     """Numbers by their standard deviation and indicators of levels, NaN where missing."""
     parts, places, at = [], {}, 0
-    for name in holes:
-        gone = holes[name].isna().to_numpy()
-        if is_number(holes[name]):
-            part = holes[[name]].to_numpy() / holes[name].std()
+    for name in incomplete:
+        gone = incomplete[name].isna().to_numpy()
+        if is_number(incomplete[name]):
+            part = incomplete[[name]].to_numpy() / incomplete[name].std()
         else:
-            part = (holes[name].to_numpy()[:, None] == np.array(levels_of(holes, name))).astype(
-                float
-            )
+            part = (
+                incomplete[name].to_numpy()[:, None] == np.array(levels_of(incomplete, name))
+            ).astype(float)
             part[gone] = np.nan
         places[name] = slice(at, at + part.shape[1])
         at += part.shape[1]
@@ -146,98 +146,106 @@ def one_hot(holes: pd.DataFrame) -> tuple[Array, dict[str, slice]]:
     return np.hstack(parts), places
 
 
-def from_one_hot(holes: pd.DataFrame, filled: Array, places: dict[str, slice]) -> Imputed:
+def from_one_hot(incomplete: pd.DataFrame, filled: Array, places: dict[str, slice]) -> Imputed:
     numbers, tables = {}, {}
-    for name in holes:
-        part = filled[holes[name].isna().to_numpy(), places[name]]
-        if is_number(holes[name]):
-            numbers[name] = part[:, 0] * holes[name].std()
+    for name in incomplete:
+        part = filled[incomplete[name].isna().to_numpy(), places[name]]
+        if is_number(incomplete[name]):
+            numbers[name] = part[:, 0] * incomplete[name].std()
         else:
             tables[name] = np.maximum(part, 1e-6)
     return Imputed(numbers, tables)
 
 
-def ours(holes: pd.DataFrame, seed: int) -> Imputed:
-    imputer = rj.JointImputer(random_state=seed).fit(holes)
-    filled = imputer.transform(holes)
+def ours(incomplete: pd.DataFrame, seed: int) -> Imputed:
+    imputer = rj.JointImputer(random_state=seed).fit(incomplete)
+    filled = imputer.transform(incomplete)
     numbers, tables, intervals = {}, {}, {}
-    for name in holes:
-        gone = holes[name].isna()
-        if is_number(holes[name]):
+    for name in incomplete:
+        gone = incomplete[name].isna()
+        if is_number(incomplete[name]):
             numbers[name] = filled[name][gone].to_numpy(dtype=float)
-            intervals[name] = imputer.interval(holes[gone], name, level=LEVEL)
+            intervals[name] = imputer.interval(incomplete[gone], name, level=LEVEL)
         else:
-            table = imputer.distribution(holes[gone], name)
+            table = imputer.distribution(incomplete[gone], name)
             order = np.argsort(imputer.pmf_.domain[name].levels)
             tables[name] = table[:, order]
     return Imputed(numbers, tables, intervals)
 
 
-def mean(holes: pd.DataFrame, seed: int) -> Imputed:
-    X, places = one_hot(holes)
-    return from_one_hot(holes, np.where(np.isnan(X), np.nanmean(X, axis=0), X), places)
+def mean(incomplete: pd.DataFrame, seed: int) -> Imputed:
+    X, places = one_hot(incomplete)
+    return from_one_hot(incomplete, np.where(np.isnan(X), np.nanmean(X, axis=0), X), places)
 
 
-def iterative(holes: pd.DataFrame, seed: int) -> Imputed:
-    X, places = one_hot(holes)
-    firsts = [p.start for name, p in places.items() if not is_number(holes[name])]
+def iterative(incomplete: pd.DataFrame, seed: int) -> Imputed:
+    X, places = one_hot(incomplete)
+    firsts = [p.start for name, p in places.items() if not is_number(incomplete[name])]
     rest = np.setdiff1d(np.arange(X.shape[1]), firsts)  # all indicators of a column sum to one
     imputer = IterativeImputer(max_iter=10, random_state=seed)
     X[:, rest] = imputer.fit_transform(X[:, rest])
-    for at, place in ((p.start, p) for name, p in places.items() if not is_number(holes[name])):
+    for at, place in (
+        (p.start, p) for name, p in places.items() if not is_number(incomplete[name])
+    ):
         X[:, at] = 1.0 - X[:, at + 1 : place.stop].sum(axis=1)
-    return from_one_hot(holes, X, places)
+    return from_one_hot(incomplete, X, places)
 
 
-def knn(holes: pd.DataFrame, seed: int) -> Imputed:
-    X, places = one_hot(holes)
+def knn(incomplete: pd.DataFrame, seed: int) -> Imputed:
+    X, places = one_hot(incomplete)
     scale = np.nanstd(X, axis=0)
     filled = KNNImputer(n_neighbors=15).fit_transform(X / scale) * scale
-    return from_one_hot(holes, filled, places)
+    return from_one_hot(incomplete, filled, places)
 
 
 def forest(regressor: Any, classifier: Any) -> Callable[[pd.DataFrame, int], Imputed]:
     """missForest: forests of numbers and of categories, column after column, three rounds."""
 
-    def run(holes: pd.DataFrame, seed: int) -> Imputed:
-        gone = holes.isna().to_numpy()
-        codes = holes.copy()
-        for name in holes:
-            if not is_number(holes[name]):
-                codes[name] = holes[name].astype("category").cat.codes.astype(float)
+    def run(incomplete: pd.DataFrame, seed: int) -> Imputed:
+        gone = incomplete.isna().to_numpy()
+        codes = incomplete.copy()
+        for name in incomplete:
+            if not is_number(incomplete[name]):
+                codes[name] = incomplete[name].astype("category").cat.codes.astype(float)
         X = codes.to_numpy(dtype=float, copy=True)
-        for k, name in enumerate(holes):
+        for k, name in enumerate(incomplete):
             seen = X[~gone[:, k], k]
             X[gone[:, k], k] = (
-                seen.mean() if is_number(holes[name]) else np.bincount(seen.astype(int)).argmax()
+                seen.mean()
+                if is_number(incomplete[name])
+                else np.bincount(seen.astype(int)).argmax()
             )
         tables: dict[str, Array] = {}
         for _ in range(3):
             for k in np.argsort(gone.sum(axis=0)):
-                name, missing = holes.columns[k], gone[:, k]
+                name, missing = incomplete.columns[k], gone[:, k]
                 if not missing.any():
                     continue
                 others = np.delete(X, k, axis=1)
-                number = is_number(holes[name])
+                number = is_number(incomplete[name])
                 model = (regressor if number else classifier)(100, random_state=seed)
                 model.fit(others[~missing], X[~missing, k])
                 X[missing, k] = model.predict(others[missing])
                 if not number:
-                    tables[name] = np.zeros((missing.sum(), len(levels_of(holes, name))))
+                    tables[name] = np.zeros((missing.sum(), len(levels_of(incomplete, name))))
                     found = model.predict_proba(others[missing])
                     tables[name][:, model.classes_.astype(int)] = found
-        numbers = {name: X[gone[:, k], k] for k, name in enumerate(holes) if is_number(holes[name])}
+        numbers = {
+            name: X[gone[:, k], k]
+            for k, name in enumerate(incomplete)
+            if is_number(incomplete[name])
+        }
         return Imputed(numbers, tables)
 
     return run
 
 
-def mice(holes: pd.DataFrame, seed: int) -> Imputed:
+def mice(incomplete: pd.DataFrame, seed: int) -> Imputed:
     """miceforest: means and shares over five completed tables; their quantiles are no intervals."""
     import miceforest
 
-    frame = holes.copy()
-    frame.columns = [f"v{n}" for n in range(holes.shape[1])]
+    frame = incomplete.copy()
+    frame.columns = [f"v{n}" for n in range(incomplete.shape[1])]
     for name in frame:
         if not is_number(frame[name]):
             frame[name] = frame[name].astype("category")
@@ -247,13 +255,13 @@ def mice(holes: pd.DataFrame, seed: int) -> Imputed:
     kernel.mice(3, num_threads=1, verbose=False)
     done = [kernel.complete_data(k) for k in range(MICE)]
     numbers, tables = {}, {}
-    for n, name in enumerate(holes):
-        gone = holes[name].isna().to_numpy()
+    for n, name in enumerate(incomplete):
+        gone = incomplete[name].isna().to_numpy()
         cells = [one.iloc[:, n].to_numpy()[gone] for one in done]
-        if is_number(holes[name]):
+        if is_number(incomplete[name]):
             numbers[name] = np.mean(np.array(cells, dtype=float), axis=0)
         else:
-            levels = np.array(levels_of(holes, name))
+            levels = np.array(levels_of(incomplete, name))
             tables[name] = np.mean([c.astype(str)[:, None] == levels for c in cells], axis=0)
     return Imputed(numbers, tables)
 
@@ -269,10 +277,10 @@ METHODS: dict[str, Callable[[pd.DataFrame, int], Imputed]] = {
 }
 
 
-def measure(found: Imputed, holes: pd.DataFrame, full: pd.DataFrame) -> dict[str, float]:
+def measure(found: Imputed, incomplete: pd.DataFrame, full: pd.DataFrame) -> dict[str, float]:
     errors, held, chance, hit = [], [], [], []
-    for name in holes:
-        gone = holes[name].isna()
+    for name in incomplete:
+        gone = incomplete[name].isna()
         truth = full[name][gone].to_numpy()
         if name in found.numbers:
             errors.append((found.numbers[name] - truth) / full[name].std())
@@ -280,10 +288,10 @@ def measure(found: Imputed, holes: pd.DataFrame, full: pd.DataFrame) -> dict[str
                 low, high = found.intervals[name]
                 held.append((low <= truth) & (truth <= high))
         else:
-            levels = np.array(levels_of(holes, name))
+            levels = np.array(levels_of(incomplete, name))
             known = np.isin(truth, levels)  # else no cell with this level is left
             table = found.tables[name][known]
-            share = holes[name].value_counts(normalize=True).reindex(levels).to_numpy()
+            share = incomplete[name].value_counts(normalize=True).reindex(levels).to_numpy()
             mixed = (1 - MIXED) * table / table.sum(axis=1, keepdims=True) + MIXED * share
             at = np.searchsorted(levels, truth[known])
             chance.append(mixed[np.arange(len(at)), at])
@@ -301,13 +309,13 @@ def measure(found: Imputed, holes: pd.DataFrame, full: pd.DataFrame) -> dict[str
 
 def one(method: str, name: str, mechanism: str, rows: int, seed: int) -> dict[str, float]:
     full = load(name, rows)
-    holes = remove(full, mechanism, 0.2, seed)
+    incomplete = remove(full, mechanism, 0.2, seed)
     begun = time.process_time()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of rounds that end before convergence
-        found = METHODS[method](holes, seed)
+        found = METHODS[method](incomplete, seed)
     seconds = time.process_time() - begun
-    return measure(found, holes, full) | {"CPU": seconds}
+    return measure(found, incomplete, full) | {"CPU": seconds}
 
 
 def report(done: dict[str, dict[str, float]], names: list[str], mechanism: str) -> None:
