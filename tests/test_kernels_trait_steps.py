@@ -128,7 +128,8 @@ def test_a_cell_does_not_depend_on_others():
     one, use = np.ones(1, np.float32), np.ones((1, 5), np.float32)
     whole = kernels.tilted_levels(means, one, use, values)
     alone = [kernels.tilted_levels(means[:, [k]].copy(), one, use, values)[0, 0] for k in range(37)]
-    assert whole[0] == pytest.approx(np.array(alone), abs=1e-7)
+    # Single precision: NumPy sums rows of another length in another order.
+    assert whole[0] == pytest.approx(np.array(alone), abs=5e-7)
 
 
 def test_arguments_are_checked():
