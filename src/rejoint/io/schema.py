@@ -41,7 +41,7 @@ def _refuse(value: Any, where: str, wanted: str) -> NoReturn:
 
 
 def text(most: int = _MOST_TEXT) -> Schema:
-    """Accept text of at most so many characters."""
+    """Accept text up to a number of characters."""
 
     def check(value: Any, where: str) -> Any:
         if not isinstance(value, str) or len(value) > most:
@@ -120,7 +120,7 @@ def any_of(*schemas: Schema) -> Schema:
 
 
 def list_of(item: Schema, *, size: int | None = None) -> Schema:
-    """Accept a list, of so many items.
+    """Accept a list, of a given number of items.
 
     Examples
     --------

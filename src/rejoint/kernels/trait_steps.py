@@ -327,7 +327,7 @@ def numpy_tilted_levels(means: Single, variance: Single, base: Single, values: S
 
 
 def check_cells(starts: NDArray[np.int32], places: NDArray[np.int32], columns: int) -> None:
-    """Refuse cells of a CSR matrix that are not in so many columns."""
+    """Refuse cells of a CSR matrix that are outside its columns."""
     if not len(starts) or starts[0] != 0 or starts[-1] != len(places):
         raise ValueError("starts must begin with zero and end with the number of cells.")
     inside = not len(places) or (places.min() >= 0 and places.max() < columns)

@@ -526,7 +526,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         Parameters
         ----------
         path : str or path
-            An existing file is replaced. A name that ends in ``.json`` gives text.
+            An existing model is replaced, but no other file. A name ending in ``.json`` gives text.
         notes : dict, optional
             Further contents of the file, which JSON must be able to hold.
 

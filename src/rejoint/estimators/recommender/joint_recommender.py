@@ -802,7 +802,7 @@ class JointRecommender(BaseEstimator):  # type: ignore[misc]  # scikit-learn has
         Parameters
         ----------
         path : str or path
-            An existing file is replaced. A name that ends in ``.json`` gives text.
+            An existing model is replaced, but no other file. A name ending in ``.json`` gives text.
         notes : dict, optional
             Further contents of the file, which JSON must be able to hold.
 

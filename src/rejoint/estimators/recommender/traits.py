@@ -162,7 +162,7 @@ def split_bias(other: Single) -> tuple[Single, Single]:
 
 
 def blocks(rows: int, columns: int, cells: int) -> Iterator[slice]:
-    """Slices of rows with about so many cells."""
+    """Yield slices of rows with about a given number of cells."""
     step = max(1, cells // max(columns, 1))
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
