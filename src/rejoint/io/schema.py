@@ -67,9 +67,9 @@ def number(
     """
     kinds = (int,) if whole else (int, float)
     wanted = "whole number" if whole else "number"
-    if -LARGEST < low and high < LARGEST:
+    if low > -LARGEST and high < LARGEST:
         wanted += f" from {low:g} to {high:g}"
-    elif -LARGEST < low:
+    elif low > -LARGEST:
         wanted += f" of at least {low:g}"
 
     def check(value: Any, where: str) -> Any:
