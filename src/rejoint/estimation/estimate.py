@@ -311,7 +311,7 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
     solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
     start_at(request.start, small, request.rank)
-    check_cost(small.records, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
+    check_cost(data, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
     said: list[str] = []
     selection: Selection | None = None
     plain = data
