@@ -8,6 +8,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# A file of tests stays with one worker, so that what its tests share is made once.
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 
 # Bytecode is wanted (imports are slow without), and BLAS threads only get in each other's way.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,8 +27,8 @@ demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
 
 test: lint browser  ## lint, types, tests and doctests, with compiled kernels and with NumPy's
-	$(BIN)/pytest -q -n $(WORKERS)
-	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(BIN)/pytest -q -n $(WORKERS) $(KERNEL_TESTS))
+	$(PYTEST)
+	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(PYTEST) $(KERNEL_TESTS))
 
 lint: $(VENV)/test.stamp  ## ruff and mypy --strict
 	$(BIN)/ruff check
