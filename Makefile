@@ -64,8 +64,9 @@ sklearn: $(VENV)/test.stamp  ## scikit-learn's checks on default estimators, at 
 	PYTHONPATH=build/sklearn-1.6 REJOINT_SKLEARN_CHECKS=all $(BIN)/pytest -q -n $(WORKERS) \
 	  -W ignore::pytest.PytestRemovedIn10Warning $(SKLEARN_CHECKS)
 
-interrupts: $(VENV)/test.stamp  ## Ctrl-C at 200 random moments, in Python and on the command line
+interrupts: $(VENV)/test.stamp  ## Ctrl-C at 200 random moments; 1,050 kills of all that writes files
 	@$(BIN)/python tests/interrupts.py
+	REJOINT_KILLS=150 $(BIN)/pytest -q tests/test_atomic.py -k kills
 
 bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
 	@$(BIN)/python -u -m benchmarks.speed
