@@ -92,7 +92,7 @@ def test_strange_checkpoints_are_refused(tmp_path, change):
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="there is no /dev/zero here")
 def test_a_device_without_end_is_no_checkpoint():
-    with pytest.raises(ValueError, match="not a checkpoint that can be read .File is not a zip"):
+    with pytest.raises(ValueError, match=r"not a checkpoint that can be read \(File is not a zip"):
         Checkpoint(Path("/dev/zero"))
 
 
