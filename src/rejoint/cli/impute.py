@@ -182,11 +182,12 @@ def _find_missing(
 ) -> dict[str, NDArray[np.bool_]]:
     """Return which cells of the columns that the model knows are empty."""
     known = imputer.pmf_.domain
-    if not set(table) & set(known.names):
+    found = {name: raw.gone(name) for name in table if name in known}
+    if not found:
         raise ValueError(
-            f"No column of the data ({show(list(table))}) is one of the model ({show(known.names)})."
+            f"No column of the data ({show(raw.names)}) is one of the model ({show(known.names)})."
         )
-    return {name: raw.gone(name) for name in table if name in known}
+    return found
 
 
 def _stack(
