@@ -91,7 +91,7 @@ def test_words(run, world, people):
 
 def test_data_of_other_columns_are_refused(run, world):
     (world / "other.csv").write_text("Asia;Tub\nyes;\n")
-    done = run("impute", "patients.rejoint", "other.csv", "-o", "filled.csv")
+    done = run("impute", "patients.rejoint", "other.csv", "-o", "none_filled.csv")
     assert done.exit_code == 1
     assert "No column of the data ('Asia', 'Tub') is one of the model ('asia'," in done.output
-    assert not (world / "filled.csv").exists()
+    assert not (world / "none_filled.csv").exists()
