@@ -22,6 +22,7 @@ from rejoint.arrays import Codes, FloatArray, IntArray
 from rejoint.check import whole
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.estimate import estimate
+from rejoint.estimation.forecast import check_cost
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
@@ -98,8 +99,11 @@ def fit_classifier(
         rank = whole("rank", rank)
     session = Session(rng, report)
     if solver == "auto":
+        data = InMemory.of(records, threads=1)
+        if rank != "auto":
+            check_cost(data, rank, draws=False)
         with one_blas_thread():
-            fit = ClassifierFit(InMemory.of(records, threads=1), targets, rank, policy, session)
+            fit = ClassifierFit(data, targets, rank, policy, session)
             return interruptible(session, fit.run, "return")
     if is_for_records(solver):
         result = estimate(records, rank, solver, random_state=rng, progress=False)
