@@ -16,7 +16,6 @@ from rejoint.check import whole
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.forecast import check_cost
@@ -34,7 +33,9 @@ from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_d
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
+    StartAgreement,
     StartSearch,
+    compare_ends,
     count_starts,
     follow_start,
     given_model,
@@ -508,7 +509,7 @@ class Fit:
         """The search from several starts."""
         return StartSearch(self.small, self.rank, self.session, self.policy, self.result_of_small)
 
-    def search_map(self, count: int) -> tuple[list[Run], int, Agreement]:
+    def search_map(self, count: int) -> tuple[list[Run], int, StartAgreement]:
         """Find the most probable model of the records in memory."""
         runs = self.starts.explore(self.em(self.small), count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
@@ -517,7 +518,7 @@ class Fit:
         self.starts.finish(self.em(self.small, concentrations), runs, best)
         return runs, best, found
 
-    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, Agreement]:
+    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, StartAgreement]:
         """Find the model of the records in memory that a solver's objective is lowest at."""
         runs = self.starts.explore(solver, count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
