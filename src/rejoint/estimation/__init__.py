@@ -3,7 +3,7 @@
 estimate           estimate: rank, starts, fit and answer, for records in memory and beyond
 policy             Policy: every tuned number of a fit to records
 data               Data: records as estimators see them, in memory or read part by part
-survey             one look at records that are read part by part: totals, patterns, a sample
+part_summary       PartSummary: totals, patterns and a sample of records read part by part
 starts             models to start from, the search among them, whether their ends agree
 em                 Em: maximum likelihood and maximum a posteriori
 variational        Variational: Dirichlet posteriors, and concentrations of the priors

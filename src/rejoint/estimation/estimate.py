@@ -28,6 +28,7 @@ from rejoint.estimation.ordinal_smoothing import (
     smooth_variables,
 )
 from rejoint.estimation.pair_tables import count_pairs, find_gaps
+from rejoint.estimation.part_summary import PartSummary, packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
@@ -41,7 +42,6 @@ from rejoint.estimation.starts import (
     given_model,
     random_model,
 )
-from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, join_messages, remark
@@ -292,14 +292,14 @@ def open_data(
         return
     seed = int(deepcopy(session.rng).integers(2**62))  # the same numbers as from records in memory
     with packed(source) as scan:
-        survey = survey_of(scan, seed, session.report, session.checkpoint, policy)
-        if (records := survey.records) is not None:
+        summary = summarize(scan, seed, session.report, session.checkpoint, policy)
+        if (records := summary.records) is not None:
             yield InMemory.of(records), records
             return
-        scan = replace(scan, rows=survey.rows)
+        scan = replace(scan, rows=summary.rows)
         yield (
-            Parted(scan.domain, scan.threads, scan, survey, session.checkpoint, session.report),
-            survey.observed,
+            Parted(scan.domain, scan.threads, scan, summary, session.checkpoint, session.report),
+            summary.observed,
         )
 
 
@@ -454,9 +454,9 @@ def describe_smoothing(time: float) -> str:
 
 def _looked_at(data: Data) -> str:
     """How many records the rank was chosen by, where not by all."""
-    if not isinstance(data, Parted) or len(data.survey.keys) == data.survey.rows:
+    if not isinstance(data, Parted) or len(data.summary.keys) == data.summary.rows:
         return ""
-    size = f"{len(data.survey.keys):,} of the {data.survey.rows:,} records"
+    size = f"{len(data.summary.keys):,} of the {data.summary.rows:,} records"
     return f" The rank was chosen on {size}, drawn at random."
 
 
@@ -497,10 +497,10 @@ class Fit:
         return self.small is not self.data
 
     @property
-    def survey(self) -> Survey | None:
+    def summary(self) -> PartSummary | None:
         """What is known of data that are read again for each pass."""
         data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        return data.survey if isinstance(data, Parted) else None
+        return data.summary if isinstance(data, Parted) else None
 
     # -- Search on records in memory ---------------------------------------------------------
 
@@ -718,9 +718,9 @@ class Fit:
         if not self.streamed:
             return self.result(runs, best, None, draws, chains, more)
         found = replace(self, data=self.small).result(runs, best, None)
-        survey = self.survey
-        assert survey is not None
-        rows = f"{len(survey.keys):,} of {survey.rows:,} records"
+        summary = self.summary
+        assert summary is not None
+        rows = f"{len(summary.keys):,} of {summary.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
         return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))
