@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.check import whole
+from rejoint.check import whole, whole_or_auto
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
@@ -309,10 +309,10 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
-    asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
+    asked = whole_or_auto("rank", request.rank)
     solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
     start_at(request.start, small, request.rank)
-    check_cost(small.records, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
+    check_cost(data, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
     said: list[str] = []
     selection: Selection | None = None
     plain = data
