@@ -37,7 +37,7 @@ from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Model
 from rejoint.pmf.compact import compact
 from rejoint.queries.junction_tree import JunctionTree
-from rejoint.queries.sampling import draw_codes
+from rejoint.queries.log_prob import draw_codes
 from rejoint.queries.tables import Tabulate, tables_of_model
 from rejoint.solver.result import FitResult
 from rejoint.solver.run import run
