@@ -34,6 +34,7 @@ Files of schema 1 have no ``mixture``; the compacted mean of their draws answers
 import json
 import re
 from collections.abc import Mapping, Sequence
+from io import BytesIO
 from os import PathLike
 from typing import IO, Any, NamedTuple
 
@@ -334,7 +335,7 @@ def read_saved(path: Path) -> SavedModel:
     except IsADirectoryError:
         raise IsADirectoryError(f"'{path}' is a folder, not a model file.") from None
     with file:
-        return read_open(file, path)
+        return read_open(file if file.seekable() else BytesIO(file.read()), path)  # a pipe
 
 
 def read_open(file: IO[bytes], path: Path) -> SavedModel:
