@@ -129,8 +129,8 @@ class Effects:
         >>> effects.values(lambda subset: np.array([0.25, 0.75])).round(3)
         array([0.354])
         """
-        shaped = ((s, tabulate(s).reshape([self.levels[n] for n in s])) for s in self.sets)
-        return np.concatenate([self.contract(s, table) for s, table in shaped])
+        tables = self.margins.tabulate(tabulate)
+        return np.concatenate([self.contract(s, tables[mask_of(s)]) for s in self.sets])
 
     def coefficients(self, subset: Subset, cells: FloatArray) -> dict[int, FloatArray]:
         """Coefficients of all effects inside ``subset`` of a function of its cells, by set."""
@@ -171,6 +171,11 @@ class Effects:
                 rest = prod(self.levels[n] for n in subset if n not in part)
                 found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
         return found.ravel()
+
+    @cached_property
+    def margins(self) -> "MarginPlan":
+        """How the tables of the sets follow from each other."""
+        return MarginPlan(self.levels, {mask_of(subset) for subset in self.sets})
 
     @cached_property
     def plan(self) -> "UnionPlan":
@@ -225,8 +230,74 @@ def _outer(parts: Sequence[FloatArray]) -> FloatArray:
     return reduce(lambda a, b: a[..., None, :] * b, parts)
 
 
+def mask_of(subset: Subset) -> int:
+    """A set of variables as the bits of a number."""
+    return sum(1 << n for n in subset)
+
+
+def variables_of(mask: int) -> Subset:
+    """The variables whose bits a number has.
+
+    Examples
+    --------
+    >>> variables_of(mask_of((0, 2)))
+    (0, 2)
+    """
+    return tuple(n for n in range(mask.bit_length()) if mask >> n & 1)
+
+
+class MarginPlan:
+    """How tables of several sets of variables follow from each other.
+
+    Each is summed from the smallest larger one. Where there are many and the joint is not large,
+    all begin with the joint, and tables between it and them have one variable less at a time.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Number of levels of each variable.
+    masks : set of int
+        The sets of variables, as :func:`mask_of` makes them.
+
+    Examples
+    --------
+    >>> plan = MarginPlan((2, 2), {1, 3})
+    >>> plan.tabulate(lambda subset: np.full((2, 2), 0.25))[1]
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, levels: Sequence[int], masks: set[int]) -> None:
+        self.levels = tuple(levels)
+        every = sorted(masks | self._steps(masks), key=lambda mask: (-mask.bit_count(), mask))
+        self.wanted = [mask for mask in every if mask in masks]
+        self.parents: dict[int, int | None] = {}
+        for mask in every:
+            larger = (other for other in reversed(self.parents) if other & mask == mask)
+            self.parents[mask] = next(larger, None)
+
+    def _steps(self, masks: set[int]) -> set[int]:
+        largest = [a for a in masks if not any(a != b and a & b == a for b in masks)]
+        if prod(self.levels) > POLICY.most_joint_cells or len(largest) <= len(self.levels):
+            return set()
+        joint = (1 << len(self.levels)) - 1
+        later = [joint >> n << n for n in range(len(self.levels))]
+        return {mask & ~rest | rest for mask in largest for rest in later}
+
+    def tabulate(self, tabulate: Tabulate) -> dict[int, FloatArray]:
+        """The tables of a distribution, shaped by the levels of their variables."""
+        made: dict[int, FloatArray] = {}
+        for mask, parent in self.parents.items():
+            subset = variables_of(mask)
+            if parent is None:
+                made[mask] = tabulate(subset).reshape([self.levels[n] for n in subset])
+            else:
+                gone = [k for k, n in enumerate(variables_of(parent)) if not mask >> n & 1]
+                made[mask] = made[parent].sum(axis=tuple(gone))
+        return {mask: made[mask] for mask in self.wanted}
+
+
 class UnionPlan:
-    """Which tables of unions are needed, how they follow from each other, and where cells stand.
+    """Which tables of unions are needed, and where their cells stand.
 
     Second moments are read in indicators of all levels but the last; :meth:`turn` makes contrasts
     of them. ``index`` (E, E) says where the cell ``x_T = a, x_T' = b`` stands; the first cell is
@@ -236,18 +307,10 @@ class UnionPlan:
     def __init__(self, effects: Effects) -> None:
         self.effects = effects
         sets, levels = effects.sets, effects.levels
-        masks = [sum(1 << n for n in subset) for subset in sets]
-        unions = sorted({a | b for a in masks for b in masks}, key=lambda mask: -mask.bit_count())
-        self.unions = [
-            tuple(n for n in range(mask.bit_length()) if mask >> n & 1) for mask in unions
-        ]
-        self.parents: list[int | None] = []
-        kept: list[tuple[int, int]] = []  # the smallest tables come last
-        for k, mask in enumerate(unions):
-            parent = next((j for other, j in reversed(kept) if other & mask == mask), None)
-            self.parents.append(parent)
-            kept.append((mask, k))
-        sizes = [prod(levels[n] for n in union) for union in self.unions]
+        masks = [mask_of(subset) for subset in sets]
+        self.margins = MarginPlan(levels, {a | b for a in masks for b in masks})
+        unions = self.margins.wanted
+        sizes = [prod(levels[n] for n in variables_of(union)) for union in unions]
         starts = dict(zip(unions, (1 + np.cumsum([0, *sizes[:-1]])).tolist(), strict=True))
         self.index = np.zeros((effects.size, effects.size), dtype=np.int32)
         codes = [np.indices([levels[n] - 1 for n in s]).reshape(len(s), -1) for s in sets]
@@ -278,23 +341,10 @@ class UnionPlan:
             place[excluded] = 0
         return place
 
-    @property
-    def cells(self) -> int:
-        """Cells of all tables of unions together."""
-        return sum(prod(self.effects.levels[n] for n in union) for union in self.unions)
-
     def tabulate(self, tabulate: Tabulate) -> FloatArray:
         """All tables of unions one after another, after a zero."""
-        levels = self.effects.levels
-        made: list[FloatArray] = []
-        for union, parent in zip(self.unions, self.parents, strict=True):
-            shape = [levels[n] for n in union]
-            if parent is None:
-                made.append(tabulate(union).reshape(shape))
-                continue
-            gone = tuple(k for k, n in enumerate(self.unions[parent]) if n not in union)
-            made.append(made[parent].sum(axis=gone) if gone else made[parent])
-        return np.concatenate([np.zeros(1), *(table.ravel() for table in made)])
+        made = self.margins.tabulate(tabulate)
+        return np.concatenate([np.zeros(1), *(made[union].ravel() for union in made)])
 
     def turn(self, matrix: FloatArray) -> FloatArray:
         """Rows of indicators as rows of contrasts, (E, ..) both.

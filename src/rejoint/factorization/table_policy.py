@@ -141,6 +141,9 @@ class TablePolicy:
     #: Cells of the tables of unions of two sets of effects, from which it is read.
     most_union_cells: int = 20_000_000
 
+    #: Cells of a joint up to which these tables are sums of it, over one variable after another.
+    most_joint_cells: int = 1_000_000
+
     #: Standard deviation of a log-linear effect where it is not estimated. Unpublished tables of
     #: 49 random sampled sets are 1.014 times as far as by plain IPF at .5, 1.001 at 2; those of
     #: triples of 4,062 mushrooms .0749, .0693, .0675 at .5, 1, 2 (IPF .0665), of 24,421 adults
