@@ -357,10 +357,12 @@ def conclude_choice(known: Understood, choice: TableChoice, stop: Stop = Stop.OP
     found = [] if choice.rank is None else [f"Rank {choice.rank}."]
     if choice.rank is None:
         what = "the table" if len(known.goals) == 1 else f"the {len(known.goals)} tables"
+        which = "The joint nearest to independence that comes near to"
+        if choice.members > 1:
+            which = f"The mean of {choice.members} models that come near to"
         found.append(
-            f"The joint nearest to independence that comes near to {what}, each as its number of "
-            f"records demands, as a mixture of {plural(choice.model.rank, 'class', 'classes')} "
-            "that mean nothing by themselves."
+            f"{which} {what}, each as its number of records demands, as a mixture of "
+            f"{plural(choice.model.rank, 'class', 'classes')} that mean nothing by themselves."
         )
     done = Run(choice.model, float("nan"), float("nan"), float("nan"), stop)
     result = as_result(known, done, " ".join([*found, choice.text]), "step")

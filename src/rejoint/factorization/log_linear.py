@@ -15,7 +15,7 @@ more. The model is found by Newton's method in the coefficients, inside the mixt
 completion.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
@@ -31,7 +31,7 @@ from rejoint.factorization.max_entropy import (
     start_completion,
     sweep,
 )
-from rejoint.factorization.table_goals import Goal, Near
+from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Model
@@ -382,31 +382,6 @@ class UnionPlan:
         return found
 
 
-def nested_taus(effects: Effects, variances: FloatArray) -> dict[Subset, float]:
-    """Spreads of the multipliers of tables and their margins that make these variances, by set.
-
-    A multiplier of a table adds to the variances of all its effects. Where a set's variance is
-    below what those of larger sets make of it, it stays larger.
-
-    Examples
-    --------
-    >>> effects = Effects((2, 2), [(0, 1)])
-    >>> nested_taus(effects, np.array([0.75, 0.5, 1.0]))
-    {(0, 1): 1.0, (0,): 0.5}
-    """
-    left, found = np.array(variances, dtype=np.float64), dict[Subset, float]()
-    for k in range(len(effects.sets) - 1, -1, -1):
-        subset = effects.sets[k]
-        if left[k] <= 1e-9 * variances[k]:
-            continue
-        found[subset] = float(np.sqrt(left[k]))
-        for order in range(1, len(subset)):
-            for part in combinations(subset, order):
-                rest = prod(effects.levels[n] for n in subset if n not in part)
-                left[effects.positions[part]] -= left[k] / rest
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class Normal:
     """A normal approximation: information on the coefficients, and the score of deviations."""
@@ -491,18 +466,6 @@ class LogLinear:
     variances: FloatArray
     own: tuple[FloatArray, ...]
     evidence: float = float("nan")
-
-    @property
-    def taus(self) -> dict[Subset, float]:
-        """Spread of the multipliers of cells, for each table and margin that has some."""
-        return nested_taus(self.sample.effects, self.variances)
-
-    def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
-        """The same as soft goals of tables and their margins."""
-        return [
-            Near(subset, tables[subset].ravel(), self.records_of(subset), tau)
-            for subset, tau in self.taus.items()
-        ]
 
     def records_of(self, subset: Subset) -> float:
         """Records behind the effects of a set."""

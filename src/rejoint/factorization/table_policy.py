@@ -128,6 +128,21 @@ class TablePolicy:
     like_evidence: float = 5.0
     like_models: float = 0.005
 
+    #: Logarithm of the evidence by which Laplace's method undervalues classes, and what it is
+    #: uncertain by: at one mode it does not see the others. Of 33 sampled sets the 12 of low rank
+    #: had at least -11, the 12 log-linear ones at most -42.
+    undervalued: float = 10.0
+    evidence_spread: float = 5.0
+
+    #: Share of a model below which it is left out of a mean.
+    least_share: float = 0.05
+
+    #: Share of classes at the most, where tables leave them open and do not hold all pairs of
+    #: variables; and that of models of many classes in the rest. Unpublished tables of 28 random
+    #: sampled sets are 1.004 times as far as by plain IPF without them, .987 with .5, .986 with .6.
+    most_open_share: float = 1 / 3
+    smooth_share: float = 0.6
+
     #: Ranks 2, 4, 8 up to this one are always tried.
     least_ranks: int = 8
 
