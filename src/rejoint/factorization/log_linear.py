@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import combinations
 from math import prod
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -382,6 +382,10 @@ class UnionPlan:
         return found
 
 
+#: Which coefficients have a variance in common: those of an order, of a set of variables, or none.
+SharedBy = Literal["order", "set", "effect"]
+
+
 @dataclass(frozen=True, eq=False)
 class Normal:
     """A normal approximation: information on the coefficients, and the score of deviations."""
@@ -451,8 +455,8 @@ class LogLinear:
         The model as a mixture, which has independence as its start.
     coefficients : array (E,)
         Those of the effects.
-    variances : array
-        Prior variance of the coefficients of each set of variables.
+    variances : array (E,)
+        Prior variance of each coefficient.
     own : tuple of arrays
         The shares of each variable at the start.
     evidence : float
@@ -492,13 +496,12 @@ def fit_log_linear(
         [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
     )
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
-    model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
+    model = LogLinear(sample, start, np.zeros(effects.size), first[effects.set_of] ** 2, own)
     swept = sweep_first(model)
     offer(swept)
-    by_order = climb(swept, effects.orders - 1)
+    by_order = climb(swept, "order")
     offer(by_order)
-    each = climb(by_order, None)
-    return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
+    return by_order, climb(by_order, "set")
 
 
 def sweep_first(model: LogLinear) -> LogLinear:
@@ -531,18 +534,33 @@ def sweep_first(model: LogLinear) -> LogLinear:
     return place(model, coefficients)
 
 
-def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
-    """The model with zeros kept that no chance explains; None where there are none.
+def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear:
+    """The model with zeros kept that no chance explains; the model itself where there are none.
 
     Interactions are finite, so that no cell is impossible. A cell without a record where
-    independence expects several is most likely one. Variances are estimated again.
+    independence expects several is most likely one. Where such zeros make the tables far more
+    probable, so may be cells where one record is expected, and interactions within one set of
+    variables are of very different strength.
     """
+    first, second = POLICY.kept_zeros
+    kept = bar_zeros(model, tables, first)
+    if kept is None or model.sample.effects.size > POLICY.quick_effects:
+        return kept or model
+    if kept.evidence < model.evidence + POLICY.zeros_gain:
+        return kept
+    more = bar_zeros(model, tables, second)
+    best = kept if more is None or more.evidence < kept.evidence else more
+    return replace(climb(best, "effect"), evidence=best.evidence)
+
+
+def bar_zeros(model: LogLinear, tables: Marginals, least: float) -> LogLinear | None:
+    """The model without cells where no record is and that many are expected, fitted again."""
     goals = []
     for i, subset in enumerate(tables.index_subsets):
         expected = np.array(float(tables.totals[i]))
         for n in subset:
             expected = np.multiply.outer(expected, model.own[n])
-        alive = (tables.counts_of(i) > 0) | (expected < POLICY.kept_zero)
+        alive = (tables.counts_of(i) > 0) | (expected < least)
         if not alive.all():
             goals.append(Alive(subset, alive.ravel()))
     if not goals or not tables.counted.all():
@@ -556,10 +574,12 @@ def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
     except Stalled:
         return None  # zeros leave no state
     start = replace(start, weights=barred.weights, columns=barred.columns)
-    found = climb(sweep_first(replace(model, state=start)), None)
+    rounds = None if model.sample.effects.size <= POLICY.quick_effects else POLICY.zero_rounds
+    begun = replace(model, state=start)
+    begun = sweep_first(begun) if rounds is None else place(begun, model.coefficients)
+    found = climb(begun, "set", rounds)
     zeros = sum(int((~goal.cells).sum()) for goal in goals)
-    cost = freedom_cost(found) + POLICY.zero_cost * zeros
-    return replace(found, evidence=found.evidence - cost)
+    return replace(found, evidence=found.evidence - POLICY.zero_cost * zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -581,20 +601,21 @@ class Alive:
         return np.asarray(kept / (kept.sum() or 1.0))
 
 
-def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
+def climb(model: LogLinear, shared_by: SharedBy, rounds: int | None = None) -> LogLinear:
     """Alternate estimates of variances and steps of Newton's method until neither moves much."""
     sample, effects = model.sample, model.sample.effects
     quick = effects.size <= POLICY.quick_effects
-    for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
+    for _ in range(rounds or (POLICY.most_rounds if quick else POLICY.fewer_rounds)):
         tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
         # Linearized estimates of many variances lead each other astray: one at a time.
-        for _ in range(POLICY.inner_rounds if quick and groups is not None else 1):
-            mean, known = posterior(sample, normal, target, variances)
-            before, variances = variances, estimate_variances(model, mean, known, variances, groups)
+        for _ in range(POLICY.inner_rounds if quick and shared_by == "order" else 1):
+            mean, known = posterior(normal, target, variances)
+            before = variances
+            variances = estimate_variances(effects, mean, known, variances, shared_by)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
@@ -604,16 +625,15 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
-    return replace(model, evidence=log_evidence(model))
+    return replace(model, evidence=log_evidence(model, shared_by))
 
 
 def posterior(
-    sample: Sample, normal: Normal, target: FloatArray, variances: FloatArray
+    normal: Normal, target: FloatArray, prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
     from scipy.linalg import lapack  # slow to import
 
-    prior = variances[sample.effects.set_of]
     factor = precision_factor(normal, prior)
     inverse, _ = lapack.dpotri(factor, lower=1)
     return solve_mode(factor, target, prior), 1.0 - np.diag(inverse)
@@ -642,25 +662,29 @@ def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> Flo
 
 
 def estimate_variances(
-    model: LogLinear,
+    effects: Effects,
     mean: FloatArray,
     known: FloatArray,
     variances: FloatArray,
-    groups: NDArray[np.intp] | None,
+    shared_by: SharedBy,
 ) -> FloatArray:
-    """MacKay's estimate for groups of sets; for each set alone where there are no groups."""
-    effects = model.sample.effects
+    """MacKay's estimate for each order or each set of variables; that of EM for each effect."""
     sums, numbers = (
         np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, known)
     )
     pooled = effects.orders - 1
     common = np.bincount(pooled, sums) / np.maximum(np.bincount(pooled, numbers), 1e-12)
-    if groups is None:
-        found = (sums + POLICY.shared * common[pooled]) / (numbers + POLICY.shared)
+    found = common[pooled]
+    if shared_by != "order":
+        found = (sums + POLICY.shared * found) / (numbers + POLICY.shared)
+    found = found[effects.set_of]
+    if shared_by == "effect":
+        own = mean**2 + variances * (1.0 - known)
+        several = effects.orders[effects.set_of] > 1
+        found = np.where(several, (own + POLICY.shared * found) / (1.0 + POLICY.shared), found)
     else:
-        found = common[groups]
-    # The rule crawls towards zero: it goes further than it says.
-    found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
+        # The rule crawls towards zero: it goes further than it says.
+        found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
     low, high = POLICY.tau_bounds
     return np.asarray(np.clip(found, low**2, high**2))
 
@@ -668,7 +692,7 @@ def estimate_variances(
 def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
-    prior = model.variances[sample.effects.set_of]
+    prior = model.variances
     step = solve_mode(precision_factor(normal, prior), target, prior) - model.coefficients
     slope = float((normal.score(away) - model.coefficients / prior) @ step)
     size = 1.0
@@ -691,21 +715,12 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
     return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
 
 
-def freedom_cost(model: LogLinear) -> float:
-    """What a variance for each set costs in evidence, by Laplace's method.
-
-    The logarithm of a variance is known to ``2 / gamma``, where ``gamma`` coefficients are
-    determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
-    """
-    sample, effects = model.sample, model.sample.effects
-    spread = sample.covariance(effects.covariance(model.state.tabulate))
-    _, known = posterior(sample, sample.normal(spread), sample.values, model.variances)
-    gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
-    return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
-
-
-def log_evidence(model: LogLinear) -> float:
+def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
     """Logarithm of the probability of the sample, up to what all models of it share.
+
+    A variance for each set of variables costs evidence, by Laplace's method: its logarithm is known
+    to ``2 / gamma``, where ``gamma`` coefficients are determined, and its prior has the variance
+    ``POLICY.set_variance`` around that of its order.
 
     Independence knows the shares of each variable. So that these are not taken for granted, their
     effects are those of a log-linear model that starts at equal shares, with a variance of their
@@ -715,15 +730,19 @@ def log_evidence(model: LogLinear) -> float:
     tabulate = model.state.tabulate
     spread = sample.covariance(effects.covariance(tabulate))
     away = sample.values - effects.values(tabulate)
-    coefficients, variances = model.coefficients.copy(), model.variances.copy()
+    coefficients, prior = model.coefficients.copy(), model.variances.copy()
     for k, subset in enumerate(effects.sets):
         if len(subset) == 1:
             base = effects.contract(subset, np.log(model.own[subset[0]]))
             coefficients[effects.rows(k)] += base
     alone = effects.orders[effects.set_of] == 1
     least, _ = POLICY.tau_bounds
-    variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
-    prior = variances[effects.set_of]
-    occam = float(np.log(np.diag(precision_factor(sample.normal(spread), prior))).sum())
+    prior[alone] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
+    normal = sample.normal(spread)
+    occam = float(np.log(np.diag(precision_factor(normal, prior))).sum())
+    if shared_by == "set":
+        _, known = posterior(normal, sample.values, model.variances)
+        gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+        occam += 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
     misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

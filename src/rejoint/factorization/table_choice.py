@@ -16,7 +16,7 @@ of single variables are not taken for interactions. Effects are then averaged ov
 publish them. How far the tables differ says whether their records are the same or others.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from math import lgamma, prod
@@ -120,20 +120,53 @@ def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Margina
     array([[0.225, 0.275],
            [0.275, 0.225]])
     """
+    goals = {(n,): share for n, share in enumerate(own)}
+    return _rake_tables(marginals, dict.fromkeys(range(len(marginals)), goals))
+
+
+def update_older(marginals: Marginals, older: Collection[int]) -> Marginals:
+    """Tables of an earlier time with the margins of the others, their odds ratios as they are.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]], ("a",): [50, 50]})
+    >>> update_older(m, [0]).shares(0).sum(axis=1).round(6)
+    array([0.5, 0.5])
+    """
+    goals: dict[int, dict[Subset, FloatArray]] = {}
+    for i in older:
+        subset = marginals.index_subsets[i]
+        goals[i] = {}
+        for j, other in enumerate(marginals.index_subsets):
+            common = tuple(n for n in other if n in subset)
+            if j not in older and common:
+                gone = tuple(axis for axis, n in enumerate(other) if n not in common)
+                goals[i][common] = np.maximum(marginals.shares(j), 0.0).sum(axis=gone)
+    return _rake_tables(marginals, goals)
+
+
+def _rake_tables(
+    marginals: Marginals, goals: Mapping[int, Mapping[Subset, FloatArray]]
+) -> Marginals:
+    """Some tables with other margins, each given for variables in the order of its table."""
     flat = np.array(marginals.flat)
-    for i, subset in enumerate(marginals.index_subsets):
-        total = float(marginals.totals[i])
+    for i, margins in goals.items():
+        subset, total = marginals.index_subsets[i], float(marginals.totals[i])
         if total <= 0:
             continue
         table = np.maximum(marginals.shares(i), 0.0)
+        inside = {kept: goal for kept, goal in margins.items() if set(kept) <= set(subset)}
         for _ in range(POLICY.most_rakes):
             worst = 0.0
-            for axis, n in enumerate(subset):
-                gone = tuple(k for k in range(len(subset)) if k != axis)
+            for kept, goal in inside.items():
+                gone = tuple(axis for axis, n in enumerate(subset) if n not in kept)
                 now = table.sum(axis=gone)
-                ratio = np.divide(own[n], now, out=np.zeros_like(now), where=now > 0)
+                ratio = np.divide(goal, now, out=np.zeros_like(now), where=now > 0)
                 table = table * np.expand_dims(ratio, gone)
-                worst = max(worst, float(np.abs(now - own[n]).sum()))
+                worst = max(worst, float(np.abs(now - goal).sum()))
             if worst < 1e-10:
                 break
         flat[marginals.starts[i] : marginals.starts[i + 1]] = total * table.ravel()
@@ -460,8 +493,7 @@ def _choose(
         session.offer(lambda: _completion_choice(model, {}), certain=True)
 
     by_order, each = fit_log_linear(sample, start_completion(problem, own), offer)
-    kept = keep_zeros(each, pooled.tables)
-    chosen = each if kept is None else kept
+    chosen = keep_zeros(each, pooled.tables)
     offer(chosen)
     if not few_classes:
         return _completion_choice(chosen, {})
@@ -856,6 +888,12 @@ class RankSearch:
         gap = self._slack(best.model.rank, below[-1] if below else 1)
         return best.evidence + gap > self.least
 
+    def _is_tried(self, rank: int) -> bool:
+        """Whether this rank was tried, or one that is as good where weighing takes long."""
+        many = self.sample.effects.size > POLICY.quick_effects
+        near = POLICY.near_rank * rank if many else 0.0
+        return any(abs(rank - other) <= near for other in self.tried)
+
     def _climb(self) -> None:
         """Try ranks between the best and its neighbors, halving the distance."""
         while True:
@@ -864,7 +902,7 @@ class RankSearch:
             below = ranks[at - 1] if at else 1
             above = ranks[at + 1] if at + 1 < len(ranks) else min(2 * rank, self.largest + 1)
             new = [(below + rank) // 2, (rank + above) // 2]
-            new = [r for r in new if 2 <= r <= self.largest and r not in self.tried]
+            new = [r for r in new if 2 <= r <= self.largest and not self._is_tried(r)]
             if not new:
                 return
             for r in new:
