@@ -56,6 +56,7 @@ def posterior_mean(
     *,
     ensemble: bool = False,
     members: Sequence[Model] | None = None,
+    weight: float | None = None,
 ) -> Finished:
     """Return one model near the mean of many, in agreement with the records.
 
@@ -77,6 +78,9 @@ def posterior_mean(
         and moves further.
     members : sequence of Model, optional
         What answers before it is finished; by default the conditional expectations of the sweeps.
+    weight : float, optional
+        Weight of the mean as the prior of the passes, in multiples of the records; by default that
+        of the policy.
 
     Examples
     --------
@@ -89,11 +93,12 @@ def posterior_mean(
     array([0.5, 0.5])
     """
     classes = policy.ensemble_classes if ensemble else policy.answer_classes
-    records = policy.ensemble_records if ensemble else policy.anchor_records
+    if weight is None:
+        weight = policy.ensemble_records[0] if ensemble else policy.anchor_records
     members = [draw.mean for draw in draws] if members is None else members
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
-    model = data.observed(anchor(data, compact(members, first, most), passes, records))
+    model = data.observed(anchor(data, compact(members, first, most), passes, weight))
     # A fit of rank one asks for independence, and stays so.
     independent = len(data.domain) == 1 or all(member.rank == 1 for member in members)
     if independent or data.layout.size > policy.pair_levels:

@@ -21,8 +21,8 @@ IntArray = NDArray[np.intp]
 #: Rounds of k-means around the classes of the first model, and after groups were cut.
 FIRST_ROUNDS, LAST_ROUNDS = 3, 8
 
-#: Power steps to the direction in which a group varies most.
-POWER_STEPS = 30
+#: Squarings of the covariance to the direction in which a group varies most: 32 power steps.
+SQUARINGS = 5
 
 #: Classes of the compacted mean for each class of the models: with three the error from the truth
 #: was within 1.012 of that of the whole mean on 79 random models, and asking cost 1.3 to 1.5 times
@@ -145,13 +145,16 @@ def main_direction(weights: FloatArray, columns: FloatArray) -> tuple[float, NDA
     if len(weights) < 2 or not total > 0.0:
         return 0.0, np.zeros(len(weights), dtype=bool)
     away = (columns - (columns @ weights / total)[:, None]) * np.sqrt(weights)
-    gram = away.T @ away if away.shape[1] <= away.shape[0] else None
-    vector = np.random.default_rng(0).standard_normal(away.shape[1])
-    for _ in range(POWER_STEPS):
-        product = away.T @ (away @ vector) if gram is None else gram @ vector
-        size = float(np.linalg.norm(product))
-        if not size > 0.0:
-            return 0.0, np.zeros(len(weights), dtype=bool)
-        vector = product / size
-    side = vector > 0.0
+    gram = away.T @ away if away.shape[1] <= away.shape[0] else away @ away.T
+    size = float(np.trace(gram))
+    if not size > 0.0:
+        return 0.0, np.zeros(len(weights), dtype=bool)
+    power = gram / size
+    for _ in range(SQUARINGS):
+        power = power @ power
+        power /= np.trace(power)
+    # Each column of so high a power is along the direction; the longest one is farthest from zero.
+    vector = power[:, int(np.argmax(np.diagonal(power)))]
+    size = float(np.linalg.norm(gram @ vector) / np.linalg.norm(vector))
+    side = (vector if len(vector) == len(weights) else away.T @ vector) > 0.0
     return (size, side) if 0 < side.sum() < len(side) else (0.0, side)
