@@ -200,7 +200,7 @@ CASES = {
     "merged_pairs": (1, "search"),
     "merge_trial_steps": (1, "search"),
     "merge_steps": (1, "search"),
-    "ensemble_errors": (0.0, "default", {"fewest_chain_classes": 1}),
+    "ensemble_errors": (0.0, "default", {"fewest_chain_classes": 1, "run_off_cells": 0.0}),
     "fewest_chain_classes": (1, "default"),
     "ensemble_classes": (1.0, "default"),
     "ensemble_records": (50.0, "default"),
