@@ -12,6 +12,7 @@ import rejoint as rj
 from rejoint.estimation import Policy, estimate
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.em import Em
+from rejoint.estimation.gibbs import Draw
 from rejoint.estimation.pair_tables import (
     Groups,
     Misfit,
@@ -29,6 +30,7 @@ from rejoint.estimation.pair_tables import (
     resolutions,
     table_variance,
 )
+from rejoint.estimation.posterior_mean import posterior_mean
 from rejoint.model import Layout, Model
 from rejoint.solver import Limits
 from rejoint.solver.run import run
@@ -115,6 +117,10 @@ def test_divided_classes_are_the_same_joint(seed, variable):
     assert parts.rank == LEVELS[variable] * model.rank
     np.testing.assert_allclose(pair_shares(parts), pair_shares(model), atol=1e-12)
     np.testing.assert_allclose(parts.layout.sums(parts.factors), 1.0)
+    few = divide(model, variable, 2.0)  # levels of few records stay together
+    assert few.rank <= parts.rank
+    np.testing.assert_allclose(pair_shares(few), pair_shares(model), atol=1e-12)
+    assert divide(model, variable, 0.1).rank == model.rank
 
 
 def judged(model, truth, records, ordered=False):
@@ -375,3 +381,19 @@ def test_few_records_show_the_misfit_of_ordered_levels():
     assert above(labels.target.shares) == pytest.approx(own)
     assert above(numbers.target.shares) > own + 0.3 * (counted - own)
     np.testing.assert_allclose(block_sums(model.layout, numbers.target.shares), 1 - np.eye(2))
+
+
+# --- rank one -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("chosen", "moved"), [(True, True), (False, False)])
+def test_tables_refute_a_rank_of_one_that_was_chosen(chosen, moved):
+    """Who gives the rank asks for independence; where it is chosen, the tables are looked at."""
+    codes = np.repeat([[0, 0], [0, 1], [1, 0], [1, 1]], [80, 20, 20, 80], axis=0)
+    data = InMemory.of(rj.Records.of(codes, domain=rj.Domain.of_shape((2, 2))))
+    rng = np.random.default_rng(0)
+    models = [Model.of([1.0], [[[a], [1 - a]]] * 2) for a in rng.normal(0.5, 0.02, 20)]
+    even = Model.of([1.0], [[[0.5], [0.5]]] * 2)
+    draws = [Draw(model, np.ones(2), even) for model in models]
+    found = posterior_mean(data, draws, even, 0, ensemble=chosen, members=[even]).model
+    assert (pair_shares(found)[0, 2] > 0.35) == moved

@@ -84,9 +84,9 @@ def posterior_mean(
     most = round(classes * float(np.mean([member.rank for member in members])))
     most = max(int(min(most, policy.most_classes)), 1)
     model = data.observed(anchor(data, compact(members, first, most), passes, records))
-    # A fit of rank one asks for independence, and stays so.
-    independent = len(data.domain) == 1 or all(member.rank == 1 for member in members)
-    if independent or data.layout.size > policy.pair_levels:
+    # Who gives rank one asks for independence. Where it was chosen, tables may still refute it.
+    independent = not ensemble and all(member.rank == 1 for member in members)
+    if independent or len(data.domain) == 1 or data.layout.size > policy.pair_levels:
         return Finished(model)
     tables = count_pairs(data.sample().records, model, np.random.default_rng(0), policy)
     seen = [data.observed(draw.model) for draw in draws]
