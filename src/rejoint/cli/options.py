@@ -206,6 +206,8 @@ class DataReader:
         """Options of the file, as ``rejoint.read`` takes them."""
         if self.only_missing and not self.missing:
             raise click.UsageError("--only-missing needs --missing: which texts are empty cells?")
+        if self.columns and not split_names(self.columns):
+            raise click.UsageError("--columns names no column: leave it out for all of them.")
         delimiter = "\t" if self.delimiter == "\\t" else self.delimiter
         return {
             "missing": (*self.missing, *(() if self.only_missing else MISSING)),
@@ -220,7 +222,10 @@ class DataReader:
     def wishes(self) -> dict[str, Any]:
         """What was said about columns, as ``rejoint.read`` takes it."""
         kinds = dict.fromkeys(split_names(self.ordinal), "ordinal")
-        kinds |= dict.fromkeys(split_names(self.nominal), "nominal")
+        for name in split_names(self.nominal):
+            if name in kinds:
+                raise click.UsageError(f"{name!r} is named by both --ordinal and --nominal.")
+            kinds[name] = "nominal"
         bins: Any = dict(map(_bins, self.bins))
         if "" in bins:
             if len(bins) > 1:
