@@ -25,6 +25,10 @@ class TablePolicy:
     #: records after 47 sweeps, .0649 after 372.
     settled: float = 0.01
 
+    #: Share of a table's total that rounding to whole numbers may move, for that to be what tables
+    #: are taken to be that contradict each other.
+    most_rounded: float = 0.1
+
     #: Sweeps over all tables at the most, before a completion is left as it is.
     max_sweeps: int = 2000
 
