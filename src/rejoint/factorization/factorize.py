@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from rejoint.check import whole
+from rejoint.check import whole, whole_or_auto
 from rejoint.cost import Cost
 from rejoint.factorization.all_tables import AllTables, fit_all_tables
 from rejoint.factorization.complete_approximately import complete_approximately
@@ -161,6 +161,7 @@ def factorize(
             f"factorize takes Marginals, got {type(marginals).__name__}; make them by "
             "rj.Marginals.count(records) or rj.Marginals.from_tables(tables)."
         )
+    rank = whole_or_auto("rank", rank)
     marginals, said = _update(marginals, older)
     options: dict[str, Any] = {"start": start, "n_init": n_init, "weighting": weighting}
     with Progress(progress) as report, one_blas_thread():
@@ -254,7 +255,7 @@ def _rank_of_all_tables(tables: AllTables, rank: Any, smooth: bool) -> int:
             f"rank=..., for example rj.rank.select(records).rank of the {len(tables.records):,} "
             "records."
         )
-    return whole("rank", rank)
+    return int(rank)
 
 
 def _fit_smooth(
@@ -263,7 +264,7 @@ def _fit_smooth(
     if start not in (None, "random"):
         raise ValueError("solver='smooth' begins at random: leave out start.")
     smooth = Smooth() if isinstance(solver, str) else solver
-    classes = smooth.rank(marginals) if rank == "auto" else whole("rank", rank)
+    classes = smooth.rank(marginals) if rank == "auto" else rank
     return fit_smooth(marginals, smooth, classes, weighting, session)
 
 
@@ -286,7 +287,6 @@ def _fit_identified(
         with session.convert(partial(_result_of_selection, marginals, options["weighting"])):
             selection = select_rank_of_tables(marginals, 2, session)
         rank = selection.rank
-    rank = whole("rank", rank)
     _check_cost(marginals, rank, options["n_init"])
     chosen = {"choice": selection.words, "selection": selection} if selection else {}
 
