@@ -19,7 +19,7 @@ publish them. How far the tables differ says whether their records are the same 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import lgamma, prod
+from math import exp, lgamma, log, prod
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Margina
     array([[0.225, 0.275],
            [0.275, 0.225]])
     """
-    goals = {(n,): share for n, share in enumerate(own)}
+    goals: Mapping[Subset, FloatArray] = {(n,): share for n, share in enumerate(own)}
     return _rake_tables(marginals, dict.fromkeys(range(len(marginals)), goals))
 
 
@@ -543,15 +543,15 @@ def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) ->
     Examples
     --------
     >>> best = RankEvidence(Model.of([1.0], [[[0.5], [0.5]]]), -8.0, 0.0, 3)
-    >>> share_of_classes(best, 0.0, is_partial=False).round(3)
-    np.float64(0.599)
+    >>> round(share_of_classes(best, 0.0, is_partial=False), 3)
+    0.599
     """
     odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
-    share = 1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0)))
+    share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
     if is_partial and best.open:
         share = min(share, POLICY.most_open_share)
     if min(share, 1.0 - share) < POLICY.least_share:
-        share = np.round(share)
+        return float(round(share))
     return share
 
 
@@ -815,7 +815,7 @@ class RankSearch:
         most = POLICY.most_parameters * sample.effects.size
         self.largest = int((most + 1) // self.per_class)
         self.records = float(np.median(sample.records))
-        odds = np.log(1.0 / POLICY.least_share - 1.0)
+        odds = log(1.0 / POLICY.least_share - 1.0)
         self.least = rival - POLICY.undervalued - POLICY.evidence_spread * odds
 
     def run(self) -> RankEvidence | None:
