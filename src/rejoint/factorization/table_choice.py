@@ -693,7 +693,7 @@ def fit_rank(
     gain = 0.5 * float(np.mean([len(held) for held in problem.tables_with])) / records
     quick = Kl(dense_limit=0, limits=Limits(max_steps=POLICY.first_steps, progress=1e-3, gain=gain))
     models = [random_model(problem, rank, session.rng) for _ in range(starts)]
-    if below is not None and below.rank < rank:
+    if below is not None:
         models[0] = below.extend(rank, own_shares(problem), session.rng)
     quiet = Session(session.rng, session.report)
     runs = [run(quick, problem, model, quiet) for model in models]
@@ -832,6 +832,11 @@ class RankSearch:
         return self.best if self.best.evidence > self.least else None
 
     @property
+    def is_long(self) -> bool:
+        """Whether weighing a rank takes more than a second."""
+        return self.sample.effects.size > POLICY.quick_effects
+
+    @property
     def best(self) -> RankEvidence:
         """The rank of largest evidence so far."""
         return max(self.tried.values(), key=lambda one: one.evidence)
@@ -842,21 +847,24 @@ class RankSearch:
             self.session.report(f"weighing rank {rank} against a log-linear model")
             below = [one.model for r, one in self.tried.items() if r < rank]
             start = max(below, key=lambda model: model.rank, default=None)
-            model = fit_rank(self.tables, rank, self.records, self.session, start)
+            starts = 2 if self.is_long else 3
+            model = fit_rank(self.tables, rank, self.records, self.session, start, starts)
             self.tried[rank] = weigh_rank(self.sample, model)
         return self.tried[rank].evidence
 
     def finish(self, found: RankEvidence) -> Model:
         """The rank that was chosen, with more steps; the mean of several where it is open."""
         members = [found]
-        for _ in range(POLICY.open_members if found.open else 1):
+        begin, starts = (None, 1) if found.open else (found.model, 1 if self.is_long else 4)
+        for _ in range(POLICY.open_members if found.open and not self.is_long else 1):
             model = fit_rank(
                 self.tables,
                 found.model.rank,
                 self.records,
                 self.session,
-                starts=1 if found.open else 4,
-                steps=POLICY.final_steps,
+                begin,
+                starts,
+                POLICY.rank_steps if self.is_long else POLICY.final_steps,
             )
             members.append(weigh_rank(self.sample, model))
         if found.open:
@@ -890,8 +898,7 @@ class RankSearch:
 
     def _is_tried(self, rank: int) -> bool:
         """Whether this rank was tried, or one that is as good where weighing takes long."""
-        many = self.sample.effects.size > POLICY.quick_effects
-        near = POLICY.near_rank * rank if many else 0.0
+        near = POLICY.near_rank * rank if self.is_long else 0.0
         return any(abs(rank - other) <= near for other in self.tried)
 
     def _climb(self) -> None:
