@@ -226,6 +226,16 @@ def test_labels_are_dealt_out_evenly(weight, folds):
         assert mine.max() - mine.min() <= 1
 
 
+def test_clusters_are_in_one_fold():
+    town = np.arange(60) // 4
+    records = rj.Records.of({"x": np.arange(60) % 7}, clusters=town)
+    data = InMemory.of(records).observations()
+    shares = deal_folds(data, np.zeros(60, dtype=int), 3, np.random.default_rng(0)) > 0
+    assert (shares.sum(axis=1) == 1).all()
+    for fold in shares.T:
+        assert not set(town[fold]) & set(town[~fold])
+
+
 def test_records_without_labels_are_not_judged():
     records = rj.Records.of({"x": ["a", "b"] * 60, "y": (["no", "yes"] * 10 + [None] * 100)})
     rng = np.random.default_rng(0)
@@ -244,7 +254,7 @@ def test_weights_go_to_what_predicts_labels():
 def test_values_are_removed_at_random():
     codes = np.zeros((2000, 10), dtype=np.int8)
     rng = np.random.default_rng(0)
-    few, many = (remove_values(codes, *s, rng) < 0 for s in POLICY.missing_shares[1:])
+    few, many = (remove_values(codes, *s, rng) < 0 for s in ((0.0, 1 / 3), (1 / 3, 1.0)))
     assert few.mean() == pytest.approx(1 / 6, abs=0.02)
     assert many.mean() == pytest.approx(2 / 3, abs=0.02)
     assert remove_values(codes, 0.0, 0.0, rng) is codes

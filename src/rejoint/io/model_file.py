@@ -76,16 +76,17 @@ class SavedEnsemble(NamedTuple):
 
     ``targets`` names these variables, in their order. ``members`` are arrays of shape (1 + levels
     of all variables, classes): for each model the weights, then the factors. ``weights`` has a row
-    for each kind of row that is predicted, and a column for each member: rows that miss none of the
-    variables at the positions ``always_there``, that miss some, and that miss more than the share
-    ``many_missing`` of them. Other variables may be missing in rows of any kind.
+    for each kind of row that is predicted, and a column for each member. A row is of the kind that
+    says how many of ``missing_limits``, which rise, are below the share that it misses of the
+    variables at the positions ``always_there``; other variables may be missing in rows of any kind.
+    A row that misses everything is of the last kind.
     """
 
     targets: tuple[str, ...]
     members: tuple[FloatArray, ...]
     weights: FloatArray
     always_there: tuple[int, ...]
-    many_missing: float
+    missing_limits: tuple[float, ...]
 
 
 class SavedEstimator(NamedTuple):
@@ -265,7 +266,7 @@ def _ensemble_to_plain(ensemble: SavedEnsemble) -> dict[str, Any]:
         "targets": list(ensemble.targets),
         "weights": ensemble.weights.tolist(),
         "always_there": [int(n) for n in ensemble.always_there],
-        "many_missing": float(ensemble.many_missing),
+        "missing_limits": list(ensemble.missing_limits),
     }
 
 
@@ -518,9 +519,6 @@ def _read_plain_array(plain: Any, name: str, path: Path) -> NDArray[Any]:
         raise _corrupt(path, f"array {name!r} of its estimator: {str(error)[:100]}") from error
 
 
-_ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
-
-
 def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
     """Return an ensemble without its members, of which the weights give the number."""
     if not isinstance(plain, dict):
@@ -535,16 +533,17 @@ def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
         raise _corrupt(path, "always_there of its ensemble is no list of positions of variables")
     if len(set(there)) < len(there):
         raise _corrupt(path, "always_there of its ensemble names a variable twice")
-    share = plain.get("many_missing")
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise _corrupt(path, "many_missing of its ensemble is no share")
+    limits = _read_numbers(plain.get("missing_limits"), 1, "missing_limits of its ensemble", path)
+    if not ((limits >= 0.0) & (limits <= 1.0)).all() or (np.diff(limits) <= 0.0).any():
+        raise _corrupt(path, "missing_limits of its ensemble are not shares that rise")
     weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble", path)
-    if len(weights) != _ROW_KINDS or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise _corrupt(path, f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
+    kinds = len(limits) + 2
+    if len(weights) != kinds or not np.isfinite(weights).all() or (weights < 0.0).any():
+        raise _corrupt(path, f"the weights of its ensemble are not {kinds} rows of shares")
     if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
         raise _corrupt(path, "the weights of its ensemble do not sum to one")
     _check_number(weights.shape[1], domain, path, "models")
-    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
+    return SavedEnsemble(tuple(targets), (), weights, tuple(there), tuple(limits.tolist()))
 
 
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:

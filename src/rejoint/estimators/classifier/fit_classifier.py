@@ -4,14 +4,16 @@ Part A has one class for each label and part B several; both are trained for the
 features. Part G has several and is trained for the joint of both, which answers where features are
 missing. Each part has a few members, which differ in the fold that is held out and in their bins.
 Along a path the prior changes step by step, each fit goes on from the last one, and held-out labels
-say where to stop. Held-out labels also give the weights of the average, for rows without, with few
-and with many missing values. At last all members are trained further on all records, and one
-member of G becomes the joint that answers all other questions.
+say where to stop. Held-out labels also give the weights of the average, for rows by the share of
+their values that is missing; where nothing is known the prediction is the shares of the labels. At
+last all members are trained further on all records, and one member of G becomes the joint that
+answers all other questions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from time import perf_counter
 from typing import Any, Literal
 
@@ -25,6 +27,7 @@ from rejoint.estimation.estimate import estimate
 from rejoint.estimators.classifier.classifier_policy import ClassifierPolicy
 from rejoint.estimators.classifier.design import Coarsening, Design
 from rejoint.estimators.classifier.label_likelihood import (
+    LEAST,
     Form,
     LabelLikelihood,
     label_probabilities,
@@ -34,7 +37,7 @@ from rejoint.estimators.classifier.label_likelihood import (
 )
 from rejoint.estimators.sklearn_input import is_for_records
 from rejoint.messages import Countdown
-from rejoint.model import Model
+from rejoint.model import Layout, Model
 from rejoint.pmf.label_ensemble import LowRankMember
 from rejoint.pmf.pmf import LowRankPMF
 from rejoint.rank.folds import deal, make_folds
@@ -45,8 +48,8 @@ from rejoint.solver.session import Report, Session, one_blas_thread
 from rejoint.solver.solver import Record, Run, Stop
 from rejoint.text import plural
 
-#: Places in ``ClassifierPolicy.missing_shares``.
-COMPLETE, FEW_MISSING, MANY_MISSING = 0, 1, 2
+#: The kind of rows that miss nothing; others are numbered by ``ClassifierPolicy.missing_limits``.
+COMPLETE = 0
 
 #: Name of the part that has learned rules.
 RULES = "rules"
@@ -69,9 +72,9 @@ class Fitted:
     ----------
     members : tuple of LowRankMember
         Whose conditional probabilities are averaged.
-    weights : array (3, members)
-        Weight of each of them, for rows as they were at the fit, and for rows that miss few and
-        many other values.
+    weights : array (kinds, members)
+        Weight of each of them, for rows as they were at the fit, for rows that miss more and more
+        other values, and for rows that miss everything.
     result : FitResult
         The fit of the model for everything.
     """
@@ -100,10 +103,12 @@ def fit_classifier(
     if solver == "auto":
         with one_blas_thread():
             fit = ClassifierFit(InMemory.of(records, threads=1), targets, rank, policy, session)
+            fit.design = records.design.text if records.design else ""
             return interruptible(session, fit.run, "return")
     if is_for_records(solver):
         result = estimate(records, rank, solver, random_state=rng, progress=False)
-        return Fitted((LowRankMember(result.pmf.mixture, targets),), np.ones((3, 1)), result)
+        weights = np.ones((len(policy.missing_limits) + 2, 1))
+        return Fitted((LowRankMember(result.pmf.mixture, targets),), weights, result)
     raise ValueError(
         f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object: "
         "estimation.Em() or estimation.Bayes()."
@@ -114,7 +119,7 @@ def fit_classifier(
 class Member:
     """One fold: how it bins features, records to learn from, held-out ones, and all records.
 
-    ``held`` are codes of held-out records with none, few and many values removed.
+    ``held`` are codes of held-out records with no, few, and more and more values removed.
     """
 
     joined: Coarsening
@@ -220,8 +225,8 @@ class ClassifierFit:
         self.rule_classes = max(1, min(policy.rule_classes, policy.most_rule_classes // count))
         self.clock = Clock(session.report)
         self.parts: list[Part] = []
-        self.weights = np.ones((3, 1))
-        self.words = ""
+        self.weights = np.ones((len(policy.missing_limits) + 1, 1))
+        self.words = self.design = ""
         self.members = list(self.make_members())
 
     @property
@@ -240,6 +245,7 @@ class ClassifierFit:
         patterns = self.patterns if data is self.every else self.find_patterns(labels)
         count = policy.members if data.total >= policy.fewest_records else 1
         shares = deal_folds(data, patterns, count, self.rng)
+        removed = [(0.0, 0.0), *pairwise((*policy.missing_limits, 1.0))]
         for k in range(count):
             joined = Coarsening.of(self.features, center, bins, (k - (count - 1) / 2) / count)
             mine = joined.apply(codes)
@@ -251,7 +257,7 @@ class ClassifierFit:
             yield Member(
                 joined,
                 LabelLikelihood.of(design, *parts, self.profiles, self.threads(len(there))),
-                tuple(remove_values(mine[gone], *s, self.rng) for s in policy.missing_shares),
+                tuple(remove_values(mine[gone], *pair, self.rng) for pair in removed),
                 patterns[gone],
                 held[gone],
                 partial(self.make_whole, joined, design),
@@ -400,13 +406,12 @@ class ClassifierFit:
         owners = self.owners(self.joint_classes)
         emphasis = policy.label_emphasis if self.has_many and not rules else 1.0
         form = Form(owners, emphasis, 1.0, common=common)
-        scales = policy.rule_joint_scales if rules else policy.class_scales
         if self.holed_loss(plain) > self.shares_loss():
             # Straight lines along nearly collinear columns say nothing where one is missing.
             plain = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
             form = replace(form, linear=False)
         part = self.deviate(plain, name, form)
-        return self.follow(part, scales, policy.first_steps, self.holed_loss)[0]
+        return self.follow(part, policy.joint_scales, policy.first_steps, self.holed_loss)[0]
 
     def forget(self, parameters: FloatArray) -> FloatArray:
         """Parameters that know the shares of the labels alone."""
@@ -473,7 +478,7 @@ class ClassifierFit:
 
     def holed_loss(self, part: Part) -> float:
         """Loss of rows with values removed."""
-        return 0.5 * (self.loss(part, FEW_MISSING) + self.loss(part, MANY_MISSING))
+        return float(np.mean([self.loss(part, kind) for kind in range(1, len(self.weights))]))
 
     def shares_loss(self) -> float:
         """Loss of the shares of the labels."""
@@ -487,7 +492,7 @@ class ClassifierFit:
         weight = self.held_weight()
         found = [
             [self.probabilities(part, kind) for part in self.parts]
-            for kind in range(len(self.policy.missing_shares))
+            for kind in range(len(self.weights))
         ]
         self.weights = np.array([best_weights(np.stack(f), weight, self.policy) for f in found])
         if rules:
@@ -506,10 +511,14 @@ class ClassifierFit:
                     if share
                 )
             )
+        more = [
+            f"With {limit:.0%} and more of the values missing: {text}."
+            for limit, text in zip(self.policy.missing_limits, kinds[1:], strict=True)
+        ]
         scales = ", ".join(f"{part.name} {part.form.scale:g}" for part in self.parts)
         return (
             f"Weights by the log-loss of held-out labels, {plural(len(self.members), 'member')} of "
-            f"each part: {kinds[0]}. With few missing values: {kinds[1]}. With many: {kinds[2]}. "
+            f"each part: {kinds[0]}. {' '.join(more)} "
             f"In brackets: the log-loss of each part alone. Scales of the prior: {scales}."
         )
 
@@ -548,11 +557,11 @@ class ClassifierFit:
                 *make_model(held.design, part.form, part.parameters[0]), part.form.owners
             )[0]
 
-        form = replace(joint.form, conditional=policy.joint_label_weight)
+        form = replace(joint.form, conditional=policy.pmf_label_weight)
         part = Part("the joint", form, joint.parameters[k : k + 1])
         best, least = part, np.inf
-        for scale in policy.joint_scales:
-            part = self.train(part.rescale(scale), policy.joint_steps, [member.learn])
+        for scale in policy.pmf_scales:
+            part = self.train(part.rescale(scale), policy.pmf_steps, [member.learn])
             loss = judge(part)
             if loss >= least:
                 break
@@ -570,7 +579,7 @@ class ClassifierFit:
         self.clock.begin("labels and features together", 1.0)
         part = self.deviate(start, "labels and features together", form)
         part = self.train(part, self.policy.first_steps)
-        self.parts, self.weights = [part], np.ones((3, 1))
+        self.parts = [part]
         self.words = "Too few records to hold any out: labels and features together."
         return self.make([part], Stop.STEPS)
 
@@ -585,13 +594,30 @@ class ClassifierFit:
             for member, parameters in zip(self.members, part.parameters, strict=True):
                 pmf = self.to_pmf(member, part.form, parameters)
                 members.append(LowRankMember(pmf, self.targets))
-                weights.append(share / len(self.members))
+                weights.append(np.append(share / len(self.members), 0.0))
+        members.append(LowRankMember(self.make_shares(), self.targets))
+        weights.append(np.arange(1 + len(self.weights)) == len(self.weights))  # nothing known
         middle = len(self.members) // 2
         if everything is None:
             last = parts[-1]
             everything = replace(last, parameters=last.parameters[middle : middle + 1])
         pmf = self.to_pmf(self.members[middle], everything.form, everything.parameters[0])
         return Fitted(tuple(members), np.array(weights).T, self.result(pmf, stop))
+
+    def make_shares(self) -> LowRankPMF:
+        """The shares of the labels, whatever the features are.
+
+        One step of EM without a prior leaves the shares of each target as they are in the records.
+        """
+        profiles, sizes = self.profiles, self.data.domain.shape[-self.targets :]
+        codes = np.ascontiguousarray(profiles.patterns.astype(np.int16))
+        mass = np.bincount(self.patterns, self.every.weight, len(codes)).astype(np.float64)
+        start = self.label_shares, np.vstack(profiles.tables), sizes
+        _, weights, counts = kernels.class_pass(codes, mass, *start)
+        tables = Layout(sizes).normalize(np.maximum(counts, LEAST))
+        center = self.data.center[: sum(map(len, self.features)), None]
+        stacked = np.vstack([np.repeat(center, len(profiles), axis=1), tables])
+        return self.data.to_pmf(Model(self.data.layout, weights / weights.sum(), stacked))
 
     def to_pmf(self, member: Member, form: Form, parameters: FloatArray) -> LowRankPMF:
         """A model of one member, over all levels of the domain, classes by falling weight."""
@@ -613,7 +639,7 @@ class ClassifierFit:
             [run],
             f"Log-likelihood {value:,.2f}",
             log_likelihood=value,
-            choice=self.words,
+            choice=f"{self.words} {self.design}".strip(),
             records=self.data.total,
         )
 
@@ -630,8 +656,12 @@ def deal_folds(
 ) -> FloatArray:
     """Weight of each record in each fold, (M, folds): each label is dealt out on its own.
 
-    Weights that are whole numbers count copies, which may fall into different folds.
+    Weights that are whole numbers count copies, which may fall into different folds. Clusters of a
+    survey are in one fold.
     """
+    if data.cluster_keys is not None:
+        part = data.divide(folds, rng)
+        return np.where(part[:, None] == np.arange(folds), data.weight[:, None], 0.0)
     found = np.zeros((len(patterns), folds))
     for pattern in np.unique(patterns):
         rows = np.flatnonzero(patterns == pattern)
