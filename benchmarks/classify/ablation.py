@@ -23,14 +23,13 @@ from rejoint.estimators import ClassifierPolicy
 
 SETS = ["titanic", "OJ", "fgl", "churn", "car"]
 
-#: Changed numbers; those of rules matter where rules are found.
+#: Changed numbers. Those of rules are tried on CAR, which has rules, and others on the other sets.
 VARIANTS: dict[str, dict[str, Any]] = {
     "members: 2": {"members": 2},
     "members: 5": {"members": 5},
     "most_bins: 32": {"most_bins": 32},
     "level_precision: halved": {"level_precision": 0.05},
     "difference_precision: halved": {"difference_precision": 1 / 24},
-    "bias_precision: off": {"bias_precision": 0.0},
     "classes: 4": {"classes": 4},
     "most_classes: 24": {"most_classes": 24},
     "joint_classes: 8": {"joint_classes": 8},
@@ -44,12 +43,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "steps: halved": {"steps": 10},
     "first_steps: halved": {"first_steps": 20},
     "least_gain: doubled": {"least_gain": 2e-5},
-    "noticeable: off": {"noticeable": 0.0},
     "memory: halved": {"memory": 5},
-    "largest_move: off": {"largest_move": np.inf},
     "missing_limits: 0, 1/3": {"missing_limits": (0.0, 1 / 3)},
     "least_probability: off": {"least_probability": 1e-9},
-    "prior_records: off": {"prior_records": 0.0},
     "least_weight: off": {"least_weight": 0.0},
     "refit_steps: off": {"refit_steps": 0},
     "refit_steps: halved": {"refit_steps": 10},
@@ -60,7 +56,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "rule_spread: halved": {"rule_spread": 0.1},
     "rule_steps: halved": {"rule_steps": 30},
     "rule_starts: 1": {"rule_starts": 1},
-    "rule_least_gain: off": {"rule_least_gain": 1e-5},
     "rule_gain: 1": {"rule_gain": 1.0},
 }
 
@@ -121,7 +116,7 @@ def main() -> None:
     for words, (changes, lines) in rows.items():
         cells = []
         for name, (before, _) in base.items():
-            if words.startswith("rule") != (name == "car"):
+            if words.startswith(("rule", "joint_common")) != (name == "car"):
                 cells.append('""')
                 continue
             now, seconds = measure(name, options.folds, changes, lines)

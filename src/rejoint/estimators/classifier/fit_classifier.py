@@ -319,13 +319,9 @@ class ClassifierFit:
     def train(self, part: Part, steps: int, data: Sequence[LabelLikelihood] | None = None) -> Part:
         """Take steps with each member."""
         data = data or [member.learn for member in self.members]
-        amount, policy = 0.2 / (5 * self.policy.steps * len(data)), self.policy
-        if part.name == RULES:
-            policy = replace(policy, least_gain=policy.rule_least_gain)
+        watch = partial(self.clock.work, 0.2 / (5 * self.policy.steps * len(data)))
         found = [
-            minimize(
-                each, part.form, parameters, steps, policy, partial(self.clock.work, amount)
-            ).parameters
+            minimize(each, part.form, parameters, steps, self.policy, watch).parameters
             for each, parameters in zip(data, part.parameters, strict=True)
         ]
         return replace(part, parameters=tuple(found))
@@ -336,7 +332,7 @@ class ClassifierFit:
         policy, owners = self.policy, self.owners(1)
         start = tuple(np.zeros((1 + m.learn.design.size, len(owners))) for m in self.members)
         part = Part("one class for each label", Form(owners, scale=policy.plain_scales[0]), start)
-        return self.follow(part, policy.plain_scales, policy.steps, self.complete_loss)[0]
+        return self.follow(part, policy.plain_scales, self.complete_loss, policy.steps)[0]
 
     def fit_bent(self, plain: Part) -> tuple[Part, bool]:
         """Part B: several classes for each label; rules where these are better by far."""
@@ -345,7 +341,7 @@ class ClassifierFit:
         policy, name = self.policy, f"{self.classes} classes for each label"
         self.clock.begin(name, 0.35)
         part = self.deviate(plain, name, Form(self.owners(self.classes), common=plain.form.scale))
-        part, loss = self.follow(part, policy.class_scales, policy.first_steps, self.complete_loss)
+        part, loss = self.follow(part, policy.class_scales, self.complete_loss)
         if part.form.scale >= policy.rule_trigger:
             found = self.fit_rules(part, loss)
             if found is not None:
@@ -411,7 +407,7 @@ class ClassifierFit:
             plain = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
             form = replace(form, linear=False)
         part = self.deviate(plain, name, form)
-        return self.follow(part, policy.joint_scales, policy.first_steps, self.holed_loss)[0]
+        return self.follow(part, policy.joint_scales, self.holed_loss)[0]
 
     def forget(self, parameters: FloatArray) -> FloatArray:
         """Parameters that know the shares of the labels alone."""
@@ -433,21 +429,22 @@ class ClassifierFit:
         self,
         part: Part,
         scales: Sequence[float],
-        first_steps: int,
         judge: Callable[[Part], float],
+        first_steps: int | None = None,
+        steps: int | None = None,
+        data: Sequence[LabelLikelihood] | None = None,
     ) -> tuple[Part, float]:
         """Go along scales until the held-out loss rises; return the best part and its loss."""
         best, least = part, np.inf
+        todo = first_steps or self.policy.first_steps
         for scale in scales:
-            steps = first_steps if np.isinf(least) else self.policy.steps
-            part = self.train(part.rescale(scale), steps)
-            loss = judge(part)
-            if loss < (1.0 - self.policy.noticeable) * least:
-                best, least = part, loss
-                if judge == self.complete_loss:
-                    self.offer([best])
-            elif loss > least:
+            part = self.train(part.rescale(scale), todo, data)
+            todo, loss = steps or self.policy.steps, judge(part)
+            if loss >= least:
                 break
+            best, least = part, loss
+            if judge == self.complete_loss:
+                self.offer([best])
         return best, least
 
     # -- Held-out labels ----------------------------------------------------------------------
@@ -559,13 +556,8 @@ class ClassifierFit:
 
         form = replace(joint.form, conditional=policy.pmf_label_weight)
         part = Part("the joint", form, joint.parameters[k : k + 1])
-        best, least = part, np.inf
-        for scale in policy.pmf_scales:
-            part = self.train(part.rescale(scale), policy.pmf_steps, [member.learn])
-            loss = judge(part)
-            if loss >= least:
-                break
-            best, least = part, loss
+        steps = policy.pmf_steps
+        best, _ = self.follow(part, policy.pmf_scales, judge, steps, steps, [member.learn])
         return self.train(best, policy.refit_steps, [member.every()])
 
     def fit_few(self) -> Fitted:
@@ -689,15 +681,14 @@ def best_weights(found: FloatArray, weight: FloatArray, policy: ClassifierPolicy
 
     Examples
     --------
-    >>> found = np.array([[0.9] * 40, [0.2] * 40])
-    >>> best_weights(found, np.ones(40), ClassifierPolicy()).round(2)
-    array([0.92, 0.08])
+    >>> found = np.array([[0.9, 0.9, 0.1], [0.2, 0.2, 0.8]])
+    >>> best_weights(found, np.ones(3), ClassifierPolicy()).round(2)
+    array([0.67, 0.33])
     """
     shares = np.full(len(found), 1.0 / len(found))
     for _ in range(WEIGHT_STEPS):
         parts = shares[:, None] * found
-        before, shares = shares, policy.prior_records + parts / parts.sum(axis=0) @ weight
-        shares /= shares.sum()
+        before, shares = shares, parts / parts.sum(axis=0) @ weight / weight.sum()
         if np.abs(shares - before).max() < WEIGHT_CHANGE:
             break
     kept = np.where(shares >= policy.least_weight, shares, 0.0)

@@ -264,7 +264,7 @@ def make_model(design: Design, form: Form, parameters: FloatArray) -> tuple[Mode
 
 
 def objective(
-    data: LabelLikelihood, form: Form, parameters: FloatArray, policy: ClassifierPolicy
+    data: LabelLikelihood, form: Form, parameters: FloatArray
 ) -> tuple[float, FloatArray]:
     """Return what is minimized, and its slope in the parameters."""
     design, layout = data.design, data.design.layout
@@ -284,7 +284,7 @@ def objective(
     if not form.linear:
         slope[layout.size :] = 0.0
     push = parameters.copy()
-    push[-1] *= policy.bias_precision
+    push[-1] = 0.0  # the bias has no prior
     value += 0.5 * float(np.vdot(push, parameters))
     return value, form.take_apart(slope, bias) + push
 
@@ -309,7 +309,7 @@ def minimize(
     """Take quasi-Newton steps (L-BFGS); ``watch`` is told the objective after each."""
     data = data if form.joint else data.labelled
     least = policy.least_gain * float(data.weight.sum())
-    path = Path(parameters, *objective(data, form, parameters, policy))
+    path = Path(parameters, *objective(data, form, parameters))
     for _ in range(steps):
         after = step(data, form, path, policy)
         watch(after.objective)
@@ -321,13 +321,11 @@ def minimize(
 
 def step(data: LabelLikelihood, form: Form, path: Path, policy: ClassifierPolicy) -> Path:
     """One quasi-Newton step, shortened until it descends; the same path if none does."""
-    most = policy.largest_move / max(form.scale, form.common)
     move = acceleration.direction(path.slope, first_guess(path), path.memory)
-    move = np.clip(move, -most, most)
     promised, share = float(np.vdot(path.slope, move)), 1.0
     for _ in range(12 if promised < 0 else 0):
         there = path.parameters + share * move
-        value, slope = objective(data, form, there, policy)
+        value, slope = objective(data, form, there)
         gain = value - path.objective
         if gain <= 1e-4 * share * promised:
             pair = share * move, slope - path.slope
