@@ -250,7 +250,7 @@ def test_parts_are_averaged():
     assert len(members_of(model)) >= 4
     weights = model.model_.ensemble.weights
     assert np.allclose(weights.sum(axis=1), 1.0)
-    assert not np.allclose(weights[0], weights[2])
+    assert len(np.unique(weights[:-1].round(6), axis=0)) > 1
     row = {"a": "low", "b": "low", "c": "mid", "d": "high"}
     limits = model.model_.ensemble.missing_limits
     for gone in ("", "b", "bc", "abc", "abcd"):

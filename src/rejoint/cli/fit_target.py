@@ -64,7 +64,7 @@ def command(
     Models are trained to predict the column, and averaged with weights by held-out labels. The file
     has all of them, and a joint model of all columns. `predict` and `ask` use the average for the
     probability of the column given single levels of others, and the joint for all other questions.
-    Columns with more than 15 distinct numbers are cut into 24 to 192 quantile bins, unless --bins
+    Columns with more than 15 distinct numbers are cut into at most 192 quantile bins, unless --bins
     says otherwise. Ctrl-C ends the fit and keeps what is trained by then (exit code 3).
     """
     check_output(output, as_json)

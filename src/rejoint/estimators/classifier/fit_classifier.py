@@ -395,18 +395,19 @@ class ClassifierFit:
         return Part(RULES, form, start)
 
     def fit_joint(self, plain: Part, rules: bool) -> Part:
-        """Part G: several classes for each label, trained for labels and features together."""
+        """Part G: several classes for each label, trained for labels and features together.
+
+        Numbers have no straight lines here: along nearly collinear columns these mislead where one
+        of the columns is missing, and smooth columns come near to a line by themselves.
+        """
         policy, name = self.policy, "labels and features together"
         self.clock.begin(name, 0.6)
         common = min(plain.form.scale, policy.joint_common)
         owners = self.owners(self.joint_classes)
         emphasis = policy.label_emphasis if self.has_many and not rules else 1.0
-        form = Form(owners, emphasis, 1.0, common=common)
-        if self.holed_loss(plain) > self.shares_loss():
-            # Straight lines along nearly collinear columns say nothing where one is missing.
-            plain = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
-            form = replace(form, linear=False)
-        part = self.deviate(plain, name, form)
+        form = Form(owners, emphasis, 1.0, common=common, linear=False)
+        start = replace(plain, parameters=tuple(map(self.forget, plain.parameters)))
+        part = self.deviate(start, name, form)
         return self.follow(part, policy.joint_scales, self.holed_loss)[0]
 
     def forget(self, parameters: FloatArray) -> FloatArray:
@@ -476,13 +477,6 @@ class ClassifierFit:
     def holed_loss(self, part: Part) -> float:
         """Loss of rows with values removed."""
         return float(np.mean([self.loss(part, kind) for kind in range(1, len(self.weights))]))
-
-    def shares_loss(self) -> float:
-        """Loss of the shares of the labels."""
-        likelihood = np.maximum(self.profiles.likelihood @ self.label_shares, 1e-300)
-        patterns = np.concatenate([m.patterns for m in self.members])
-        weight = self.held_weight()
-        return float(-weight @ np.log(likelihood[patterns]) / weight.sum())
 
     def weigh(self, rules: bool) -> None:
         """Weights of the parts for each kind of row, and the words on what was chosen."""

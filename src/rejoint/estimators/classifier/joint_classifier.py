@@ -71,7 +71,7 @@ class JointClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # 
         the joint model only (see :func:`rejoint.estimate`).
     bins : "auto", int, dict or None
         How columns of numbers are binned. By default those with more than 15 distinct values get
-        quantile bins, ``3 sqrt(n)`` for n records (24 to 192), which members join to ``sqrt(n)``
+        quantile bins, ``3 sqrt(n)`` for n records (at most 192), which members join to ``sqrt(n)``
         bins with edges of their own. An int is another number of bins; a dict or None is passed on
         to :meth:`Records.of`.
     class_weight : dict, list of dict, "balanced" or None
