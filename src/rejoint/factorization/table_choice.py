@@ -19,7 +19,7 @@ publish them. How far the tables differ says whether their records are the same 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import lgamma, prod
+from math import exp, lgamma, log, prod
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Margina
     array([[0.225, 0.275],
            [0.275, 0.225]])
     """
-    goals = {(n,): share for n, share in enumerate(own)}
+    goals: Mapping[Subset, FloatArray] = {(n,): share for n, share in enumerate(own)}
     return _rake_tables(marginals, dict.fromkeys(range(len(marginals)), goals))
 
 
@@ -543,15 +543,15 @@ def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) ->
     Examples
     --------
     >>> best = RankEvidence(Model.of([1.0], [[[0.5], [0.5]]]), -8.0, 0.0, 3)
-    >>> share_of_classes(best, 0.0, is_partial=False).round(3)
-    np.float64(0.599)
+    >>> round(share_of_classes(best, 0.0, is_partial=False), 3)
+    0.599
     """
     odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
-    share = 1.0 / (1.0 + np.exp(-np.clip(odds, -50.0, 50.0)))
+    share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
     if is_partial and best.open:
         share = min(share, POLICY.most_open_share)
     if min(share, 1.0 - share) < POLICY.least_share:
-        share = np.round(share)
+        return float(round(share))
     return share
 
 
@@ -693,7 +693,7 @@ def fit_rank(
     gain = 0.5 * float(np.mean([len(held) for held in problem.tables_with])) / records
     quick = Kl(dense_limit=0, limits=Limits(max_steps=POLICY.first_steps, progress=1e-3, gain=gain))
     models = [random_model(problem, rank, session.rng) for _ in range(starts)]
-    if below is not None and below.rank < rank:
+    if below is not None:
         models[0] = below.extend(rank, own_shares(problem), session.rng)
     quiet = Session(session.rng, session.report)
     runs = [run(quick, problem, model, quiet) for model in models]
@@ -815,7 +815,7 @@ class RankSearch:
         most = POLICY.most_parameters * sample.effects.size
         self.largest = int((most + 1) // self.per_class)
         self.records = float(np.median(sample.records))
-        odds = np.log(1.0 / POLICY.least_share - 1.0)
+        odds = log(1.0 / POLICY.least_share - 1.0)
         self.least = rival - POLICY.undervalued - POLICY.evidence_spread * odds
 
     def run(self) -> RankEvidence | None:
@@ -832,6 +832,11 @@ class RankSearch:
         return self.best if self.best.evidence > self.least else None
 
     @property
+    def is_long(self) -> bool:
+        """Whether weighing a rank takes more than a second."""
+        return self.sample.effects.size > POLICY.quick_effects
+
+    @property
     def best(self) -> RankEvidence:
         """The rank of largest evidence so far."""
         return max(self.tried.values(), key=lambda one: one.evidence)
@@ -842,21 +847,24 @@ class RankSearch:
             self.session.report(f"weighing rank {rank} against a log-linear model")
             below = [one.model for r, one in self.tried.items() if r < rank]
             start = max(below, key=lambda model: model.rank, default=None)
-            model = fit_rank(self.tables, rank, self.records, self.session, start)
+            starts = 2 if self.is_long else 3
+            model = fit_rank(self.tables, rank, self.records, self.session, start, starts)
             self.tried[rank] = weigh_rank(self.sample, model)
         return self.tried[rank].evidence
 
     def finish(self, found: RankEvidence) -> Model:
         """The rank that was chosen, with more steps; the mean of several where it is open."""
         members = [found]
-        for _ in range(POLICY.open_members if found.open else 1):
+        begin, starts = (None, 1) if found.open else (found.model, 1 if self.is_long else 4)
+        for _ in range(POLICY.open_members if found.open and not self.is_long else 1):
             model = fit_rank(
                 self.tables,
                 found.model.rank,
                 self.records,
                 self.session,
-                starts=1 if found.open else 4,
-                steps=POLICY.final_steps,
+                begin,
+                starts,
+                POLICY.rank_steps if self.is_long else POLICY.final_steps,
             )
             members.append(weigh_rank(self.sample, model))
         if found.open:
@@ -890,8 +898,7 @@ class RankSearch:
 
     def _is_tried(self, rank: int) -> bool:
         """Whether this rank was tried, or one that is as good where weighing takes long."""
-        many = self.sample.effects.size > POLICY.quick_effects
-        near = POLICY.near_rank * rank if many else 0.0
+        near = POLICY.near_rank * rank if self.is_long else 0.0
         return any(abs(rank - other) <= near for other in self.tried)
 
     def _climb(self) -> None:

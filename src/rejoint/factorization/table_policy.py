@@ -25,6 +25,10 @@ class TablePolicy:
     #: records after 47 sweeps, .0649 after 372.
     settled: float = 0.01
 
+    #: Share of a table's total that rounding to whole numbers may move, for that to be what tables
+    #: are taken to be that contradict each other.
+    most_rounded: float = 0.1
+
     #: Sweeps over all tables at the most, before a completion is left as it is.
     max_sweeps: int = 2000
 
@@ -146,7 +150,7 @@ class TablePolicy:
     #: Share of classes at the most, where tables leave them open and do not hold all pairs of
     #: variables; and that of models of many classes in the rest. Unpublished tables of 28 random
     #: sampled sets are 1.004 times as far as by plain IPF without them, .987 with .5, .986 with .6.
-    most_open_share: float = 1 / 3
+    most_open_share: float = 0.2
     smooth_share: float = 0.6
 
     #: Ranks 2, 4, 8 up to this one are always tried.
