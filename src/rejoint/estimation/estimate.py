@@ -453,9 +453,12 @@ def describe_smoothing(time: float) -> str:
 
 def _looked_at(data: Data) -> str:
     """How many records the rank was chosen by, where not by all."""
-    if not isinstance(data, Parted) or len(data.summary.keys) == data.summary.rows:
+    if not isinstance(data, Parted):
         return ""
-    size = f"{len(data.summary.keys):,} of the {data.summary.rows:,} records"
+    drawn, rows = len(data.summary.keys), data.summary.rows
+    if drawn == rows or drawn < data.summary.size:  # all records, or all that hold a value
+        return ""
+    size = f"{drawn:,} of the {rows:,} records"
     return f" The rank was chosen on {size}, drawn at random."
 
 
