@@ -11,12 +11,19 @@ from scipy.special import expit
 
 import rejoint as rj
 from rejoint.domain.labels import Bin
-from rejoint.estimators.imputer.cell_model import FeatureMap
-from rejoint.estimators.imputer.class_members import ClassMembers, fit_members
-from rejoint.estimators.imputer.incomplete_gaussian import IncompleteGaussian
-from rejoint.estimators.imputer.kernel_ridge import KernelRidge, fit_ridge
-from rejoint.estimators.imputer.level_logistic import LevelLogistic
-from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
+from rejoint.estimators.imputer.column_learner import (
+    KernelRidge,
+    LevelLogistic,
+    NumberSpread,
+    fit_ridge,
+    spread_values,
+)
+from rejoint.estimators.imputer.row_completion import (
+    ClassMembers,
+    FeatureMap,
+    IncompleteGaussian,
+    fit_members,
+)
 from rejoint.model import Model
 from rejoint.solver.session import Session
 
@@ -118,8 +125,8 @@ def test_draws_of_a_ridge_differ_as_refits_to_new_data():
     X -= X.mean()
     ridge, _ = KernelRidge.fit(X, 2 * X[:, 0] + 0.5 * rng.normal(size=200), np.ones(200), rng)
     new = np.array([[0.0], [1.0], [2.0]])
-    found = np.array([ridge.draw(rng).predict(new) for _ in range(400)])
-    np.testing.assert_allclose(found.mean(axis=0), ridge.predict(new), atol=0.03)
+    found = np.array([ridge.deviate(rng).predict(new) for _ in range(400)])
+    np.testing.assert_allclose(found.mean(axis=0), 0.0, atol=0.03)
     line = 0.5 * np.sqrt(1 / 200 + new[:, 0] ** 2 / (X**2).sum())
     # 50 draws are kept: a deviation errs by 10 %, and the curve adds some.
     assert (found.std(axis=0) > 0.75 * line).all()
@@ -168,8 +175,9 @@ def test_logistic_regressions_find_a_boundary():
     X = rng.normal(size=(3000, 2))
     truth = expit(2.0 * X[:, 0] - 1.0)
     codes = (rng.random(3000) < truth).astype(np.intp)
-    logistic = LevelLogistic.fit(X, codes, 3, np.ones(3000))
-    table = logistic.predict(X, np.full((3000, 3), 0.2))
+    before = np.full((3000, 3), 0.2)
+    logistic, _ = LevelLogistic.fit(X, codes, before, np.ones(3000), rng)
+    table = logistic.predict(X, before)
     assert logistic.levels.tolist() == [0, 1]
     # The level that never occurs keeps its share of the sum, which is one and 0.2.
     np.testing.assert_allclose(table[:, 2], 0.2 / 1.2, atol=0.03)
@@ -360,8 +368,13 @@ def test_a_saved_imputer_gives_the_same_numbers(suffix, tmp_path, holes, imputer
     pd.testing.assert_frame_equal(first, second)
 
 
-def test_a_broken_file_is_refused(tmp_path, imputer):
+def _zeros(part, name):
+    return [0] * len(part["arrays"][name]["values"])
+
+
+def test_a_broken_file_is_refused(tmp_path):
     path = tmp_path / "imputer.json"
+    imputer = rj.JointImputer(rank=2, bins=5, random_state=0).fit(table(40)[["x", "side"]])
     imputer.save(path)
     whole = json.loads(path.read_text())
 
@@ -377,10 +390,14 @@ def test_a_broken_file_is_refused(tmp_path, imputer):
         rj.load(broken(lambda part: part["settings"].update(numbers=[99])))
     with pytest.raises(ValueError, match="do not fit together"):
         rj.load(broken(lambda part: part["arrays"].pop("mean")))
-    with pytest.raises(ValueError, match="has an array of shape"):
+    with pytest.raises(ValueError, match="mean is no array of 1 axes"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[2, 0], values=[])))
     with pytest.raises(ValueError, match="corrupt"):
         rj.load(broken(lambda part: part["arrays"]["mean"].update(shape=[7, 7])))
+    loop = "numbers_0_forest.right"  # a node that leads back to the root
+    assert max(whole["estimator"]["arrays"][loop]["values"]) > 0
+    with pytest.raises(ValueError, match="learner of 'x' in the imputer is not whole"):
+        rj.load(broken(lambda part: part["arrays"][loop].update(values=_zeros(part, loop))))
 
 
 def test_ctrl_c_leaves_the_joint(monkeypatch, holes):

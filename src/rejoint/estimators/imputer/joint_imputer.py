@@ -24,15 +24,18 @@ from rejoint.estimators.imputer.cell_model import (
     from_arrays,
     to_arrays,
 )
-from rejoint.estimators.imputer.fill import Filled, fill, labels_of, numeric_values
-from rejoint.estimators.imputer.number_spread import NumberSpread, spread_values
-from rejoint.estimators.imputer.patch import (
+from rejoint.estimators.imputer.column_learner import NumberSpread, spread_values
+from rejoint.estimators.imputer.fill import (
+    Filled,
     Patch,
     add_columns,
     complete,
     drop_positions,
+    fill,
     has_categories,
+    labels_of,
     numbers_like,
+    numeric_values,
 )
 from rejoint.estimators.joint_pmf import fit_joint
 from rejoint.estimators.sklearn_input import (
@@ -515,7 +518,7 @@ class JointImputer(TransformerMixin, BaseEstimator):  # type: ignore[misc]  # sc
         if spread is None or table is None:
             spread = NumberSpread(*spread_values(self.pmf_.domain[n]), 0.0, 0.0, 0.0, 1.0)
             table = spread.table(cell.levels, np.zeros(0), np.zeros(0))
-        tail = np.full(len(table), (1.0 - level) / 2.0)
+        tail = np.full(len(table), spread.tail(level))
         return spread.quantile(table, tail), spread.quantile(table, 1.0 - tail)
 
     def save(self, path: str | PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
