@@ -309,8 +309,8 @@ def _from_arrays(pmf: LowRankPMF, arrays: Mapping[str, NDArray[Any]]) -> CellMod
     model = CellModel(pmf, completion)
     for n in arrays["numbers"].tolist():
         parts = check_learner(arrays, features, "numbers", n, NUMBER_AXES)
-        names = ("spread.values", "spread.bins", "spread.within")
-        parts |= dict(zip(names, spread_values(domain[n]), strict=True))
+        derived = ("spread.values", "spread.bins", "spread.within")
+        parts |= dict(zip(derived, spread_values(domain[n]), strict=True))
         model.numbers[n] = assemble(NumberLearner, parts)
     for n in arrays["categories"].tolist():
         parts = check_learner(arrays, features, "categories", n, CATEGORY_AXES)
