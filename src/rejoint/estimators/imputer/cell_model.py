@@ -1,13 +1,13 @@
 """CellModel: what a missing cell holds, given the observed cells of its row.
 
 The joint answers for every cell. Where there are enough records, learners of each column know
-better. All columns are completed in two ways: by latent classes (several models, each fitted
-without some of the cells) and by a normal distribution. A learner predicts its column from the
-others, completed by the mean of both, and from what classes and normal distribution say of the
-column itself. It learns from observed cells, as if each were missing: what completed the other
-columns of its row has not seen it. A learner of numbers is a ridge regression, whose errors in
-left-out cells calibrate the distribution around it. The distribution of a category is the mean of
-the joint's, that of the classes, and that of a logistic regression.
+better. All columns are completed: by latent classes (several models, each fitted without some of
+the cells), by a normal distribution, and by forests. A learner predicts its column from the others,
+and from what classes and normal distribution say of the column itself. It learns from observed
+cells, as if each were missing: what completed the other columns of its row has not seen it. A
+learner of numbers averages a ridge regression and a forest; their errors in left-out cells
+calibrate the distribution around the prediction. The distribution of a category is that of the
+classes, of a logistic regression and of a forest, as a product of powers.
 """
 
 from collections.abc import Iterator, Mapping

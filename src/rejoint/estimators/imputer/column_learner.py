@@ -35,8 +35,8 @@ PRIOR_WEIGHT = 11.0
 #: Trees of a forest, and folds of the rows: a tree is grown without one of them.
 TREES, FOREST_FOLDS = 60, 10
 
-#: Rows of a leaf, the share of columns that a node chooses from, and the most rows of a tree.
-LEAF_ROWS, FEATURE_SHARE, TREE_ROWS = 1, 1.0, 4_000
+#: Most columns that a node chooses from, and most rows of a tree.
+NODE_COLUMNS, TREE_ROWS = 40, 2_000
 
 #: Penalties that leave-one-out losses choose from, strongest first: each fit starts at the last.
 LOGISTIC_PENALTIES = (125.0, 25.0, 5.0, 1.0)
@@ -326,7 +326,9 @@ class Forest:
     ) -> tuple["Forest", FloatArray]:
         """Grow trees, and return what those that have not seen a row say of its outputs."""
         rows, fold = X.astype(np.float32), rng.permutation(len(X)) % FOREST_FOLDS
-        grow = ExtraTreeRegressor(min_samples_leaf=LEAF_ROWS, max_features=FEATURE_SHARE)
+        if not X.shape[1]:
+            rows = np.zeros((len(X), 1), dtype=np.float32)
+        grow = ExtraTreeRegressor(max_features=min(rows.shape[1], NODE_COLUMNS))
         trees, left_out = [], np.zeros(Y.shape)
         for k in range(size):
             out = fold == k % FOREST_FOLDS
