@@ -481,8 +481,7 @@ def _learn_number(
     weights = stack(left_out, y, weight * (len(y) / weight.sum()))
     low, high = float(truth.min()), float(truth.max())
     predicted = np.clip(center + unit * left_out @ weights, low, high)
-    # The normal distribution has seen the cells, and errs more by the square of the factor below in
-    # others; the learner's own errors are those of left-out cells.
+    # The normal distribution has seen the cells, and errs more by this in others.
     share = min(features.width / len(truth), 0.5)
     spread = NumberSpread.fit(
         features.domain[n],
@@ -490,7 +489,7 @@ def _learn_number(
         predicted,
         unit * deviation,
         truth,
-        float(((1.0 + share) / (1.0 - share)) ** 0.25),
+        float(np.sqrt((1.0 + share) / (1.0 - share))),
         rng,
     )
     return NumberLearner(kept, ridge, forest, weights, spread, (low, high))
