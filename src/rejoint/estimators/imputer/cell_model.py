@@ -363,8 +363,8 @@ def assemble(kind: type[T], arrays: Mapping[str, NDArray[Any]]) -> T:
 
     Examples
     --------
-    >>> assemble(LevelPool, {"powers": np.ones(1), "share": np.ones(2)}).share
-    array([1., 1.])
+    >>> assemble(IncompleteGaussian, {"mean": np.ones(1), "covariance": np.ones((1, 1))}).mean
+    array([1.])
     """
     hints, parts = get_type_hints(kind), dict[str, Any]()
     for each in fields(kind):  # type: ignore[arg-type]  # T is a dataclass
