@@ -9,7 +9,6 @@ from typing import Any
 
 import click
 
-from rejoint.arrays import FloatArray
 from rejoint.cli.output import spreadsheet_option
 from rejoint.domain.domain import Domain
 from rejoint.io.fit_notes import records_behind
@@ -185,10 +184,9 @@ class DataReader:
         rest = self.wishes() if domain is None else {"domain": domain}
         return read(path, **self.weights().given, **self.file(), **rest)
 
-    def frame(self, path: str) -> tuple[Frame, FloatArray | None]:
-        """The columns of a file, of which no levels are made yet, and how often each row counts."""
-        frame, rows = self.weights().split(read_frame(path, self.weights(), **self.file()))
-        return frame, rows.copies
+    def frame(self, path: str) -> Frame:
+        """The columns of a file, of which no levels are made yet, with those of its weights."""
+        return read_frame(path, self.weights(), **self.file())
 
     def chunks(self, path: str) -> Iterator[Records]:
         """The same in parts."""
@@ -288,11 +286,6 @@ def _gathered(options: Sequence[Any], callback: Callback) -> Callback:
 def data_options(callback: Callback) -> Callback:
     """Options of a data file whose columns have no meaning yet; they become ``reader``."""
     return _gathered([*_FILE, _WEIGHT, *_SURVEY, *_COLUMNS], callback)
-
-
-def target_options(callback: Callback) -> Callback:
-    """The same without survey weights, where labels are to be predicted."""
-    return _gathered([*_FILE, _WEIGHT, *_COLUMNS], callback)
 
 
 def domain_options(callback: Callback) -> Callback:
