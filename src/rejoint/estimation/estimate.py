@@ -387,16 +387,15 @@ def choose_solver(data: Data, rank: int, request: Request) -> tuple[Any, str]:
     solver, policy = request.solver, request.policy
     if isinstance(solver, Bayes) or is_solver(solver):
         return solver, f"{type(solver).__name__} was asked for."
-    if solver in ("ml", "map"):
-        return solver, Message("{solver} was asked for.", solver=Argument("solver", solver))
-    if solver == "bayes":
-        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
-        return default_bayes(data, policy), asked
-    if solver != "auto":
+    if not isinstance(solver, str) or solver not in ("auto", "ml", "map", "bayes"):
+        given = repr(solver) if isinstance(solver, str) else f"a {type(solver).__name__}"
         raise ValueError(
-            f"solver={solver!r} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
+            f"solver={given} is not known; give 'auto', 'ml', 'map', 'bayes', or an object such "
             "as rejoint.estimation.Em(). Solvers for tables belong to rj.factorize."
         )
+    if solver != "auto":
+        asked = Message("{solver} was asked for.", solver=Argument("solver", solver))
+        return default_bayes(data, policy) if solver == "bayes" else solver, asked
     parameters = max(data.layout.parameters(rank), 1)
     text = f"{data.total:,.0f} records for {parameters:,} parameters"
     plenty = policy.plenty_records_per_parameter
