@@ -155,7 +155,8 @@ class Policy:
     # of eleven wide sets had their knee at three to four times the rank with these passes; without
     # them there was none below sixteen times.
     ensemble_classes: float = 4.0
-    # The second weight is tried with the chains that win. With agreement, 1, 2, 4, 8 and 16 gave
+    # The second weight is tried with the chains that win, and taken by chains from a mode that is
+    # far ahead. With agreement, 1, 2, 4, 8 and 16 gave
     # -281.1, -279.2, -278.4, -278.1 and -278.0 per record on 400 x 500 binary records, -52.55,
     # -52.44, -52.39, -52.37 and -52.36 on 9,000 x 100, but -94.31, -94.09, -94.17, -94.36 and
     # -94.55 on 1,600 x 180, -7.751, -7.755, -7.760, -7.762 and -7.763 on CAR.
