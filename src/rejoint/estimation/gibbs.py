@@ -163,7 +163,8 @@ class ChainPlan:
         9
         """
         rank = int(policy.bounds_classes * self.rank)
-        if not self.at_mode or self.by_mode or not self.rank < rank <= policy.most_classes:
+        few = self.at_mode and self.rank <= policy.largest_best
+        if not few or not self.rank < rank <= policy.most_classes:
             return None
         return replace(self, rank=rank, chains=min(self.chains, policy.few_chains))
 

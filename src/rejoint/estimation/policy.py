@@ -300,7 +300,9 @@ class Policy:
     # 88.2 and 88.9 %, and the error was 0.3676, 0.3665 and 0.3683 (0.3688 without). Of independent
     # variables (N = 6, I = 4) the error was 0.132, 0.144 and 0.145 (0.120), coverage 94, 95, 95 %.
     fewest_chain_classes: int = 4
-    # Classes of the chains that bounds rest on, for each class of chains from a mode that answer.
+    # Classes of the chains that bounds rest on, for each class of chains from a mode of at most
+    # ``largest_best`` classes that answer. Of three random models (N = 5, I = 10, F = 10, 10,000
+    # records) 90 % intervals held the truth in 88.3 % of 180 cases, and in 86.1 % with 1.
     bounds_classes: float = 1.5
     # Sweeps that a chain may have, and the cells x classes of all chains together that candidates
     # of the run-off, and chains from a mode, may cost.
