@@ -1,7 +1,6 @@
 """Options that several commands share, and the files that they name."""
 
 import csv
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -22,6 +21,7 @@ from rejoint.pmf.pmf import LowRankPMF
 from rejoint.pmf.target_model import TargetModel, of_saved
 from rejoint.records.delimited import numbers_of
 from rejoint.records.discover import MISSING
+from rejoint.records.files import read_stdin
 from rejoint.records.formats import BUILT_IN, READERS
 from rejoint.records.frames import Frame
 from rejoint.records.read import read, read_chunks, read_frame, scan
@@ -455,7 +455,7 @@ def table_options(callback: Callback) -> Callback:
 def load_saved(path: str) -> SavedModel:
     """Read the contents of a model file or of stdin."""
     if path == "-":
-        return read_open(BytesIO(sys.stdin.buffer.read()), "standard input")
+        return read_open(BytesIO(read_stdin()), "standard input")
     return read_saved(path)
 
 
