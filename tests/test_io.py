@@ -182,12 +182,12 @@ def plain_model(tmp_path):
     [
         ({"format": "other"}, "holds 'other', not a rejoint.LowRankPMF"),
         ({"schema": 4}, "schema version 4; this rejoint reads versions up to 3: update rejoint"),
-        ({"schema": "1"}, r"truncated or corrupt \(its schema version is '1'\)"),
+        ({"schema": "1"}, "truncated or corrupt .its schema version is .1., no whole"),
         ({"notes": []}, "its notes are no object"),
         ({"domain": None}, "its domain cannot be read"),
         ({"domain": {"variables": ["a"]}}, "its domain cannot be read"),
         ({"domain": {"variables": [{"name": "a", "kind": "x", "levels": [[]]}]}}, "domain cannot"),
-        ({"weights": None}, "it has no list 'weights'"),
+        ({"weights": None}, "'weights' of it is null, no list"),
         ({"weights": [0.5, "0.5"]}, "weights is not a list of numbers"),
         ({"weights": [0.5, 10**400]}, "weights is not a list of numbers"),
         ({"weights": [0.9, 0.9]}, "the weights sum to 1.8"),
@@ -463,23 +463,25 @@ def test_what_is_inside_is_checked(tmp_path, members, words):
 def target_model():
     """A classifier of one member over the domain of the other models."""
     pmf = random_pmf(mixed_labels())
-    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]))
+    ensemble = LabelEnsemble([LowRankMember(pmf, 2)], np.ones((3, 1)), np.array([0, 2]), [0.5])
     return rj.TargetModel(pmf, ensemble, pmf.domain.names[-2:])
 
 
 WRONG_ENSEMBLES = [
-    ([], "its ensemble is no object"),
-    ({"targets": None}, "its ensemble has no list of targets"),
-    ({"targets": []}, "its ensemble has no list of targets"),
+    ([], r"its ensemble is \[\], no object"),
+    ({"targets": None}, "'targets' of its ensemble is null, no list"),
+    ({"targets": []}, "the targets of its ensemble are not its last variables"),
     ({"targets": ["text"]}, "the targets of its ensemble are not its last variables"),
-    ({"targets": [[], {}]}, "the targets of its ensemble are not its last variables"),
-    ({"always_there": {}}, "always_there of its ensemble is no list of positions"),
-    ({"always_there": [3]}, "always_there of its ensemble is no list of positions"),
-    ({"always_there": [-1]}, "always_there of its ensemble is no list of positions"),
-    ({"always_there": [True]}, "always_there of its ensemble is no list of positions"),
-    ({"always_there": [1, 1]}, "always_there of its ensemble names a variable twice"),
-    ({"many_missing": "a third"}, "many_missing of its ensemble is no share"),
-    ({"many_missing": 2}, "many_missing of its ensemble is no share"),
+    ({"targets": [[], {}]}, "item 1 of 'targets' of its ensemble is .*, no text"),
+    ({"always_there": {}}, "'always_there' of its ensemble is {}, no list"),
+    ({"always_there": [3]}, "'always_there' of its ensemble are no different positions"),
+    ({"always_there": [-1]}, "is -1, no whole number of at least 0"),
+    ({"always_there": [True]}, "is true, no whole number of at least 0"),
+    ({"always_there": [1, 1]}, "'always_there' of its ensemble are no different positions"),
+    ({"missing_limits": "a third"}, '"a third", no list'),
+    ({"missing_limits": [2]}, "is 2, no number from 0 to 1"),
+    ({"missing_limits": [0.5, 0.5]}, "'missing_limits' of its ensemble do not rise"),
+    ({"missing_limits": [0.5, 0.6]}, "the weights of its ensemble are not 4 rows of shares"),
     ({"weights": None}, "the weights of its ensemble is not rows of numbers"),
     ({"weights": [[1.0]]}, "the weights of its ensemble are not 3 rows"),
     ({"weights": [[1.0], [-1.0], [1.0]]}, "the weights of its ensemble are not 3 rows of shares"),
@@ -494,10 +496,10 @@ WRONG_ENSEMBLES = [
     ("change", "words"),
     [
         *WRONG_ENSEMBLES,
-        ({"members": None}, "the members of its ensemble are no list of objects"),
-        ({"members": [1]}, "the members of its ensemble are no list of objects"),
+        ({"members": None}, "'members' of its ensemble is null, no list"),
+        ({"members": [1]}, "item 1 of 'members' of its ensemble is 1, no object"),
         ({"members": []}, "the weights of its ensemble are not of 0 members"),
-        ({"members": [{}]}, "it has no list 'weights'"),
+        ({"members": [{}]}, "it has no 'weights'"),
         ({"members": [{"weights": [1.0], "factors": []}]}, "5 variables but 0 factors"),
     ],
 )
@@ -580,9 +582,9 @@ def test_draws_in_an_archive_are_checked(tmp_path, draws, words):
 @pytest.mark.parametrize(
     ("draws", "words"),
     [
-        ({}, "its draws are no list of objects"),
-        ([1], "its draws are no list of objects"),
-        ([{}], "it has no list 'weights'"),
+        ({}, "'draws' of it is {}, no list"),
+        ([1], "item 1 of 'draws' of it is 1, no object"),
+        ([{}], "it has no 'weights'"),
         ([{"weights": [1.0], "factors": []}], "5 variables but 0 factors"),
         ([{"weights": [1.0], "factors": [[[1.0]]] * 5}], r"factor of 'text' has shape \(1, 1\)"),
         ([{}] * 80_001, "80,001 draws of 5 variables are too many"),

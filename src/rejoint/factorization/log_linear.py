@@ -1,38 +1,389 @@
 """Log-linear models of sampled tables whose prior is estimated: empirical Bayes by MacKay's rule.
 
-Soft goals are the most probable log-linear model if coefficients of effects are normal around zero
-(:mod:`~rejoint.factorization.effects`). How far from zero they are, the tables say themselves: the
-variance of a group of them is ``|theta|^2 / gamma``, with ``gamma`` the number of coefficients
-that the tables determine. First each order has one variance, so that a joint without interactions
-of three variables is not given any; then each set of variables has its own, pulled towards that of
-its order by one coefficient more. The model is found by Newton's method in the coefficients,
-inside the mixture of the completion.
+Each variable has ``I_n - 1`` orthonormal contrasts ``h``. An effect of the variables ``T`` is the
+expectation of a product of their contrasts, ``z_T = E[prod_n h_n(x_n)]``. Tables of the subsets
+``S`` publish the effects of all ``T`` inside them, each once: ``E`` numbers that are independent of
+each other, where the cells of the tables are not. The covariance of the effects of one record is
+read off tables of unions ``T u T'``, which a mixture has without its joint.
+
+Soft goals are the most probable log-linear model if coefficients of effects are normal around zero.
+How far from zero they are, the tables say themselves: the variance of a group of them is
+``|theta|^2 / gamma``, with ``gamma`` the number of coefficients that the tables determine. First
+each order has one variance, so that a joint without interactions of three variables is not given
+any; then each set of variables has its own, pulled towards that of its order by one coefficient
+more. The model is found by Newton's method in the coefficients, inside the mixture of the
+completion.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, reduce
 from itertools import combinations
-from typing import Any
+from math import prod
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.factorization.effects import (
-    Effects,
-    Subset,
-    nested_taus,
-)
 from rejoint.factorization.max_entropy import (
     Completion,
     pull_from_start,
     start_completion,
     sweep,
 )
-from rejoint.factorization.table_goals import Goal, Near
+from rejoint.factorization.table_goals import Near
 from rejoint.factorization.table_policy import POLICY
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Model
+from rejoint.queries.tables import Tabulate
 from rejoint.solver.solver import Stalled
+
+Subset = tuple[int, ...]
+
+
+def make_contrasts(size: int) -> FloatArray:
+    """Return orthonormal columns that are orthogonal to a constant, (I, I - 1).
+
+    Examples
+    --------
+    >>> make_contrasts(2).ravel().round(3)
+    array([-0.707,  0.707])
+    """
+    step = np.tri(size, size - 1, -1) - np.tri(size, size - 1, -1).mean(axis=0)
+    basis, triangle = np.linalg.qr(step)
+    return np.asarray(basis * np.sign(np.diag(triangle)))
+
+
+class Effects:
+    """The effects that tables of some subsets publish.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Number of levels of each variable.
+    subsets : sequence of tuples of int
+        The variables of each table.
+
+    Examples
+    --------
+    >>> effects = Effects((2, 3), [(0, 1)])
+    >>> effects.sets, effects.size
+    (((0,), (1,), (0, 1)), 5)
+    """
+
+    def __init__(self, levels: Sequence[int], subsets: Iterable[Subset]) -> None:
+        self.levels = tuple(levels)
+        # A variable of one level has no contrast, and so no effect.
+        varying = ([n for n in sorted(subset) if self.levels[n] > 1] for subset in subsets)
+        found = {
+            part
+            for subset in varying
+            for order in range(1, len(subset) + 1)
+            for part in combinations(subset, order)
+        }
+        self.sets: tuple[Subset, ...] = tuple(sorted(found, key=lambda s: (len(s), s)))
+        self.contrasts = [make_contrasts(size) for size in self.levels]
+        self.sizes = np.array([prod(self.levels[n] - 1 for n in s) for s in self.sets], np.intp)
+        self.starts = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.intp)
+        self.positions = {subset: k for k, subset in enumerate(self.sets)}
+
+    @property
+    def size(self) -> int:
+        """Number of effects, ``E``."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def set_of(self) -> NDArray[np.intp]:
+        """Position of the set of variables of each effect, (E,)."""
+        return np.repeat(np.arange(len(self.sets)), self.sizes)
+
+    @cached_property
+    def orders(self) -> NDArray[np.intp]:
+        """Number of variables of each set."""
+        return np.array([len(s) for s in self.sets], np.intp)
+
+    @property
+    def is_countable(self) -> bool:
+        """Whether the tables of unions are few enough to read covariances from."""
+        largest = max((len(s) for s in self.sets), default=0)
+        size = prod(sorted(self.levels)[-2 * largest :])
+        return size * len(self.sets) ** 2 <= 100 * POLICY.most_union_cells
+
+    def rows(self, k: int) -> slice:
+        """Where the effects of a set stand."""
+        return slice(int(self.starts[k]), int(self.starts[k + 1]))
+
+    def contract(self, subset: Subset, table: FloatArray) -> FloatArray:
+        """The effects of exactly these variables in their table, flat."""
+        for n in subset:
+            # The axis goes to the end; after all of them the order is as before.
+            table = np.tensordot(table, self.contrasts[n], (0, 0))
+        return table.ravel()
+
+    def values(self, tabulate: Tabulate) -> FloatArray:
+        """All effects of a distribution, (E,).
+
+        Examples
+        --------
+        >>> effects = Effects((2,), [(0,)])
+        >>> effects.values(lambda subset: np.array([0.25, 0.75])).round(3)
+        array([0.354])
+        """
+        tables = self.margins.tabulate(tabulate)
+        return np.concatenate([self.contract(s, tables[mask_of(s)]) for s in self.sets])
+
+    def coefficients(self, subset: Subset, cells: FloatArray) -> dict[int, FloatArray]:
+        """Coefficients of all effects inside ``subset`` of a function of its cells, by set."""
+        table = cells.reshape([self.levels[n] for n in subset])
+        found = {}
+        for order in range(1, len(subset) + 1):
+            for part in combinations(subset, order):
+                gone = tuple(axis for axis, n in enumerate(subset) if n not in part)
+                found[self.positions[part]] = self.contract(part, table.mean(axis=gone))
+        return found
+
+    def function(self, k: int, coefficients: FloatArray) -> FloatArray:
+        """The function of the cells of a set that these coefficients of its effects make, flat."""
+        subset = self.sets[k]
+        table = coefficients.reshape([self.levels[n] - 1 for n in subset])
+        for n in subset:
+            table = np.tensordot(table, self.contrasts[n], (0, 1))
+        return table.ravel()
+
+    def table(self, k: int, values: FloatArray) -> FloatArray:
+        """The table of a set, flat, from the values of all effects inside it.
+
+        Examples
+        --------
+        >>> effects = Effects((2, 2), [(0, 1)])
+        >>> given = {(0,): [0.3, 0.7], (1,): [0.4, 0.6], (0, 1): [0.1, 0.2, 0.3, 0.4]}
+        >>> values = effects.values(lambda subset: np.array(given[subset]))
+        >>> effects.table(2, values).round(3)
+        array([0.1, 0.2, 0.3, 0.4])
+        """
+        subset = self.sets[k]
+        shape = [self.levels[n] for n in subset]
+        found = np.full(shape, 1.0 / prod(shape))
+        for order in range(1, len(subset) + 1):
+            for part in combinations(subset, order):
+                at = self.positions[part]
+                sides = [self.levels[n] if n in part else 1 for n in subset]
+                rest = prod(self.levels[n] for n in subset if n not in part)
+                found += self.function(at, values[self.rows(at)]).reshape(sides) / rest
+        return found.ravel()
+
+    @cached_property
+    def margins(self) -> "MarginPlan":
+        """How the tables of the sets follow from each other."""
+        return MarginPlan(self.levels, {mask_of(subset) for subset in self.sets})
+
+    @cached_property
+    def plan(self) -> "UnionPlan":
+        """Where the tables of unions stand from which covariances are read."""
+        return UnionPlan(self)
+
+    def covariance(self, tabulate: Tabulate) -> FloatArray:
+        """Covariance of the effects of one record, (E, E).
+
+        Examples
+        --------
+        >>> effects = Effects((2,), [(0,)])
+        >>> effects.covariance(lambda subset: np.array([0.5, 0.5])).round(3)
+        array([[0.5]])
+        """
+        plan = self.plan
+        moments = plan.tabulate(tabulate)[plan.index]
+        first = np.diag(moments).copy()
+        moments -= np.multiply.outer(first, first)
+        return plan.turn(np.ascontiguousarray(plan.turn(moments).T))
+
+    def tangent(self, model: Model) -> FloatArray:
+        """Derivatives of the effects of a mixture, (E, (1 + sum (I_n - 1)) F).
+
+        First in its weights, then in the coefficients of its columns on the contrasts.
+
+        Examples
+        --------
+        >>> model = Model.of([0.5, 0.5], [[[0.9, 0.2], [0.1, 0.8]]])
+        >>> Effects((2,), [(0,)]).tangent(model).round(3)
+        array([[-0.566,  0.424,  0.5  ,  0.5  ]])
+        """
+        rank = model.rank
+        means = [h.T @ a for h, a in zip(self.contrasts, model.parts, strict=True)]
+        starts = 1 + np.concatenate([[0], np.cumsum([len(mean) for mean in means])])
+        found = np.zeros((self.size, int(starts[-1]), rank))
+        for k, subset in enumerate(self.sets):
+            block = found[self.rows(k)].reshape(*(len(means[n]) for n in subset), -1, rank)
+            parts = [means[n] for n in subset]
+            block[..., 0, :] = _outer(parts)
+            for slot, n in enumerate(subset):
+                others = _outer([*parts[:slot], *parts[slot + 1 :]]) * model.weights
+                for level in range(len(means[n])):
+                    np.moveaxis(block, slot, 0)[level, ..., int(starts[n]) + level, :] = others
+        return found.reshape(self.size, -1)
+
+
+def _outer(parts: Sequence[FloatArray]) -> FloatArray:
+    """Product of columns class by class, (I_1, I_2, .., F)."""
+    if not parts:
+        return np.ones(1)
+    return reduce(lambda a, b: a[..., None, :] * b, parts)
+
+
+def mask_of(subset: Subset) -> int:
+    """A set of variables as the bits of a number."""
+    return sum(1 << n for n in subset)
+
+
+def variables_of(mask: int) -> Subset:
+    """The variables whose bits a number has.
+
+    Examples
+    --------
+    >>> variables_of(mask_of((0, 2)))
+    (0, 2)
+    """
+    return tuple(n for n in range(mask.bit_length()) if mask >> n & 1)
+
+
+class MarginPlan:
+    """How tables of several sets of variables follow from each other.
+
+    Each is summed from the smallest larger one. Where there are many and the joint is not large,
+    all begin with the joint, and tables between it and them have one variable less at a time.
+
+    Parameters
+    ----------
+    levels : sequence of int
+        Number of levels of each variable.
+    masks : set of int
+        The sets of variables, as :func:`mask_of` makes them.
+
+    Examples
+    --------
+    >>> plan = MarginPlan((2, 2), {1, 3})
+    >>> plan.tabulate(lambda subset: np.full((2, 2), 0.25))[1]
+    array([0.5, 0.5])
+    """
+
+    def __init__(self, levels: Sequence[int], masks: set[int]) -> None:
+        self.levels = tuple(levels)
+        every = sorted(masks | self._steps(masks), key=lambda mask: (-mask.bit_count(), mask))
+        self.wanted = [mask for mask in every if mask in masks]
+        self.parents: dict[int, int | None] = {}
+        for mask in every:
+            larger = (other for other in reversed(self.parents) if other & mask == mask)
+            self.parents[mask] = next(larger, None)
+
+    def _steps(self, masks: set[int]) -> set[int]:
+        largest = [a for a in masks if not any(a != b and a & b == a for b in masks)]
+        if prod(self.levels) > POLICY.most_joint_cells or len(largest) <= len(self.levels):
+            return set()
+        joint = (1 << len(self.levels)) - 1
+        later = [joint >> n << n for n in range(len(self.levels))]
+        return {mask & ~rest | rest for mask in largest for rest in later}
+
+    def tabulate(self, tabulate: Tabulate) -> dict[int, FloatArray]:
+        """The tables of a distribution, shaped by the levels of their variables."""
+        made: dict[int, FloatArray] = {}
+        for mask, parent in self.parents.items():
+            subset = variables_of(mask)
+            if parent is None:
+                made[mask] = tabulate(subset).reshape([self.levels[n] for n in subset])
+            else:
+                gone = [k for k, n in enumerate(variables_of(parent)) if not mask >> n & 1]
+                made[mask] = made[parent].sum(axis=tuple(gone))
+        return {mask: made[mask] for mask in self.wanted}
+
+
+class UnionPlan:
+    """Which tables of unions are needed, and where their cells stand.
+
+    Second moments are read in indicators of all levels but the last; :meth:`turn` makes contrasts
+    of them. ``index`` (E, E) says where the cell ``x_T = a, x_T' = b`` stands; the first cell is
+    zero, for those that exclude each other.
+    """
+
+    def __init__(self, effects: Effects) -> None:
+        self.effects = effects
+        sets, levels = effects.sets, effects.levels
+        masks = [mask_of(subset) for subset in sets]
+        self.margins = MarginPlan(levels, {a | b for a in masks for b in masks})
+        unions = self.margins.wanted
+        sizes = [prod(levels[n] for n in variables_of(union)) for union in unions]
+        starts = dict(zip(unions, (1 + np.cumsum([0, *sizes[:-1]])).tolist(), strict=True))
+        self.index = np.zeros((effects.size, effects.size), dtype=np.int32)
+        codes = [np.indices([levels[n] - 1 for n in s]).reshape(len(s), -1) for s in sets]
+        for i, one in enumerate(sets):
+            for j in range(i, len(sets)):
+                other, union = sets[j], masks[i] | masks[j]
+                block = self._block(one, other, codes[i], codes[j], int(starts[union]))
+                self.index[effects.rows(i), effects.rows(j)] = block
+                self.index[effects.rows(j), effects.rows(i)] = block.T
+
+    def _block(
+        self, one: Subset, other: Subset, a: NDArray[Any], b: NDArray[Any], start: int
+    ) -> NDArray[np.int32]:
+        levels = self.effects.levels
+        place, stride = np.full((a.shape[1], b.shape[1]), start, dtype=np.int32), 1
+        excluded = None
+        for n in sorted({*one, *other}, reverse=True):
+            if n in one:
+                mine = a[one.index(n)][:, None]
+                place += (stride * mine).astype(np.int32)
+                if n in other:
+                    apart = mine != b[other.index(n)]
+                    excluded = apart if excluded is None else excluded | apart
+            else:
+                place += (stride * b[other.index(n)]).astype(np.int32)
+            stride *= levels[n]
+        if excluded is not None:
+            place[excluded] = 0
+        return place
+
+    def tabulate(self, tabulate: Tabulate) -> FloatArray:
+        """All tables of unions one after another, after a zero."""
+        made = self.margins.tabulate(tabulate)
+        return np.concatenate([np.zeros(1), *(made[union].ravel() for union in made)])
+
+    def turn(self, matrix: FloatArray) -> FloatArray:
+        """Rows of indicators as rows of contrasts, (E, ..) both.
+
+        A contrast is a sum of indicators and a constant. Set by set the rows of all of its parts
+        are brought together and turned along one variable after another.
+        """
+        padded = np.vstack([matrix, np.zeros((1, matrix.shape[1]))])
+        found = np.empty_like(matrix)
+        for k, (rows, sides) in enumerate(self.turns):
+            block = padded[rows]
+            for side in sides:
+                # (I, rest) to (rest, I - 1): the next variable comes first.
+                block = np.moveaxis(np.tensordot(side, block, (1, 0)), 0, -2)
+            found[self.effects.rows(k)] = block.reshape(-1, matrix.shape[1])
+        return found
+
+    @cached_property
+    def turns(self) -> list[tuple[NDArray[np.intp], list[FloatArray]]]:
+        """For each set, the rows of its parts (I_1, I_2, ..) and what turns each variable."""
+        effects, found = self.effects, []
+        for subset in effects.sets:
+            rows = np.full([effects.levels[n] for n in subset], effects.size, dtype=np.intp)
+            for order in range(1, len(subset) + 1):
+                for part in combinations(range(len(subset)), order):
+                    k = effects.positions[tuple(subset[axis] for axis in part)]
+                    shape = [effects.levels[subset[axis]] - 1 for axis in part]
+                    place = tuple(slice(-1) if axis in part else -1 for axis in range(len(subset)))
+                    rows[place] = np.arange(*effects.starts[k : k + 2]).reshape(shape)
+            sides = []
+            for n in subset:
+                last = effects.contrasts[n][-1]
+                sides.append(np.vstack([effects.contrasts[n][:-1] - last, last]).T)
+            found.append((rows, sides))
+        return found
+
+
+#: Which coefficients have a variance in common: those of an order, of a set of variables, or none.
+SharedBy = Literal["order", "set", "effect"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,8 +455,8 @@ class LogLinear:
         The model as a mixture, which has independence as its start.
     coefficients : array (E,)
         Those of the effects.
-    variances : array
-        Prior variance of the coefficients of each set of variables.
+    variances : array (E,)
+        Prior variance of each coefficient.
     own : tuple of arrays
         The shares of each variable at the start.
     evidence : float
@@ -119,18 +470,6 @@ class LogLinear:
     variances: FloatArray
     own: tuple[FloatArray, ...]
     evidence: float = float("nan")
-
-    @property
-    def taus(self) -> dict[Subset, float]:
-        """Spread of the multipliers of cells, for each table and margin that has some."""
-        return nested_taus(self.sample.effects, self.variances)
-
-    def goals(self, tables: Mapping[Subset, FloatArray]) -> list[Goal]:
-        """The same as soft goals of tables and their margins."""
-        return [
-            Near(subset, tables[subset].ravel(), self.records_of(subset), tau)
-            for subset, tau in self.taus.items()
-        ]
 
     def records_of(self, subset: Subset) -> float:
         """Records behind the effects of a set."""
@@ -157,13 +496,12 @@ def fit_log_linear(
         [POLICY.first_taus[min(k, len(POLICY.first_taus)) - 1] for k in effects.orders]
     )
     own = tuple(start.tabulate((n,)) for n in range(len(effects.levels)))
-    model = LogLinear(sample, start, np.zeros(effects.size), first**2, own)
+    model = LogLinear(sample, start, np.zeros(effects.size), first[effects.set_of] ** 2, own)
     swept = sweep_first(model)
     offer(swept)
-    by_order = climb(swept, effects.orders - 1)
+    by_order = climb(swept, "order")
     offer(by_order)
-    each = climb(by_order, None)
-    return by_order, replace(each, evidence=each.evidence - freedom_cost(each))
+    return by_order, climb(by_order, "set")
 
 
 def sweep_first(model: LogLinear) -> LogLinear:
@@ -196,18 +534,33 @@ def sweep_first(model: LogLinear) -> LogLinear:
     return place(model, coefficients)
 
 
-def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
-    """The model with zeros kept that no chance explains; None where there are none.
+def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear:
+    """The model with zeros kept that no chance explains; the model itself where there are none.
 
     Interactions are finite, so that no cell is impossible. A cell without a record where
-    independence expects several is most likely one. Variances are estimated again.
+    independence expects several is most likely one. Where such zeros make the tables far more
+    probable, so may be cells where one record is expected, and interactions within one set of
+    variables are of very different strength.
     """
+    first, second = POLICY.kept_zeros
+    kept = bar_zeros(model, tables, first)
+    if kept is None or model.sample.effects.size > POLICY.quick_effects:
+        return kept or model
+    if kept.evidence < model.evidence + POLICY.zeros_gain:
+        return kept
+    more = bar_zeros(model, tables, second)
+    best = kept if more is None or more.evidence < kept.evidence else more
+    return replace(climb(best, "effect"), evidence=best.evidence)
+
+
+def bar_zeros(model: LogLinear, tables: Marginals, least: float) -> LogLinear | None:
+    """The model without cells where no record is and that many are expected, fitted again."""
     goals = []
     for i, subset in enumerate(tables.index_subsets):
         expected = np.array(float(tables.totals[i]))
         for n in subset:
             expected = np.multiply.outer(expected, model.own[n])
-        alive = (tables.counts_of(i) > 0) | (expected < POLICY.kept_zero)
+        alive = (tables.counts_of(i) > 0) | (expected < least)
         if not alive.all():
             goals.append(Alive(subset, alive.ravel()))
     if not goals or not tables.counted.all():
@@ -221,10 +574,12 @@ def keep_zeros(model: LogLinear, tables: Marginals) -> LogLinear | None:
     except Stalled:
         return None  # zeros leave no state
     start = replace(start, weights=barred.weights, columns=barred.columns)
-    found = climb(sweep_first(replace(model, state=start)), None)
+    rounds = None if model.sample.effects.size <= POLICY.quick_effects else POLICY.zero_rounds
+    begun = replace(model, state=start)
+    begun = sweep_first(begun) if rounds is None else place(begun, model.coefficients)
+    found = climb(begun, "set", rounds)
     zeros = sum(int((~goal.cells).sum()) for goal in goals)
-    cost = freedom_cost(found) + POLICY.zero_cost * zeros
-    return replace(found, evidence=found.evidence - cost)
+    return replace(found, evidence=found.evidence - POLICY.zero_cost * zeros)
 
 
 @dataclass(frozen=True, eq=False)
@@ -246,20 +601,21 @@ class Alive:
         return np.asarray(kept / (kept.sum() or 1.0))
 
 
-def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
+def climb(model: LogLinear, shared_by: SharedBy, rounds: int | None = None) -> LogLinear:
     """Alternate estimates of variances and steps of Newton's method until neither moves much."""
     sample, effects = model.sample, model.sample.effects
     quick = effects.size <= POLICY.quick_effects
-    for _ in range(POLICY.most_rounds if quick else POLICY.fewer_rounds):
+    for _ in range(rounds or (POLICY.most_rounds if quick else POLICY.fewer_rounds)):
         tabulate = model.state.tabulate
         normal = sample.normal(sample.covariance(effects.covariance(tabulate)))
         away = sample.values - effects.values(tabulate)
         target = normal.score(away) + normal.information @ model.coefficients
         variances = model.variances
         # Linearized estimates of many variances lead each other astray: one at a time.
-        for _ in range(POLICY.inner_rounds if quick and groups is not None else 1):
-            mean, known = posterior(sample, normal, target, variances)
-            before, variances = variances, estimate_variances(model, mean, known, variances, groups)
+        for _ in range(POLICY.inner_rounds if quick and shared_by == "order" else 1):
+            mean, known = posterior(normal, target, variances)
+            before = variances
+            variances = estimate_variances(effects, mean, known, variances, shared_by)
             if np.abs(np.log(variances / before)).max() < POLICY.still:
                 break
         drift = float(np.abs(np.log(variances / model.variances)).max())
@@ -269,16 +625,15 @@ def climb(model: LogLinear, groups: NDArray[np.intp] | None) -> LogLinear:
         model = moved
         if drift < 2 * POLICY.still and gain < POLICY.still:
             break
-    return replace(model, evidence=log_evidence(model))
+    return replace(model, evidence=log_evidence(model, shared_by))
 
 
 def posterior(
-    sample: Sample, normal: Normal, target: FloatArray, variances: FloatArray
+    normal: Normal, target: FloatArray, prior: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Coefficients by a normal approximation, and how far each is determined (0 to 1)."""
     from scipy.linalg import lapack  # slow to import
 
-    prior = variances[sample.effects.set_of]
     factor = precision_factor(normal, prior)
     inverse, _ = lapack.dpotri(factor, lower=1)
     return solve_mode(factor, target, prior), 1.0 - np.diag(inverse)
@@ -307,25 +662,29 @@ def solve_mode(factor: FloatArray, target: FloatArray, prior: FloatArray) -> Flo
 
 
 def estimate_variances(
-    model: LogLinear,
+    effects: Effects,
     mean: FloatArray,
     known: FloatArray,
     variances: FloatArray,
-    groups: NDArray[np.intp] | None,
+    shared_by: SharedBy,
 ) -> FloatArray:
-    """MacKay's estimate for groups of sets; for each set alone where there are no groups."""
-    effects = model.sample.effects
+    """MacKay's estimate for each order or each set of variables; that of EM for each effect."""
     sums, numbers = (
         np.bincount(effects.set_of, values, len(effects.sets)) for values in (mean**2, known)
     )
     pooled = effects.orders - 1
     common = np.bincount(pooled, sums) / np.maximum(np.bincount(pooled, numbers), 1e-12)
-    if groups is None:
-        found = (sums + POLICY.shared * common[pooled]) / (numbers + POLICY.shared)
+    found = common[pooled]
+    if shared_by != "order":
+        found = (sums + POLICY.shared * found) / (numbers + POLICY.shared)
+    found = found[effects.set_of]
+    if shared_by == "effect":
+        own = mean**2 + variances * (1.0 - known)
+        several = effects.orders[effects.set_of] > 1
+        found = np.where(several, (own + POLICY.shared * found) / (1.0 + POLICY.shared), found)
     else:
-        found = common[groups]
-    # The rule crawls towards zero: it goes further than it says.
-    found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
+        # The rule crawls towards zero: it goes further than it says.
+        found = variances * np.clip(found / variances, 1e-2, 1e2) ** POLICY.over_relaxed
     low, high = POLICY.tau_bounds
     return np.asarray(np.clip(found, low**2, high**2))
 
@@ -333,7 +692,7 @@ def estimate_variances(
 def move(model: LogLinear, normal: Normal, target: FloatArray, away: FloatArray) -> LogLinear:
     """A step of Newton's method, shortened while it goes too far."""
     sample = model.sample
-    prior = model.variances[sample.effects.set_of]
+    prior = model.variances
     step = solve_mode(precision_factor(normal, prior), target, prior) - model.coefficients
     slope = float((normal.score(away) - model.coefficients / prior) @ step)
     size = 1.0
@@ -356,21 +715,12 @@ def place(model: LogLinear, coefficients: FloatArray) -> LogLinear:
     return replace(model, state=pull_from_start(model.state, pulls), coefficients=coefficients)
 
 
-def freedom_cost(model: LogLinear) -> float:
-    """What a variance for each set costs in evidence, by Laplace's method.
-
-    The logarithm of a variance is known to ``2 / gamma``, where ``gamma`` coefficients are
-    determined; its prior has the variance ``POLICY.set_variance`` around that of its order.
-    """
-    sample, effects = model.sample, model.sample.effects
-    spread = sample.covariance(effects.covariance(model.state.tabulate))
-    _, known = posterior(sample, sample.normal(spread), sample.values, model.variances)
-    gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
-    return 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
-
-
-def log_evidence(model: LogLinear) -> float:
+def log_evidence(model: LogLinear, shared_by: SharedBy) -> float:
     """Logarithm of the probability of the sample, up to what all models of it share.
+
+    A variance for each set of variables costs evidence, by Laplace's method: its logarithm is known
+    to ``2 / gamma``, where ``gamma`` coefficients are determined, and its prior has the variance
+    ``POLICY.set_variance`` around that of its order.
 
     Independence knows the shares of each variable. So that these are not taken for granted, their
     effects are those of a log-linear model that starts at equal shares, with a variance of their
@@ -380,15 +730,19 @@ def log_evidence(model: LogLinear) -> float:
     tabulate = model.state.tabulate
     spread = sample.covariance(effects.covariance(tabulate))
     away = sample.values - effects.values(tabulate)
-    coefficients, variances = model.coefficients.copy(), model.variances.copy()
+    coefficients, prior = model.coefficients.copy(), model.variances.copy()
     for k, subset in enumerate(effects.sets):
         if len(subset) == 1:
             base = effects.contract(subset, np.log(model.own[subset[0]]))
             coefficients[effects.rows(k)] += base
     alone = effects.orders[effects.set_of] == 1
     least, _ = POLICY.tau_bounds
-    variances[effects.orders == 1] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
-    prior = variances[effects.set_of]
-    occam = float(np.log(np.diag(precision_factor(sample.normal(spread), prior))).sum())
+    prior[alone] = max(float(np.mean(coefficients[alone] ** 2)), least**2)
+    normal = sample.normal(spread)
+    occam = float(np.log(np.diag(precision_factor(normal, prior))).sum())
+    if shared_by == "set":
+        _, known = posterior(normal, sample.values, model.variances)
+        gamma = np.bincount(effects.set_of, known, len(effects.sets))[effects.orders > 1]
+        occam += 0.5 * float(np.log1p(POLICY.set_variance * gamma / 2.0).sum())
     misfit = solve_lower(np.linalg.cholesky(spread), sample.root * away)
     return -0.5 * float(misfit @ misfit) - 0.5 * float(np.sum(coefficients**2 / prior)) - occam

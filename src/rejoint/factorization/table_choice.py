@@ -9,34 +9,46 @@ few classes, whichever makes the tables more probable. Columns and weights of cl
 priors. The evidence for a rank is that of Laplace's method: how well the effects of the tables are
 met, how far the classes are from the mean of their prior, and how much narrower they are known than
 before; times the ways to number the classes.
+
+Tables that were counted in different records contradict each other. Each is first raked to the
+pooled shares of its variables: its odds ratios stay, and differences between samples in the shares
+of single variables are not taken for interactions. Effects are then averaged over the tables that
+publish them. How far the tables differ says whether their records are the same or others.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from math import lgamma, prod
+from math import exp, lgamma, log, prod
 
 import numpy as np
 
-from rejoint.factorization.effects import Effects, Subset
+from rejoint.factorization.early_stop import Smooth, fit_smooth
 from rejoint.factorization.fit_tables import fit_tables
 from rejoint.factorization.kl import Kl
-from rejoint.factorization.log_linear import LogLinear, Sample, fit_log_linear, keep_zeros
+from rejoint.factorization.log_linear import (
+    Effects,
+    LogLinear,
+    Sample,
+    Subset,
+    fit_log_linear,
+    keep_zeros,
+)
 from rejoint.factorization.loss import KL, TINY
 from rejoint.factorization.max_entropy import (
     independent_model,
     make_completion_problem,
     start_completion,
 )
-from rejoint.factorization.pool_tables import pool_effects
 from rejoint.factorization.problem import (
     TableProblem,
     own_shares,
     random_model,
 )
-from rejoint.factorization.table_goals import Near
+from rejoint.factorization.table_goals import Near, records_behind
 from rejoint.factorization.table_policy import POLICY
 from rejoint.identifiability.certificate import certificate_of
+from rejoint.marginals.compare import SAME
 from rejoint.marginals.marginals import Marginals
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.pmf import LowRankPMF
@@ -46,6 +58,270 @@ from rejoint.solver.run import run
 from rejoint.solver.session import Session
 from rejoint.solver.solver import Limits
 from rejoint.text import plural
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """Tables after they were raked, and the shares of each variable that they were raked to."""
+
+    tables: Marginals
+    own: tuple[FloatArray, ...]
+
+
+def pool_shares(marginals: Marginals, older: Collection[int] = ()) -> tuple[FloatArray, ...]:
+    """Shares of each variable, over all tables that hold it, by their numbers of records.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The tables.
+    older : collection of int
+        Positions of tables of another time, whose shares of single variables do not count where
+        another table has them.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]], ("a",): [120, 80]})
+    >>> [share.round(3).tolist() for share in pool_shares(m)]
+    [[0.5, 0.5], [0.4, 0.6]]
+    >>> pool_shares(m, older=[1])[0]
+    array([0.3, 0.7])
+    """
+    records = records_behind(marginals)
+    found = []
+    for n, size in enumerate(marginals.domain.shape):
+        held = [i for i, s in enumerate(marginals.index_subsets) if n in s and records[i] > 0]
+        recent = [i for i in held if i not in older] or held
+        total = np.zeros(size)
+        for i in recent:
+            total += records[i] * _alone(marginals, i, n)
+        found.append(total / total.sum() if total.sum() > 0 else np.full(size, 1.0 / size))
+    return tuple(found)
+
+
+def _alone(marginals: Marginals, i: int, n: int) -> FloatArray:
+    """Shares of one variable in a table; cells below zero count as none."""
+    subset = marginals.index_subsets[i]
+    gone = tuple(axis for axis, m in enumerate(subset) if m != n)
+    return np.asarray(np.maximum(marginals.shares(i).sum(axis=gone), 0.0))
+
+
+def rake_to_shares(marginals: Marginals, own: tuple[FloatArray, ...]) -> Marginals:
+    """Every table with these shares of its variables, its odds ratios as they are.
+
+    Examples
+    --------
+    >>> m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]]})
+    >>> even = (np.array([0.5, 0.5]), np.array([0.5, 0.5]))
+    >>> rake_to_shares(m, even).shares(0).round(3)
+    array([[0.225, 0.275],
+           [0.275, 0.225]])
+    """
+    goals: Mapping[Subset, FloatArray] = {(n,): share for n, share in enumerate(own)}
+    return _rake_tables(marginals, dict.fromkeys(range(len(marginals)), goals))
+
+
+def update_older(marginals: Marginals, older: Collection[int]) -> Marginals:
+    """Tables of an earlier time with the margins of the others, their odds ratios as they are.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     m = Marginals.from_tables({("a", "b"): [[10, 20], [30, 40]], ("a",): [50, 50]})
+    >>> update_older(m, [0]).shares(0).sum(axis=1).round(6)
+    array([0.5, 0.5])
+    """
+    goals: dict[int, dict[Subset, FloatArray]] = {}
+    for i in older:
+        subset = marginals.index_subsets[i]
+        goals[i] = {}
+        for j, other in enumerate(marginals.index_subsets):
+            common = tuple(n for n in other if n in subset)
+            if j not in older and common:
+                gone = tuple(axis for axis, n in enumerate(other) if n not in common)
+                goals[i][common] = np.maximum(marginals.shares(j), 0.0).sum(axis=gone)
+    return _rake_tables(marginals, goals)
+
+
+def _rake_tables(
+    marginals: Marginals, goals: Mapping[int, Mapping[Subset, FloatArray]]
+) -> Marginals:
+    """Some tables with other margins, each given for variables in the order of its table."""
+    flat = np.array(marginals.flat)
+    for i, margins in goals.items():
+        subset, total = marginals.index_subsets[i], float(marginals.totals[i])
+        if total <= 0:
+            continue
+        table = np.maximum(marginals.shares(i), 0.0)
+        inside = {kept: goal for kept, goal in margins.items() if set(kept) <= set(subset)}
+        for _ in range(POLICY.most_rakes):
+            worst = 0.0
+            for kept, goal in inside.items():
+                gone = tuple(axis for axis, n in enumerate(subset) if n not in kept)
+                now = table.sum(axis=gone)
+                ratio = np.divide(goal, now, out=np.zeros_like(now), where=now > 0)
+                table = table * np.expand_dims(ratio, gone)
+                worst = max(worst, float(np.abs(now - goal).sum()))
+            if worst < 1e-10:
+                break
+        flat[marginals.starts[i] : marginals.starts[i + 1]] = total * table.ravel()
+    return replace(marginals, flat=flat)
+
+
+def find_older(marginals: Marginals) -> set[int]:
+    """Positions of tables whose shares of single variables no chance reconciles with the others'.
+
+    One after another the table is taken that is furthest from the pool of the others.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> tables = {
+    ...     ("a", "b"): [[250, 250], [250, 250]],
+    ...     ("a", "c"): [[260, 250], [240, 250]],
+    ...     ("b", "c"): [[250, 245], [250, 255]],
+    ...     ("a", "d"): [[400, 400], [100, 100]],
+    ... }
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     find_older(Marginals.from_tables(tables))
+    {3}
+    """
+    records = records_behind(marginals)
+    found: set[int] = set()
+    while len(found) + 2 < len(marginals):
+        worst, score = -1, POLICY.older_score
+        for i in range(len(marginals)):
+            if i not in found:
+                z = _strangeness(marginals, records, i, found)
+                if z > score:
+                    worst, score = i, z
+        if worst < 0:
+            break
+        found.add(worst)
+    # Where most tables are strange to each other, none is the old one.
+    return found if 2 * len(found) < len(marginals) else set()
+
+
+def _strangeness(marginals: Marginals, records: FloatArray, i: int, apart: set[int]) -> float:
+    """How far a table's shares are from the others', in standard deviations of a chi-square."""
+    total, freedom = 0.0, 0
+    for n in marginals.index_subsets[i]:
+        held = [
+            j
+            for j, s in enumerate(marginals.index_subsets)
+            if j != i and j not in apart and n in s and records[j] > 0
+        ]
+        if not held:
+            continue
+        others = sum(records[j] * _alone(marginals, j, n) for j in held)
+        number = float(np.sum(records[held]))
+        mean = np.maximum((others + records[i] * _alone(marginals, i, n)), 0.5)
+        mean = mean / mean.sum()
+        gap = _alone(marginals, i, n) - others / number
+        total += float(np.sum(gap**2 / mean)) / (1.0 / records[i] + 1.0 / number)
+        freedom += marginals.domain.shape[n] - 1
+    return (total - freedom) / np.sqrt(2.0 * freedom) if freedom else 0.0
+
+
+def pool_effects(
+    marginals: Marginals, effects: Effects, older: Collection[int] | None = None
+) -> tuple[Sample, Pooled]:
+    """Return the effects of all tables with the records behind each, and the tables raked.
+
+    Tables of the same records agree, and an effect rests on these records however many tables show
+    it. Tables of different records differ by chance, and an effect rests on all of them. Between
+    the two the number follows from how far they differ.
+
+    Parameters
+    ----------
+    marginals : Marginals
+        The tables.
+    effects : Effects
+        Which effects.
+    older : collection of int, optional
+        Positions of tables of another time; found by their shares where none are given.
+    """
+    used = [i for i in range(len(marginals)) if marginals.table_weight[i] > 0]
+    if len(used) < len(marginals):
+        marginals = _pick(marginals, used)
+    records = _effective_records(marginals)
+    own = pool_shares(marginals)
+    if any(np.abs(_alone(marginals, i, n) - own[n]).sum() > SAME for i, n in _pairs(marginals)):
+        own = pool_shares(marginals, find_older(marginals) if older is None else older)
+        marginals = rake_to_shares(marginals, own)
+    values, numbers = np.zeros(effects.size), np.zeros(effects.size)
+    spread = np.zeros((2, len(effects.sets)))
+    for k, subset in enumerate(effects.sets):
+        held = [i for i, s in enumerate(marginals.index_subsets) if set(subset) <= set(s)]
+        each = np.stack([_effect(marginals, i, effects, k) for i in held])
+        weight = records[held] * _precision(marginals, held)
+        mean = weight @ each / weight.sum()
+        values[effects.rows(k)] = mean
+        numbers[effects.rows(k)] = weight @ records[held] / weight.sum()
+        # Contrasts are of length one: the variance of a record's is about the mean of its shares.
+        size = float(np.prod([effects.levels[n] for n in subset]))
+        spread[0, k] = float(np.sum(records[held, None] * (each - mean) ** 2)) * size
+        spread[1, k] = (len(held) - 1) * len(mean)
+    several = effects.orders > 1
+    if spread[1, several].sum() > 0:
+        apart = spread[0, several].sum() / spread[1, several].sum()
+        tables = np.array(
+            [sum(set(s) <= set(t) for t in marginals.index_subsets) for s in effects.sets]
+        )
+        # All records count where tables are of different ones; fewer where they differ by more.
+        factor = (1.0 + min(apart, 1.0) * (tables - 1.0)) / max(apart, 1.0)
+        numbers *= np.repeat(factor, effects.sizes)
+    return Sample(effects, values, numbers), Pooled(marginals, own)
+
+
+def _pairs(marginals: Marginals) -> list[tuple[int, int]]:
+    return [(i, n) for i, subset in enumerate(marginals.index_subsets) for n in subset]
+
+
+def _pick(marginals: Marginals, used: list[int]) -> Marginals:
+    """Some of the tables."""
+    parts = [marginals.counts_of(i).ravel() for i in used]
+    return Marginals(
+        marginals.domain,
+        tuple(marginals.index_subsets[i] for i in used),
+        np.concatenate(parts),
+        marginals.table_weight[used],
+        counted=marginals.counted[used],
+        noisy=marginals.noisy,
+        rounding=marginals.rounding[used],
+    )
+
+
+def _effect(marginals: Marginals, i: int, effects: Effects, k: int) -> FloatArray:
+    subset = marginals.index_subsets[i]
+    gone = tuple(axis for axis, n in enumerate(subset) if n not in effects.sets[k])
+    return effects.contract(effects.sets[k], marginals.shares(i).sum(axis=gone))
+
+
+def _effective_records(marginals: Marginals) -> FloatArray:
+    """Records behind each table, fewer where rounding adds noise to its cells.
+
+    A number that is moved to one of its neighboring multiples of ``b`` at random has a variance of
+    about ``b^2 / 6``; rounding says by how much it moves at the most.
+    """
+    records = records_behind(marginals)
+    cells = np.diff(marginals.starts)
+    noise = cells * np.asarray(marginals.rounding) ** 2 / 6.0
+    totals = np.maximum(marginals.totals, 1e-300)
+    return np.asarray(records / (1.0 + noise / totals))
+
+
+def _precision(marginals: Marginals, held: list[int]) -> FloatArray:
+    """Weight of margins of rounded tables: sums of many rounded cells are less precise."""
+    cells = np.diff(marginals.starts)[held].astype(np.float64)
+    rounded = np.asarray(marginals.rounding)[held] > 0
+    return np.where(rounded, 1.0 / cells, 1.0 / cells.min() if rounded.any() else 1.0)
 
 
 @dataclass(frozen=True)
@@ -153,7 +429,7 @@ class TableChoice:
         For each rank that was tried how much more probable it makes the tables than the log-linear
         model does, as a logarithm.
     members : int
-        Models of that rank that ``model`` is the mean of, where the tables leave the rank open.
+        Models that ``model`` is the mean of.
     """
 
     model: Model
@@ -217,8 +493,7 @@ def _choose(
         session.offer(lambda: _completion_choice(model, {}), certain=True)
 
     by_order, each = fit_log_linear(sample, start_completion(problem, own), offer)
-    kept = keep_zeros(each, pooled.tables)
-    chosen = each if kept is None else kept
+    chosen = keep_zeros(each, pooled.tables)
     offer(chosen)
     if not few_classes:
         return _completion_choice(chosen, {})
@@ -227,19 +502,103 @@ def _choose(
     search = RankSearch(sample, tables, rival, session)
     best = search.run()
     found = {rank: one.evidence - rival for rank, one in sorted(search.tried.items())}
-    if best is None:
-        return _completion_choice(chosen, found)
-    return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
+    is_partial = leaves_pairs_open(levels, marginals.index_subsets)
+    share = 0.0 if best is None else share_of_classes(best, rival, is_partial=is_partial)
+    if best is not None and share == 1.0:
+        return _low_rank_choice(best.model.rank, search.finish(best), chosen, found)
+    choice = _completion_choice(chosen, found, share)
+    if is_partial:
+        session.report("averaging over what the tables leave open")
+        quiet = Session(session.rng, session.report)
+        smooth = fit_smooth(marginals, Smooth(), Smooth().rank(marginals), "equal", quiet).pmf
+        choice = _add_smooth(choice, Model.of(smooth.weights, smooth.factors))
+    if best is not None and share > 0.0:
+        choice = _add_classes(choice, search.finish(best), share)
+    return choice
 
 
-def _completion_choice(each: LogLinear, found: dict[int, float]) -> TableChoice:
+def leaves_pairs_open(levels: Subset, subsets: Sequence[Subset]) -> bool:
+    """Whether variables that are connected by tables are together in none.
+
+    Examples
+    --------
+    >>> leaves_pairs_open((2, 2, 2), [(0, 1), (1, 2)]), leaves_pairs_open((2, 2), [(0,), (1,)])
+    (True, False)
+    """
+    varying = {n for n, size in enumerate(levels) if size > 1}
+    parts = [set(subset) & varying for subset in subsets]
+    reached = set(sorted(varying)[:1])
+    for _ in varying:
+        reached = reached.union(*(part for part in parts if part & reached))
+    held = {pair for part in parts for pair in combinations(sorted(part), 2)}
+    return reached == varying and len(held) < len(varying) * (len(varying) - 1) // 2
+
+
+def share_of_classes(best: "RankEvidence", rival: float, *, is_partial: bool) -> float:
+    """Share of a low rank in the mean of it and of a log-linear model.
+
+    Where tables leave the classes open and do not hold all pairs of variables, no kind of model is
+    known to extrapolate better, and classes have no larger share than others.
+
+    Examples
+    --------
+    >>> best = RankEvidence(Model.of([1.0], [[[0.5], [0.5]]]), -8.0, 0.0, 3)
+    >>> round(share_of_classes(best, 0.0, is_partial=False), 3)
+    0.599
+    """
+    odds = (best.evidence - rival + POLICY.undervalued) / POLICY.evidence_spread
+    share = 1.0 / (1.0 + exp(-min(max(odds, -50.0), 50.0)))
+    if is_partial and best.open:
+        share = min(share, POLICY.most_open_share)
+    if min(share, 1.0 - share) < POLICY.least_share:
+        return float(round(share))
+    return share
+
+
+def _add_smooth(choice: TableChoice, smooth: Model) -> TableChoice:
+    text = (
+        "Some pairs of variables are in no table, and interactions take them for independent given "
+        f"the others. Models of many classes do not: {POLICY.smooth_share:.2g} of the share of "
+        "interactions is theirs."
+    )
+    model = mix_models([1.0 - POLICY.smooth_share, POLICY.smooth_share], [choice.model, smooth])
+    return replace(choice, model=model, text=f"{choice.text} {text}", members=choice.members + 1)
+
+
+def _add_classes(choice: TableChoice, classes: Model, share: float) -> TableChoice:
+    model = mix_models([1.0 - share, share], [choice.model, classes])
+    return replace(choice, model=model, members=choice.members + 1)
+
+
+def mix_models(shares: Sequence[float] | FloatArray, models: Sequence[Model]) -> Model:
+    """The mean of models, which has the classes of all of them.
+
+    Examples
+    --------
+    >>> mix_models([0.25, 0.75], [Model.of([1.0], [[[x], [1 - x]]]) for x in (0.2, 0.4)]).weights
+    array([0.25, 0.75])
+    """
+    weights = np.concatenate([s * one.weights for s, one in zip(shares, models, strict=True)])
+    return Model(models[0].layout, weights, np.hstack([one.factors for one in models]))
+
+
+def _completion_choice(each: LogLinear, found: dict[int, float], share: float = 0.0) -> TableChoice:
+    """The log-linear model; with what is said where classes are to have a share beside it."""
     text = "Interactions of few variables, each as strong as the tables say"
     if found:
         rank = max(found, key=lambda r: found[r])
-        text += (
-            ", make the tables more probable than a small number of classes does (by a factor of "
-            f"e^{-found[rank]:.3g} compared with {rank})"
-        )
+        size = f"e^{abs(found[rank]):.3g} compared with {rank})"
+        if share:
+            text += (
+                f", have a share of {1.0 - share:.2g}, and classes have {share:.2g}: which of them "
+                "make the tables more probable is not certain (interactions by a factor of "
+                f"{'1/' * (found[rank] > 0)}{size}"
+            )
+        else:
+            text += (
+                ", make the tables more probable than a small number of classes does (by a factor "
+                f"of {size}"
+            )
     return TableChoice(each.state.model, None, f"{text}.", each, found)
 
 
@@ -334,7 +693,7 @@ def fit_rank(
     gain = 0.5 * float(np.mean([len(held) for held in problem.tables_with])) / records
     quick = Kl(dense_limit=0, limits=Limits(max_steps=POLICY.first_steps, progress=1e-3, gain=gain))
     models = [random_model(problem, rank, session.rng) for _ in range(starts)]
-    if below is not None and below.rank < rank:
+    if below is not None:
         models[0] = below.extend(rank, own_shares(problem), session.rng)
     quiet = Session(session.rng, session.report)
     runs = [run(quick, problem, model, quiet) for model in models]
@@ -417,9 +776,7 @@ def average_models(found: Sequence[RankEvidence]) -> Model:
         return best.model
     share = np.exp([one.evidence - best.evidence for one in near])
     share /= share.sum()
-    weights = np.concatenate([s * one.model.weights for s, one in zip(share, near, strict=True)])
-    parts = zip(*(one.model.parts for one in near), strict=True)
-    return Model.of(weights, [np.hstack(part) for part in parts])
+    return mix_models(share, [one.model for one in near])
 
 
 def _distance(one: Model, other: Model) -> float:
@@ -444,7 +801,7 @@ class RankSearch:
     tables : SmoothedTables
         The tables.
     rival : float
-        Evidence that a rank must exceed.
+        Evidence of the log-linear model.
     session : Session
         Randomness and progress.
     """
@@ -458,9 +815,11 @@ class RankSearch:
         most = POLICY.most_parameters * sample.effects.size
         self.largest = int((most + 1) // self.per_class)
         self.records = float(np.median(sample.records))
+        odds = log(1.0 / POLICY.least_share - 1.0)
+        self.least = rival - POLICY.undervalued - POLICY.evidence_spread * odds
 
     def run(self) -> RankEvidence | None:
-        """The best rank, None where none exceeds the rival."""
+        """The best rank, None where its share in the answer would be next to nothing."""
         rank = 2
         while rank <= self.largest and self._is_worth(rank):
             self.weigh(rank)
@@ -470,8 +829,12 @@ class RankSearch:
         if not self.tried or not self._is_near():
             return None
         self._climb()
-        best = self.best
-        return best if best.evidence > self.rival else None
+        return self.best if self.best.evidence > self.least else None
+
+    @property
+    def is_long(self) -> bool:
+        """Whether weighing a rank takes more than a second."""
+        return self.sample.effects.size > POLICY.quick_effects
 
     @property
     def best(self) -> RankEvidence:
@@ -484,21 +847,24 @@ class RankSearch:
             self.session.report(f"weighing rank {rank} against a log-linear model")
             below = [one.model for r, one in self.tried.items() if r < rank]
             start = max(below, key=lambda model: model.rank, default=None)
-            model = fit_rank(self.tables, rank, self.records, self.session, start)
+            starts = 2 if self.is_long else 3
+            model = fit_rank(self.tables, rank, self.records, self.session, start, starts)
             self.tried[rank] = weigh_rank(self.sample, model)
         return self.tried[rank].evidence
 
     def finish(self, found: RankEvidence) -> Model:
         """The rank that was chosen, with more steps; the mean of several where it is open."""
         members = [found]
-        for _ in range(POLICY.open_members if found.open else 1):
+        begin, starts = (None, 1) if found.open else (found.model, 1 if self.is_long else 4)
+        for _ in range(POLICY.open_members if found.open and not self.is_long else 1):
             model = fit_rank(
                 self.tables,
                 found.model.rank,
                 self.records,
                 self.session,
-                starts=1 if found.open else 4,
-                steps=POLICY.final_steps,
+                begin,
+                starts,
+                POLICY.rank_steps if self.is_long else POLICY.final_steps,
             )
             members.append(weigh_rank(self.sample, model))
         if found.open:
@@ -524,11 +890,16 @@ class RankSearch:
         return float(abs(rank - other) * self.per_class)
 
     def _is_near(self) -> bool:
-        """Whether a rank between those tried may exceed the rival."""
+        """Whether a rank between those tried may have a share in the answer."""
         ranks, best = sorted(self.tried), self.best
         below = [r for r in ranks if r < best.model.rank]
         gap = self._slack(best.model.rank, below[-1] if below else 1)
-        return best.evidence + gap > self.rival
+        return best.evidence + gap > self.least
+
+    def _is_tried(self, rank: int) -> bool:
+        """Whether this rank was tried, or one that is as good where weighing takes long."""
+        near = POLICY.near_rank * rank if self.is_long else 0.0
+        return any(abs(rank - other) <= near for other in self.tried)
 
     def _climb(self) -> None:
         """Try ranks between the best and its neighbors, halving the distance."""
@@ -538,7 +909,7 @@ class RankSearch:
             below = ranks[at - 1] if at else 1
             above = ranks[at + 1] if at + 1 < len(ranks) else min(2 * rank, self.largest + 1)
             new = [(below + rank) // 2, (rank + above) // 2]
-            new = [r for r in new if 2 <= r <= self.largest and r not in self.tried]
+            new = [r for r in new if 2 <= r <= self.largest and not self._is_tried(r)]
             if not new:
                 return
             for r in new:
