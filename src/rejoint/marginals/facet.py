@@ -19,7 +19,7 @@ from rejoint.marginals.axis_name import BETWEEN, name_of_labels
 from rejoint.marginals.cell import NIL, Cell, find_decimal, read_cell
 from rejoint.marginals.grid import ALL, Block, Path
 from rejoint.marginals.totals import Sums, find_sums, is_total_word, rounding_base, same_text
-from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.marginals.unit_word import is_count_word, scale_word, sort_of_things, unit_word
 from rejoint.messages import Argument, Message
 from rejoint.text import clean_label, show
 
@@ -154,7 +154,8 @@ def read_numbers(block: Block, marks: Marks, decimal: str | None) -> BlockNumber
         *block.units,
         *(label for path in block.columns for label in path),
     ]
-    if shown is None and any(is_count_word(text) for text in said):
+    things = any(is_count_word(text) or sort_of_things(text) for text in said)
+    if shown is None and things and max(map(scale_word, said)) == 1.0:
         shown = "," if "." in doubtful else "."  # counts have no decimals
     if shown is None:
         whole, part = doubtful.replace(".", "").replace(",", ""), doubtful.replace(",", ".")

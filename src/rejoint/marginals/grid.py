@@ -88,6 +88,7 @@ class Block:
     column_names: list[str]
     cells: list[list[Text]]
     lines: list[int]
+    used: list[int] = field(default_factory=list)  # lines of its header and its numbers
     value: str = ""
     titles: list[str] = field(default_factory=list)
     units: list[str] = field(default_factory=list)  # labels that all numbers have
@@ -95,6 +96,7 @@ class Block:
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
     keys: list[str] | None = None  # the table of each row, where a column names it
+    corner: bool = False  # its corner names rows and columns: smoke \\ age
     tree_name: str = ""  # name of a stub whose labels are nested
     listed: bool = False  # long form
     sparse: bool = False  # combinations that are left out are zero
@@ -497,6 +499,7 @@ class _Grid:
             at = after
         if not found:
             raise _no_numbers(self.sheet, [label_of(c) for c in self.rows[0] if not _is_empty(c)])
+        self._account(found, body)
         marks = _label_marks(note for block in found for note in block.notes)
         for block in found:
             block.skipped = [*self.skipped, *block.skipped]
@@ -504,6 +507,29 @@ class _Grid:
             block.rows = _without_footnotes(block.rows, marks)
             block.columns = _without_footnotes(block.columns, marks)
         return found
+
+    def _account(self, blocks: Sequence[Block], body: Sequence[int]) -> None:
+        """Raise for rows of numbers, or of labels over numbers, that are part of no block."""
+        used = {line for block in blocks for line in block.used}
+        for r, line in enumerate(self.lines):
+            there = [c for c in body if not _is_empty(self.rows[r][c])]
+            if line in used or len(there) < 2 or self._is_pair(r):
+                continue
+            numbers = [c for c in there if self.kinds[r][c] == "number"]
+            above = any(line < min(block.lines, default=0) for block in blocks[:1])
+            if len(numbers) > 1 or (above and len(there) > 0.5 * len(body)):
+                raise ValueError(
+                    Message(
+                        "{where}, line {line}: {texts} stand over or between columns of numbers, but "
+                        "belong to no table that was found. Take blank lines and notes between "
+                        "the header and its numbers out, or say {skip} to leave the first lines "
+                        "out.",
+                        where=self.sheet.where,
+                        line=line,
+                        texts=show([label_of(self.rows[r][c]) for c in there]),
+                        skip=Argument("skip", [str(line)]),
+                    )
+                )
 
     def _texts(self, first: int, last: int) -> list[str]:
         lines = (
@@ -545,6 +571,12 @@ class _Grid:
         if not rows:
             return None, start
         block = Block(self.sheet, [], [], [], [], [], [], titles=titles)
+        heads = [[label_of(self.rows[r][c]) for c in (*stub, *body)] for r in header]
+        block.used = [
+            self.lines[r]
+            for r in range(header[0] if header else rows[0], rows[-1] + 1)
+            if r in {*header, *rows} or [label_of(self.rows[r][c]) for c in (*stub, *body)] in heads
+        ]
         body = [c for c in body if any(not _is_empty(self.rows[r][c]) for r in (*header, *rows))]
         _Layout(self, block, stub, body, header, rows, [*lead, *sections]).fill()
         return block, after
@@ -1059,6 +1091,7 @@ class _Layout:
         block.cells = [[self.grid.rows[r][c] for c in self.body] for r in self.rows]
         if block.row_names:
             block.row_names[-1], block.column_names[-1] = split_corner(block.row_names[-1])
+            block.corner = bool(block.column_names[-1])
         corner = [label_of(self.grid.rows[r][self.stub[-1]]) for r in header]
         if len(corner) != len(block.column_names):
             pass  # labels that hold several

@@ -19,6 +19,7 @@ import re
 import warnings
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from itertools import combinations, pairwise, product
 from os import PathLike
 from typing import Any
@@ -69,6 +70,7 @@ from rejoint.marginals.unit_word import (
     is_rate_level,
     is_share,
     scale_word,
+    sort_of_things,
     unit_word,
 )
 from rejoint.messages import Argument, Message, join_messages, remark
@@ -80,6 +82,7 @@ _UNIT_COLUMNS = re.compile(
     r"unit(s)?( of measure)?|unit_measure|uom|measures?(_name)?|scalar_factor|freq|frequency|"
     r"einheit|unite|unidad|eenheid|statistic|contentscode|indicator|(unit )?multiplier",
 )
+_UNIT_NAMES = re.compile(r"unit(s)?( of measure)?|unit_measure|uom|einheit|unite|unidad|eenheid")
 #: Words for all cases together, which are hardly ever levels beside others.
 _OF_ALL = DOUBTFUL - {"t", "sum", "any", "both", "margin"}
 #: A label of the difference of two others.
@@ -95,6 +98,7 @@ _PART = re.compile(
 )
 #: Cases that each of several levels has, exactly, beyond what chance makes.
 _BATTERY = 30.0
+_FEW = 12  # levels up to which all sums of others are looked for
 KINDS = ("auto", "counts", "shares", "percent", "rows", "columns")
 
 
@@ -351,6 +355,8 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         if how.totals is None:
             _check_overlap(draft)
             _check_parts(draft)
+            _check_sums_left(draft)
+            _check_things(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -392,6 +398,8 @@ def _drop_columns(block: Block) -> dict[str, str]:
             label = columns.pop(k)[0]
             if label and not _UNIT_COLUMNS.fullmatch(plain):
                 constants[name] = label
+            if _UNIT_NAMES.fullmatch(plain):
+                block.sheet.said["unit"] = label
             block.units.append(label)
             block.skipped.append(f"column {name!r} (always {label!r})")
     for k in sorted(columns, key=lambda k: (len(set(columns[k])), k)):
@@ -525,8 +533,11 @@ def _drop_constants(draft: Draft) -> None:
                 f"{draft.reading.where}, line {facet.lines.max()}: the label of {facet.names[k]!r} "
                 "is empty."
             )
-        if facet.names[k] and not _UNIT_COLUMNS.fullmatch(plain_text(facet.names[k])):
+        plain = plain_text(facet.names[k])
+        if plain and not _UNIT_COLUMNS.fullmatch(plain):
             draft.constants[facet.names[k]] = label
+        if _UNIT_NAMES.fullmatch(plain):
+            draft.block.sheet.said["unit"] = label
         draft.reading.skipped.append(f"{facet.names[k] or 'a label'} (always {label!r})")
         facet = replace(facet.drop(k, 0), units=[*facet.units, label])
     draft.facet = facet
@@ -623,7 +634,7 @@ def _pick_measure(draft: Draft, k: int, labels: Sequence[str], how: ReadOptions)
 
 def _measure_word(label: str) -> str:
     plain = plain_text(label)
-    if plain in ("nr", "ths", "ths_per", "value", "per", "p"):
+    if plain in ("nr", "ths", "ths_per", "value", "per", "p", "ps", "hab", "units", "unit"):
         return "count"
     if plain in ("pc", "pc_tot", "pct"):
         return "percent"
@@ -1054,6 +1065,61 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     return Sums({at[0]: tuple(rest)}, (at[0],))
 
 
+def _check_sums_left(draft: Draft) -> None:
+    """Raise for a level that is the sum of some others, wherever they stand, beyond chance."""
+    facet = draft.facet
+    for axis, labels in enumerate(facet.labels):
+        lines, size = facet.by_level(axis), len(labels)
+        lines = lines[:, ~np.isnan(lines).any(axis=0)]
+        if not 3 < size <= 40 or not lines.size:
+            continue
+        masks = _subsets_of(size)
+        sums = masks @ lines
+        slack = 0.51 * facet.digit * np.sqrt(size) if facet.digits else 1e-9
+        for i in range(size):
+            places = np.log10(np.maximum(lines[i] / (2.0 * slack + facet.digit), 1.0)).sum()
+            if places - np.log10(len(masks)) < SURE:
+                continue
+            fits = (np.abs(sums - lines[i]) <= slack + 1e-9 * lines[i]).all(axis=1) & ~masks[:, i]
+            if fits.any():
+                parts = [labels[k] for k in np.flatnonzero(masks[np.argmax(fits)])]
+                raise draft.error(
+                    "{where}: {label!r} of {name!r} equals the sum of {parts}, so that it may be "
+                    "their total, one of them a difference, or a level. Say {one} if it is a "
+                    "total, {skip} to leave it out, {none} if all are levels.",
+                    axis=axis,
+                    label=labels[i],
+                    parts=show(parts),
+                    one=Argument("totals", [labels[i]]),
+                    skip=Argument("skip", [labels[i]]),
+                )
+
+
+@cache
+def _subsets_of(size: int) -> NDArray[np.bool_]:
+    """Return subsets of two and more levels: all of them, or all levels but two."""
+    if size <= _FEW:
+        masks = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1 == 1
+    else:
+        apart = np.eye(size, dtype=bool)
+        masks = ~np.concatenate([a | apart for a in apart])
+    return np.asarray(masks[masks.sum(axis=1) > 1])
+
+
+def _check_things(draft: Draft) -> None:
+    """Raise for levels that count different things, such as births, deaths and persons."""
+    for axis, labels in enumerate(draft.facet.labels):
+        sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
+        if len(sorts) > 1 and not _is_whole(draft, axis):
+            raise draft.error(
+                "{where}: {labels} of {name!r} count different things, or are levels. Say {skip} "
+                "to keep one of them, or {none} if each case has one of them.",
+                axis=axis,
+                labels=show(list(sorts.values())),
+                skip=Argument("skip", [label for label in labels if label != labels[0]]),
+            )
+
+
 def _check_parts(draft: Draft) -> None:
     """Raise for levels such as "of which ..." where no level is the sum of such parts."""
     for axis, labels in enumerate(draft.facet.labels):
@@ -1231,10 +1297,10 @@ class _Clues:
     words: list[str]  # texts that say the unit
     hints: list[str]  # all texts that may say what the numbers are
     percent: bool
-    counted: bool
+    counted: bool  # a unit or header says so: "Number"
     scale: float  # 1, or a thousand, a million, ...
     fractions: bool  # numbers with decimals
-    added: bool  # totals, or words, show that the numbers add up
+    added: bool  # printed totals, or the user, show that the numbers add up
     one: float  # 1, 100 or 1,000 if all numbers are shares of it
 
     @staticmethod
@@ -1256,8 +1322,8 @@ class _Clues:
             counted,
             max(map(scale_word, words)),
             bool(np.any(known != np.floor(known))),
-            bool(draft.margins) or draft.total is not None or counted or how.noisy,
-            _total_share(draft, percent),
+            bool(draft.margins) or draft.total is not None or how.noisy,
+            _total_share(draft),
         )
 
 
@@ -1269,31 +1335,30 @@ def _find_kind(draft: Draft, how: ReadOptions) -> None:
             f"{draft.reading.where}: the comment '# kind: {draft.said['kind']}' must say counts, "
             "shares or percent."
         )
-    if kind == "auto" and not clues.percent:
-        _check_measured(draft, clues)
-    _decide_kind(draft, kind, clues)
-    if kind == "auto":
-        _check_kind(draft, clues)
-    _conclude_kind(draft, clues.scale)
-
-
-def _decide_kind(draft: Draft, kind: str, clues: _Clues) -> None:
-    """Take the kind that is told, or that the numbers show."""
     facet, draft.kind = draft.facet, "counts"
     if kind in ("rows", "columns"):
         split = len(facet.names) - 1
         draft.given = tuple(range(split)) if kind == "rows" else (split,)
-        draft.kind, draft.whole = "shares", _adds_up(facet, draft.given) or 100.0
+        draft.kind, draft.whole = "shares", _adds_up(draft, draft.given) or 100.0
     elif kind.startswith(("share", "percent", "%")):
         draft.kind, draft.whole = "shares", clues.one or 0.0
-    elif kind.startswith("count") or clues.scale > 1.0:
-        pass
-    elif clues.one and (
-        clues.percent or (clues.fractions and not (clues.counted and clues.one != 1.0))
-    ):
+    elif kind == "auto":
+        _decide_kind(draft, clues)
+        _prove_kind(draft, clues)
+    _conclude_kind(draft, clues.scale)
+
+
+def _decide_kind(draft: Draft, clues: _Clues) -> None:
+    """Take the kind that the sums of the numbers show."""
+    sure = clues.percent or (clues.fractions and not (clues.counted and clues.one != 1.0))
+    if clues.scale > 1.0:
+        return
+    if clues.one and sure:
         draft.kind, draft.whole = "shares", clues.one
-    else:
-        _find_conditional(draft, clues)
+        return
+    _find_conditional(draft, clues)
+    if draft.kind == "counts" and clues.percent and not clues.counted:
+        raise _no_whole(draft)
 
 
 def _conclude_kind(draft: Draft, scale: float) -> None:
@@ -1315,47 +1380,29 @@ def _conclude_kind(draft: Draft, scale: float) -> None:
         draft.whole = 100.0
 
 
-def _check_measured(draft: Draft, clues: _Clues) -> None:
-    """Raise for means, prices or weights; totals show that numbers add up, whatever hints say."""
-    found = [word for word in [draft.facet.value, *draft.facet.units] if is_mean(word)]
-    if not found and not clues.added and clues.scale == 1.0:
-        found = [hint for hint in clues.hints if is_measure(hint)]
-    if found:
-        raise draft.error(
-            "{where}: {word!r}: the numbers seem to be means, prices, weights or the like, which "
-            "do not add up. Say {kind} if they are counts.",
-            word=found[0],
-            kind=Argument("kind", "counts"),
-        )
+#: Means and rates are alike in size; counts of cases seldom are, unless their file says counts.
+_ALIKE = 3.0
 
 
-def _check_kind(draft: Draft, clues: _Clues) -> None:
-    """Raise for numbers that may be shares, rates or means; remark on counts of 100."""
-    counts = Argument("kind", "counts")
-    if draft.kind == "counts" and not clues.added and any(map(is_share, clues.hints)):
-        raise draft.error(
-            "{where}: {hint!r}: the numbers seem to be percentages, which do not add up to 100. "
-            "Multiply them by the number of cases that each is of; say {kind} if they are counts.",
-            hint=next(filter(is_share, clues.hints)),
-            kind=counts,
-        )
-    if draft.mean and not draft.given:
-        raise draft.error(
-            "{where}: {label!r} is no sum of the other numbers but lies between them, so that "
-            "they may be rates or means, which do not add up. Multiply them by the number of "
-            "cases that each is of, or say {kind} if they are counts and {label!r} is none.",
-            label=draft.mean,
-            kind=counts,
-        )
-    if draft.kind == "shares" or clues.scale > 1.0:
+def _prove_kind(draft: Draft, clues: _Clues) -> None:
+    """Raise unless sums, words or sizes show that numbers are counts, or shares of a whole.
+
+    Totals that add up are a proof whatever words say; so is a column called "Number". Else words
+    that speak of something else, decimals, and numbers that are much alike are asked about.
+    """
+    facet = draft.facet
+    if draft.kind == "shares":
         return
-    negative = bool(np.any(draft.facet.values < 0.0))  # which is refused for its own reason
-    if clues.fractions and not clues.added and not negative:
+    values = facet.values[~np.isnan(facet.values) & (facet.values != 0.0)]
+    if np.any(values < 0.0) and not clues.added:  # which is refused for its own reason
+        return
+    why = _doubt_kind(draft, clues, values)
+    if why:
         raise draft.error(
-            "{where}: the numbers have decimals and no total, so that they may be rates or "
-            "means, which do not add up, or counts, such as weighted ones. Say {kind} if they "
-            "are counts.",
-            kind=counts,
+            "{where}: {why}, so that they may be rates or means, which do not add up: multiply "
+            "these by the number of cases that each is of. Say {kind} if they are counts.",
+            why=why,
+            kind=Argument("kind", "counts"),
         )
     _check_battery(draft)
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
@@ -1367,6 +1414,45 @@ def _check_kind(draft: Draft, clues: _Clues) -> None:
                 kind=Argument("kind", "percent"),
             )
         )
+
+
+def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
+    """Return why numbers may be no counts, nothing where something proves that they are."""
+    facet = draft.facet
+    means = [word for word in [facet.value, *facet.units] if is_mean(word)]
+    if means:
+        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
+    if draft.mean:
+        return f"the numbers lie around {draft.mean!r}, which is no sum of them"
+    if clues.added or (clues.counted and not clues.fractions):
+        return ""
+    for is_other, what in (
+        (is_measure, "are means, prices, weights or the like"),
+        (is_share, "are percentages, which do not add up to 100"),
+    ):
+        found = [hint for hint in clues.hints if is_other(hint)]
+        if found and not clues.counted:
+            return f"{found[0]!r} says that the numbers {what}"
+    rates = [word for word in clues.words if is_rate(word)]
+    if rates and not clues.counted:
+        return f"{rates[0]!r} says that the numbers are rates, which do not add up to 1,000"
+    things = clues.counted or draft.block.corner
+    things = things or any(map(sort_of_things, [*clues.words, *draft.block.titles]))
+    unit = draft.said.get("unit", "")
+    if unit and not things and not _is_known_unit(unit):
+        return f"the unit of the numbers is {unit!r}, and they have no total"
+    if clues.fractions and clues.scale == 1.0 and facet.grain is None:
+        return "the numbers have decimals and no total"
+    if not things and len(values) and values.max() < _ALIKE * values.min():
+        return (
+            "no total and no word such as 'Number' says what the numbers are, and they are alike "
+            f"({values.min():g} to {values.max():g})"
+        )
+    return ""
+
+
+def _is_known_unit(text: str) -> bool:
+    return scale_word(text) > 1.0 or bool(_measure_word(text) or sort_of_things(text))
 
 
 def _check_battery(draft: Draft) -> None:
@@ -1389,23 +1475,11 @@ def _check_battery(draft: Draft) -> None:
 def _find_conditional(draft: Draft, clues: _Clues) -> None:
     """Find variables for each of whose levels the numbers add up to 1, 100 or 1,000."""
     facet, percent, counted = draft.facet, clues.percent, clues.counted
-    axes = range(len(facet.names))
-    ways = []
+    ways: list[tuple[tuple[int, ...], float]] = []
     for size in range(1, len(facet.names)):
-        for given in combinations(axes, size):
-            whole = _adds_up(facet, given)
-            if whole:
-                ways.append((given, whole))
-        if ways:
-            break
+        sets = combinations(range(len(facet.names)), size)
+        ways = ways or [(given, whole) for given in sets if (whole := _adds_up(draft, given))]
     if not ways:
-        if percent and not counted:
-            draft.kind, draft.whole = "shares", 0.0
-        elif any(map(is_rate, clues.words)) and not counted:
-            raise ValueError(
-                f"{draft.reading.where}: the numbers are rates, which do not add up to 1,000 by "
-                "any variable: multiply them by the number of cases that each is of."
-            )
         return
     given, whole = ways[0]
     names = ", ".join(facet.names[k] or "column" for k in given)
@@ -1427,32 +1501,71 @@ def _find_conditional(draft: Draft, clues: _Clues) -> None:
     draft.kind, draft.whole, draft.given = "shares", whole, given
 
 
-def _total_share(draft: Draft, percent: bool) -> float:
-    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0."""
+def _no_whole(draft: Draft) -> ValueError:
+    """Return the error for percentages that add up to 100 in no way: which sums, what is hidden."""
+    facet = draft.facet
+    sums = [f"all together to {np.nansum(facet.values):.5g}"]
+    for axis, labels in enumerate(facet.labels if len(facet.names) > 1 else ()):
+        others = tuple(k for k in range(len(facet.names)) if k != axis)
+        first = [f"{x} to {s:.5g}" for x, s in zip(labels, np.nansum(facet.values, others))][:3]
+        sums.append(
+            f"those of each {facet.names[axis] or 'column'} to other numbers ({', '.join(first)})"
+        )
+    gone = np.argwhere(np.isnan(facet.values))
+    cells = [show([facet.labels[k][i] for k, i in enumerate(at)]) for at in gone[:3]]
+    more = ", ..." if len(gone) > 3 else ""
+    hidden = f" without the cells that are not known ({'; '.join(cells)}{more})" if cells else ""
+    two = len(facet.names) > 1
+    return draft.error(
+        "{where}: the numbers are percentages, but they do not add up to 100{hidden}: {sums}. Say "
+        "{ways} if they are percentages of all{or_rows}, or {counts} if they are counts; multiply "
+        "other percentages by the number of cases that each is of.",
+        hidden=hidden,
+        sums=", ".join(sums),
+        ways=join_messages(
+            [
+                Message("{x}", x=Argument("kind", kind))
+                for kind in ("percent", "rows", "columns")[: 3 if two else 1]
+            ],
+            ", ",
+        ),
+        or_rows=", within rows, within columns" if two else "",
+        counts=Argument("kind", "counts"),
+    )
+
+
+def _total_share(draft: Draft) -> float:
+    """Return 1, 100 or 1,000 if all numbers are shares of it, else 0.
+
+    Where some are not known, only a printed total or the name of their column says so.
+    """
     facet = draft.facet
     if not np.isnan(facet.values).any():
-        return _adds_up(facet, ())
+        return _adds_up(draft, ())
     known = [draft.total] if draft.total is not None else []
     known += [float(claims.sum()) for _, claims in draft.margins if not np.isnan(claims).any()]
+    slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
+    named = plain_text(facet.value) in SHARE_NAMES or (draft.block.corner and facet.percent)
     below = float(np.nansum(facet.values))
     for whole in (1.0, 100.0):
-        slack = 2.0 * facet.digit * np.sqrt(facet.values.size) + 1e-9
-        if slack > 0.1 * whole:
-            continue
-        if known:
-            if facet.digits and all(abs(total - whole) <= slack for total in known):
-                return whole
-        elif below <= whole + slack and ((facet.digits and whole == 1.0) or percent):
+        near = bool(known) and facet.digits > 0
+        near = near and all(abs(total - whole) <= slack for total in known)
+        if slack <= 0.1 * whole and (near or (named and not known and below <= whole + slack)):
             return whole
     return 0.0
 
 
-def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
+def _adds_up(draft: Draft, given: tuple[int, ...]) -> float:
     """Return 1, 100 or 1,000 if the numbers of each group add up to it within rounding, else 0."""
+    facet = draft.facet
     others = tuple(k for k in range(len(facet.names)) if k not in given)
     sums = np.atleast_1d(np.nansum(facet.values, axis=others))
     full = ~np.atleast_1d(np.isnan(facet.values).any(axis=others))
     used = np.atleast_1d((facet.values > 0).any(axis=others))
+    for axes, claims in draft.margins if given else ():  # printed totals of groups with gaps
+        if axes == given:
+            told = ~full & ~np.isnan(claims)
+            sums, full = np.where(told, claims, sums), full | told
     if given and ((used & full).sum() < 2 or not used.all()):
         return 0.0
     size = np.sqrt(facet.values.size / max(sums.size, 1) / 12.0)
@@ -1460,7 +1573,12 @@ def _adds_up(facet: Facet, given: tuple[int, ...]) -> float:
         slack = 4.0 * facet.digit * size + (1e-6 if given else 0.01) * whole
         near = np.abs(sums - whole) <= slack
         below = sums <= whole + slack
-        if slack <= 0.1 * whole and (near | (~full & below))[used].all() and (near & full).any():
+        exact = not given and abs(sums[0] - whole) <= 1e-6  # 0.4 and 0.6
+        if (
+            (exact or slack <= 0.1 * whole)
+            and (near | (~full & below))[used].all()
+            and (near & full).any()
+        ):
             return whole
     return 0.0
 

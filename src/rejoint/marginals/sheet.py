@@ -383,14 +383,27 @@ def _json_stat_sheet(source: Source, part: Mapping[str, Any], number: int) -> Sh
         if not mark:
             mark = status.get(str(i), "") if isinstance(status, dict) else status[i]
         rows.append([*said, _text_of(value) if value is not None else str(mark or "..")])
-    name = str(part.get("label", "")) if number else ""
-    return Sheet(source.name, _stem(source), name, rows, list(range(1, len(rows) + 1)))
+    label = str(part.get("label", ""))
+    units = {str(unit.get("base", "")) for key in ids for unit in _units(dimensions[key])}
+    rows = [[label], *rows] if label else rows
+    said = {"unit": units.pop()} if len(units) == 1 else {}
+    return Sheet(
+        *(source.name, _stem(source), label if number else "", rows),
+        *(list(range(1, len(rows) + 1)), [], said),
+    )
+
+
+def _units(dimension: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the units of the categories of a dimension."""
+    known = dimension.get("category", {}).get("unit") or {}
+    return [unit for unit in known.values() if isinstance(unit, dict)]
 
 
 # PC-Axis ----------------------------------------------------------------------------------
 
 _KEYWORD = re.compile(r'\s*([A-Z][A-Z0-9-]*)(?:\[(\w+)\])?(?:\(\s*((?:"[^"]*"\s*,?\s*)+)\))?\s*=')
 _QUOTED = re.compile(r'"([^"]*)"')
+_PX_TEXTS = ("TITLE", "CONTENTS", "UNITS")
 
 
 def _read_px(source: Source, encoding: str | None) -> Sheet:
@@ -432,9 +445,10 @@ def _read_px(source: Source, encoding: str | None) -> Sheet:
     rows: list[list[Text]] = [[*names, "OBS_VALUE"]]
     for path, cell in zip(product(*labels), cells, strict=True):
         rows.append([*path, cell.strip('"')])
-    title = " ".join(_QUOTED.findall(said.get(("UNITS", ""), "")))
-    rows = [[title], *rows] if title else rows
-    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)))
+    texts = {key: " ".join(_QUOTED.findall(said.get((key, ""), ""))) for key in _PX_TEXTS}
+    rows = [*([text] for text in texts.values() if text), *rows]
+    unit = {"unit": texts["UNITS"]} if texts["UNITS"] else {}
+    return Sheet(source.name, _stem(source), "", rows, list(range(1, len(rows) + 1)), [], unit)
 
 
 def _end_of_statement(text: str, at: int) -> int:

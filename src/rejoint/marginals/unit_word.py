@@ -143,7 +143,11 @@ _UNIT = (
     r"rupees?|pesos?|reais|francs?|franken|kg|kilograms?|kilogramm?s?|cm|centimet\w+|grams?|gramm|"
     r"km2?|hours|stunden|heures|horas|uren|minutes|minuten|degrees?|celsius)"
 )
-_IN_UNIT = re.compile(rf"\b(?:in|en|em|i|w)\s+(?:us\s?)?{_UNIT}\b|[(\[]\s*{_UNIT}\b|[€$£¥]|°c\b")
+_IN_UNIT = re.compile(
+    rf"\b(?:in|en|em|i|w)\s+(?:us\s?)?{_UNIT}\b|[(\[]\s*{_UNIT}\b|[€$£¥]|°c\b|^{_UNIT}$|"
+    rf"\b(?:thousands?|millions?|billions?|tsd|mio|mrd|tausend|milliers|miles|millones)\.?\s+"
+    rf"(?:of |d['e]\s?)?{_UNIT}\b"
+)
 _NOTE = (
     r"(?:(?:notes?|nb|hinweis|nota|remarque)\s*:\s*)?(?:all |the )?(?:(?:figures|values|numbers|"
     r"data|cells|werte|zahlen|valeurs|datos|dati)\b.{0,30}?)?\b"
@@ -164,6 +168,80 @@ _HEAD = re.compile(
     rf"(?:\w+\s+){{0,3}}{_MEASURED}{_END}|"
     r"(?:salaire|revenu|loyer|salario|ingreso|sueldo|alquiler|reddito|retribuzione)s?\b)"
 )
+
+
+#: What offices count, by the sort of case: a head word in English and Germanic languages.
+_THINGS = {
+    "person": "persons? people residents? inhabitants? individuals? population students? pupils? "
+    "patients? workers? employees? respondents? visitors? voters? teachers? children applicants? "
+    "members? users? migrants? adults? households? families dwellings? personen bevolkerung "
+    "einwohner(?:innen)? schuler(?:innen)? studierende patienten erwerbstatige beschaftigte "
+    "arbeitslose haushalte wohnungen versicherte bevolking inwoners leerlingen studenten "
+    "huishoudens woningen patienter befolkning folkmangd folketal personer invanare elever "
+    "studenter sysselsatte hushall husholdninger bostader boliger vaesto henkilot obyvatel",
+    "birth": "births? geburten geborene geboorten fodte fodslar",
+    "death": "deaths? sterbefalle gestorbene todesfalle sterfte overledenen dode doda dodsfall",
+    "event": "counts? number cases? accidents? crimes? offences? votes? marriages? divorces? visits? "
+    "admissions? discharges? jobs? vehicles? enterprises? businesses establishments? medals? "
+    "unfalle falle stimmen eheschliessungen scheidungen anzahl aantal antal antall stemmen roster "
+    "stemmer",
+}
+#: The same in languages whose head word comes first.
+_FIRST = {
+    "person": "personnes habitants menages logements eleves etudiants salaries poblacion "
+    "personas habitantes hogares viviendas alumnos ocupados parados popolazione persone residenti "
+    "famiglie abitazioni studenti occupati populacao pessoas domicilios familias ludnosc osoby",
+    "birth": "naissances nacimientos nati nascite nascimentos urodzenia",
+    "death": "deces defunciones morti decessi obitos zgony",
+    "event": "nombre effectifs? numero numar liczba pocet votos votes voti mariages matrimonios",
+}
+_THING = {
+    last: {
+        sort: re.compile(r"(?:\w{3,}(?=\w{7}))?(?:" + "|".join(words.split()) + ")")
+        for sort, words in lists.items()
+    }
+    for last, lists in ((True, _THINGS), (False, _FIRST))
+}
+_PHRASE_END = re.compile(
+    r"[,(:;\u2013\u2014]| - |\b(?:by|in|of|at|on|aged|from|with|who|whose|per|to|for|living|nach|im|am|"
+    r"der|des|mit|par|selon|en|de|du|des|au|por|segun|del|di|per|naar|van|op|efter|etter|fordelt|"
+    r"wedlug|podle)\b"
+)
+
+
+def sort_of_things(text: str) -> str:
+    """Return what sort of cases a title or header says that were counted, else nothing.
+
+    Examples
+    --------
+    >>> [
+    ...     sort_of_things(t)
+    ...     for t in ("Table 2: Usual residents by age", "MS_POPULATION", "Number of births")
+    ... ]
+    ['person', 'person', 'birth']
+    >>> [
+    ...     sort_of_things(t)
+    ...     for t in ("Population density", "Mean age of residents", "Household income")
+    ... ]
+    ['', '', '']
+    """
+    apart = re.sub(r"(?<=[a-z])(?=[A-Z])|_+|(?<=\D)\d+$", " ", text)
+    plain = re.sub(rf"^{_NUMBER_OF_TABLE}(?:\d+:)?\s*(?=\D)", "", plain_text(apart))
+    if is_mean(plain) or re.search(r"\b(?:per|pro|je|por cada) (?!sex|age)|\brates?\b|%", plain):
+        return ""
+    plain = re.sub(r"^(?:total |the |all |die |anzahl der )+", "", plain)
+    number = re.match(
+        r"(?:numbers?|no\.?|count|anzahl|zahl|nombre|numero|aantal|antal|antall|liczba|pocet)"
+        r"(?: (?:of|der|de|di|van|av))? (?=\w)",
+        plain,
+    )
+    rest = plain[number.end() :] if number else plain
+    words = re.findall(r"[^\W\d]+", _PHRASE_END.split(rest.strip())[0])
+    for last in (True, False):
+        for sort, pattern in _THING[last].items() if words else ():
+            if pattern.fullmatch(words[-1 if last else 0]) and (last or len(words) < 4):
+                return sort
+    return "event" if number and words else ""
 
 
 def scale_word(text: str) -> float:
