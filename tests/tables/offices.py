@@ -165,7 +165,7 @@ for s, sex in enumerate(["Male:", "Female:"]):
 add(
     "census_b01001.csv",
     lines(rows, quote=True),
-    (["Sex", "Age"], [["Male:", "Female:"], ages], SEX_AGE),
+    (["Sex", "Age"], [["Male", "Female"], ages], SEX_AGE),
 )
 codes = [f"B01001_{k:03d}E" for k in range(1, 12)]
 labels = ["Estimate!!Total:"]
@@ -185,7 +185,7 @@ add(
         ],
         quote=True,
     ),
-    (["Sex", "Age"], [["Male:", "Female:"], ages], SEX_AGE),
+    (["Sex", "Age"], [["Male", "Female"], ages], SEX_AGE),
 )
 text = "SEX,AGEGROUP,POP\n"
 for s in range(3):

@@ -346,7 +346,8 @@ def _spans(paths: Sequence[Path], k: int, names: Sequence[str]) -> bool:
 
 
 def _is_name(label: str) -> bool:
-    return not unit_word(label) and not is_total_word(label) and not re.search(r"\d{4}|^\d", label)
+    unit = unit_word(label) or is_count_word(label) or scale_word(label) > 1.0
+    return not unit and not is_total_word(label) and not re.search(r"\d{4}|^\d", label)
 
 
 def _overlap(sets: Sequence[set[Path]]) -> float:

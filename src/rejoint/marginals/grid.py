@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
+from os.path import commonprefix
 
 from rejoint.marginals.axis_name import BETWEEN, concept_of_labels, concept_of_name, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -164,6 +165,11 @@ def _without_footnotes(paths: list[Path], marks: re.Pattern[str]) -> list[Path]:
         if len(set(bare.values())) == len(bare):
             places[place] = [bare[label] for label in column]
     return list(zip(*places, strict=True)) if places else paths
+
+
+def _bare(label: str) -> str:
+    """Return a label without the colon after it: "Male:"."""
+    return label.rstrip(": ") or label
 
 
 def _is_empty(cell: Text) -> bool:
@@ -776,7 +782,7 @@ def _column_paths(grid: _Grid, header: Sequence[int], columns: Sequence[int]) ->
         starts = [a or b for a, b in zip(starts, begins, strict=True)]
     labels = _without_codes(labels)
     if any("!!" in text for text in labels[-1]):  # Estimate!!Total:!!Male:
-        split = [text.split("!!") for text in labels[-1]]
+        split = [[_bare(part) for part in text.split("!!")] for text in labels[-1]]
         deep = max(map(len, split))
         return [tuple([*parts, *[ALL] * (deep - len(parts))]) for parts in split]
     if len(labels) == 1 and (crossed := _crossed_labels(labels[0])):
@@ -812,6 +818,12 @@ def _joined_labels(labels: Sequence[str]) -> list[Path]:
     A unit before, or a year after all labels, is a label of its own.
     """
     words = [text.split() for text in labels]
+    head = commonprefix(words) if len(words) > 1 else []
+    size = max((k + 1 for k, w in enumerate(head) if _is_year(w) or w.endswith(")")), default=0)
+    if 0 < size < min(map(len, words)):  # "Persons (1,000) 2022 Men"
+        inner = _joined_labels([" ".join(w[size:]) for w in words])
+        year = head[size - 1 : size] if _is_year(head[size - 1]) else []
+        return [(" ".join(head[: size - len(year)]), *year, *path) for path in inner]
     if min(map(len, words), default=0) > 1:
         for k, rest, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
             if len({w[k] for w in words}) == 1 and known(words[0][k]):
@@ -1147,7 +1159,8 @@ class _Layout:
         A row that has a new label further left, and none here, is a total.
         """
         labels = [
-            [_BULLET.sub("", label_of(self.grid.rows[r][c])) for c in stub] for r in self.rows
+            [_bare(_BULLET.sub("", label_of(self.grid.rows[r][c]))) for c in stub]
+            for r in self.rows
         ]
         printed = [list(row) for row in labels]
         for k in range(len(stub) - 1):

@@ -476,8 +476,10 @@ def _is_code_of(columns: Mapping[int, Sequence[str]], names: Sequence[str], k: i
     if _is_coded(columns, names, k, j) and len(pairs) <= len(set(columns[k])) + totals:
         return True
     beside = j == k + 1 and len(pairs) == len(set(columns[k])) > 1
-    beside = beside and coded is not None and coded[1] in ("code", "id")
-    if a != b and not (coded and (a.startswith(b) or b.startswith(a) or len(a) == 0 or beside)):
+    alike = a.startswith(b) or b.startswith(a)  # "age" and "Age class"
+    if beside and (alike or (coded and coded[1] in ("code", "id"))):
+        return True
+    if a != b and not (coded and alike):
         return False
     if len(pairs) > len(set(columns[k])) or coded:
         return True
@@ -1381,7 +1383,7 @@ def _conclude_kind(draft: Draft, scale: float) -> None:
 
 
 #: Means and rates are alike in size; counts of cases seldom are, unless their file says counts.
-_ALIKE = 3.0
+_ALIKE = 4.0
 
 
 def _prove_kind(draft: Draft, clues: _Clues) -> None:
@@ -1626,7 +1628,7 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
         for axis, labels in enumerate(facet.labels):
             own = facet.names[axis]
             named = _is_whole(draft, axis) and not _is_shared(draft, axis, drafts)
-            if not is_no_name(own) or (own and (not named or draft.block.listed)):
+            if not is_no_name(own) or (own and draft.block.listed):
                 continue
             if not named:
                 raise _unnamed(draft, labels, drafts)

@@ -210,8 +210,9 @@ def _join_prose(rows: list[list[Text]], delimiter: str) -> None:
     common = max(set(sizes), key=sizes.count, default=0)
     for row in rows:
         after = [str(cell) for cell in row[1:]]
-        blank = [cell for cell in after if cell[:1] == " " and cell.strip()]
-        if len(row) in (1, common) or not blank or not str(row[0]).strip():
+        blank = any(cell[:1] == " " and cell.strip() for cell in after)
+        thousands = any(re.match(r"000\b", b) and str(a)[-1:].isdigit() for a, b in zip(row, after, strict=False))
+        if len(row) in (1, common) or not (blank or thousands) or not str(row[0]).strip():
             continue
         if all(kind_of_cell(cell) in ("text", "empty") for cell in after):
             row[:] = [delimiter.join(map(str, row)).rstrip(delimiter)]

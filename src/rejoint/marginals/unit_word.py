@@ -87,7 +87,8 @@ def is_count_word(label: str) -> bool:
 _THOUSANDS = re.compile(
     r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
     r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen(?:tal)?|tys\.?|ths(?:_per)?))"
-    r"(?: (?:persons|people|of persons|personen|de personnes|de personas))?[)\].]?\s*(?:$|[,;.] )",
+    r"(?: (?:persons|people|of persons|persone[nr]|de personnes|de personas))?[)\].]?\s*"
+    r"(?:$|[,;.] )",
     re.IGNORECASE,
 )
 _MILLIONS = re.compile(
@@ -122,7 +123,7 @@ _NUMBER_OF_TABLE = r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?"
 #: What begins the title of numbers that are no parts of a whole.
 _MEAN = re.compile(
     rf"{_NUMBER_OF_TABLE}(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
-    r"medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"(?:sum|max|min) of|medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
     r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
     r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
@@ -177,7 +178,7 @@ _THINGS = {
     "members? users? migrants? adults? households? families dwellings? personen bevolkerung "
     "einwohner(?:innen)? schuler(?:innen)? studierende patienten erwerbstatige beschaftigte "
     "arbeitslose haushalte wohnungen versicherte bevolking inwoners leerlingen studenten "
-    "huishoudens woningen patienter befolkning folkmangd folketal personer invanare elever "
+    "huishoudens woningen patienter befolkning(?:en)? folkmangd(?:en)? folketal(?:let)? personer invanare elever "
     "studenter sysselsatte hushall husholdninger bostader boliger vaesto henkilot obyvatel",
     "birth": "births? geburten geborene geboorten fodte fodslar",
     "death": "deaths? sterbefalle gestorbene todesfalle sterfte overledenen dode doda dodsfall",
@@ -231,7 +232,7 @@ def sort_of_things(text: str) -> str:
         return ""
     plain = re.sub(r"^(?:total |the |all |die |anzahl der )+", "", plain)
     number = re.match(
-        r"(?:numbers?|no\.?|count|anzahl|zahl|nombre|numero|aantal|antal|antall|liczba|pocet)"
+        r"(?:numbers?|no\.|count|anzahl|zahl|nombre|numero|aantal|antal|antall|liczba|pocet)"
         r"(?: (?:of|der|de|di|van|av))? (?=\w)",
         plain,
     )
