@@ -448,9 +448,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
     values = numbers.values
     if block.listed:
         return _listed_facets(block, numbers)
-    paths = _rows_by_sums(block.rows, values, digit)
-    deep = len(paths[0]) - len(block.rows[0])
-    names = [""] * deep + list(block.row_names)
+    paths, names = block.rows, list(block.row_names)
     if not names[0]:
         paths = _with_first_heading(paths, values, digit, block.titles)
     rows = _split_units(paths, names, values, digit)
@@ -555,25 +553,6 @@ def _paired_units(columns: list[Path]) -> list[Path]:
         if len({u for _, u in pairs}) > 1 and len(set(pairs)) == len(pairs):
             return [(*p[:-1], *pair) for p, pair in zip(columns, pairs, strict=True)]
     return list(columns)
-
-
-def _rows_by_sums(rows: list[Path], values: Array, digit: float) -> list[Path]:
-    """Give rows that are not unique the row that they add up to as their outer label."""
-    if len(set(rows)) == len(rows) or len(rows[0]) != 1:
-        return rows
-    words = np.array([is_total_word(path[0]) for path in rows])
-    sums = find_sums(values, digit, words)
-    parent = {c: p for p, run in sums.children.items() for c in run}
-    found: list[Path] = []
-    for i, path in enumerate(rows):
-        outer, at = [path[0]], i
-        while at in parent:
-            at = parent[at]
-            outer.insert(0, rows[at][0])
-        found.append(tuple(outer))
-    deep = max(map(len, found))
-    full = [(*path, *[ALL] * (deep - len(path))) for path in found]
-    return full if len(set(full)) == len(full) else rows
 
 
 def _listed_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:

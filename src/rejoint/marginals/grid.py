@@ -14,7 +14,6 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
-from os.path import commonprefix
 
 from rejoint.marginals.axis_name import BETWEEN, concept_of_labels, concept_of_name, split_corner
 from rejoint.marginals.cell import Kind, kind_of_cell
@@ -526,10 +525,9 @@ class _Grid:
             if len(numbers) > 1 or (above and len(there) > 0.5 * len(body)):
                 raise ValueError(
                     Message(
-                        "{where}, line {line}: {texts} stand over or between columns of numbers, but "
-                        "belong to no table that was found. Take blank lines and notes between "
-                        "the header and its numbers out, or say {skip} to leave the first lines "
-                        "out.",
+                        "{where}, line {line}: {texts} stand over or between numbers, but belong "
+                        "to no table that was found. Take out blank lines and notes between a "
+                        "header and its numbers, or say {skip} to leave the first lines out.",
                         where=self.sheet.where,
                         line=line,
                         texts=show([label_of(self.rows[r][c]) for c in there]),
@@ -617,8 +615,6 @@ class _Grid:
                     break
                 header.insert(0, r)
             r -= 1
-        while len(header) > 1 and self._is_marks_only(header, stub, body):
-            first = header.pop()  # numbers that are not given, below the header
         while first < len(self.rows) and (
             not header or self._needs_more(header, first, stub, body)
         ):
@@ -633,19 +629,6 @@ class _Grid:
                     lead.append(first)
                 first += 1
         return header, first, lead
-
-    def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
-        last = header[-1]
-        full = any(
-            all(
-                self.kinds[r][c] in ("text", "number", "range")
-                or is_value_name(label_of(self.rows[r][c]))
-                for c in body
-            )
-            for r in header[:-1]
-        )
-        marks = all(k in ("mark", "empty") for k in self._looks(last, body))
-        return full and marks and self._has_label(last, stub)
 
     def _has_value(self, r: int, body: Sequence[int]) -> bool:
         return any(k != "empty" for k in self._looks(r, body))
@@ -718,16 +701,7 @@ class _Grid:
             r += 1
         while sections and rows and sections[-1] > rows[-1]:  # notes below, or the next title
             r = sections.pop()
-        if rows and header and r == rows[-1] + 1 and r < len(self.rows):
-            self._check_ragged(r, header[-1])
         return rows, sections, r
-
-    def _check_ragged(self, r: int, head: int) -> None:
-        """Raise for a line right below the numbers that looks like one of them, cut short."""
-        texts = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
-        label = len(texts) == 1 and re.fullmatch(r"[^\W_][\w+-]{0,19}", texts[0])
-        if self.sheet.delimiter and label and self.sizes[r] < self.sizes[head]:
-            raise self.cut_short(r, head)
 
     def cut_short(self, r: int, head: int) -> ValueError:
         return ValueError(
@@ -818,7 +792,8 @@ def _joined_labels(labels: Sequence[str]) -> list[Path]:
     A unit before, or a year after all labels, is a label of its own.
     """
     words = [text.split() for text in labels]
-    head = commonprefix(words) if len(words) > 1 else []
+    same = [len(set(column)) == 1 for column in zip(*words, strict=False)]
+    head = words[0][: same.index(False)] if False in same else []
     size = max((k + 1 for k, w in enumerate(head) if _is_year(w) or w.endswith(")")), default=0)
     if 0 < size < min(map(len, words)):  # "Persons (1,000) 2022 Men"
         inner = _joined_labels([" ".join(w[size:]) for w in words])
@@ -1043,8 +1018,6 @@ class _Layout:
             )
             if whole and not self._is_told_apart() and self._is_unique([*self.stub, *labels]):
                 return named[0]
-        if not named and not self._is_unique(self.stub) and len(self.header) == 1:
-            return self._unnamed_value(heads)
         return None
 
     def _is_unit(self, c: int) -> bool:
@@ -1074,15 +1047,6 @@ class _Layout:
             return True
         labels = self._stub_labels(self.stub)
         return len(set(map(tuple, labels))) == len(labels)
-
-    def _unnamed_value(self, heads: list[str]) -> int | None:
-        """Return the only column of numbers that cannot be labels: these are few and repeated."""
-        if self.sections or self._is_filled_down(self.stub) or self._has_indents():
-            return None
-        found = [c for c in self.body if not self._is_whole(c)]
-        if len(found) == 1 and self._is_unique([*self.stub, *(set(self.body) - set(found))]):
-            return found[0]
-        return None
 
     def _has_indents(self) -> bool:
         return any(self._indent(r, self.stub[0]) for r in self.rows)

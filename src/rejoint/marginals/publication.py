@@ -16,8 +16,7 @@ Lines that begin with ``#`` are comments; before the header, these have a meanin
 
 import math
 import re
-import warnings
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import combinations, pairwise, product
@@ -68,7 +67,6 @@ from rejoint.marginals.unit_word import (
     is_percent,
     is_rate,
     is_rate_level,
-    is_share,
     scale_word,
     sort_of_things,
     unit_word,
@@ -172,7 +170,8 @@ class Draft:
 
     def error(self, template: str, /, axis: int | None = None, **fields: Any) -> ValueError:
         """Return an error about the table, or about the labels of one of its axes."""
-        name = "" if axis is None else self.facet.names[axis] or "the labels"
+        known = [] if axis is None else self.facet.labels[axis]
+        name = "" if axis is None else self.facet.names[axis] or "/".join(known[:2])
         said = {"where": self.reading.where, "name": name, "none": Argument("totals", "none")}
         return ValueError(Message(template, **{**said, **fields}))
 
@@ -349,14 +348,12 @@ def _read_block(block: Block, how: ReadOptions) -> list[Draft]:
         _drop_constants(draft)
         _choose_measure(draft, how)
         _apply_base(draft, how)
-        _check_mixture(draft)
-        _check_measures(draft, how)
+        if how.kind == "auto":
+            _check_levels(draft, _doubt_decimals)
         _split_totals(draft, how)
         if how.totals is None:
-            _check_overlap(draft)
-            _check_parts(draft)
+            _check_levels(draft, _doubt_levels)
             _check_sums_left(draft)
-            _check_things(draft)
         _name_by_titles(draft, block)
         _find_kind(draft, how)
         found.append(draft)
@@ -781,8 +778,6 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         return _told_sums(draft, axis, at)
     if size < 2:
         return plain
-    if size == 2:
-        _check_one_part(draft, axis)
     strong = [i for i, x in enumerate(labels) if not x or _is_strong(x)]
     if how.noisy:
         return _told_sums(draft, axis, strong)
@@ -795,8 +790,6 @@ def _sums_of_axis(draft: Draft, axis: int, how: ReadOptions) -> Sums:
         _check_doubtful(draft, axis, sums, strong)
     _check_beside(draft, axis, sums)
     left = [i for i in strong if i in sums.roots and i not in sums.children]
-    if not left and size > 2 and not sums.children:
-        _check_doubtful_word(draft, axis)
     if not left or (size < 3 and labels[left[0]]):
         return sums
     rest = [i for i in sums.roots if i != left[0]]
@@ -828,51 +821,6 @@ def _check_beside(draft: Draft, axis: int, sums: Sums) -> None:
         )
 
 
-def _check_one_part(draft: Draft, axis: int) -> None:
-    """Raise for a total beside only one of its parts: Males, Total."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for total, part in ((0, 1), (1, 0)):
-        sexes = [concept_of_labels([labels[i]] * 2) == "Sex" for i in (total, part)]
-        word = _is_strong(labels[total]) and not is_total_word(labels[part])
-        more = lines[total] - lines[part]
-        more = more[~np.isnan(more)]
-        if not (word or sexes == [False, True]) or not labels[part]:
-            continue
-        if len(more) < 2 or np.any(more < 0.0) or not np.any(more > 0.0):
-            continue
-        raise draft.error(
-            "{where}: {total!r} may be a total of which only one part, {part!r}, is given, or "
-            "both may be levels. Say {skip} to leave out the one that is no level, or {none} "
-            "if both are.",
-            total=labels[total],
-            part=labels[part],
-            skip=Argument("skip", [labels[part]]),
-        )
-
-
-def _check_measures(draft: Draft, how: ReadOptions) -> None:
-    """Raise for labels that are rates, ranks or errors beside others that are not."""
-    for axis, labels in enumerate(draft.facet.labels):
-        plain = [plain_text(label) for label in labels]
-        odd = [
-            label
-            for label, text in zip(labels, plain, strict=True)
-            if is_rate_level(text) or re.sub(r"^(?:se|sd) ", "", text) in set(plain) - {text}
-        ]
-        if not odd or len(odd) == len(labels) or how.kind != "auto":
-            continue
-        raise draft.error(
-            "{where}: {odd} of {name!r} may be another kind of number than {rest}, or levels. "
-            "Say {skip} to leave them out, or {kind} if they are levels.",
-            axis=axis,
-            odd=show(odd),
-            rest=show([label for label in labels if label not in odd]),
-            skip=Argument("skip", odd),
-            kind=Argument("kind", "counts"),
-        )
-
-
 def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
     """Raise for a sum of two levels one of which may be the difference: 2011, 2021, change."""
     labels = draft.facet.labels[axis]
@@ -894,37 +842,6 @@ def _check_difference(draft: Draft, axis: int, sums: Sums) -> None:
                 other=labels[other],
                 skip=Argument("skip", [labels[part]]),
                 totals=Argument("totals", [labels[total]]),
-            )
-
-
-def _check_doubtful_word(draft: Draft, axis: int) -> None:
-    """Raise for a word such as "Persons" over numbers that are no sum of the others.
-
-    They may be the largest, or lie between the others, as the mean of all together does.
-    """
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for place in (0, len(labels) - 1):
-        rest = np.delete(lines, place, axis=0)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # lines without a known number
-            most = np.nanmax(rest, axis=0)
-        if plain_text(labels[place]) in _OF_ALL and _is_mean(facet, axis, place):
-            raise draft.error(
-                "{where}: {label!r} of {name!r} lies between the others, so that the numbers "
-                "may be rates or means, which do not add up, or {label!r} a level. Multiply "
-                "rates by the number of cases that each is of; say {none} if it is a level.",
-                axis=axis,
-                label=labels[place],
-            )
-        if is_total_word(labels[place]) and np.all(lines[place] >= most):
-            raise draft.error(
-                "{where}: {label!r} may be a total or a level of {name!r}; the others do not "
-                "add up to it, perhaps because cases can be in several of them. Say {none} if "
-                "it is a level, {skip} to leave it out.",
-                axis=axis,
-                label=labels[place],
-                skip=Argument("skip", [labels[place]]),
             )
 
 
@@ -958,62 +875,6 @@ def _without_parts(draft: Draft, axis: int, place: int, rest: list[int]) -> list
         label=labels[place],
         skip=Argument("skip", [labels[rest[-1]]]),
     )
-
-
-def _check_mixture(draft: Draft) -> None:
-    """Raise for levels that have another kind of number than the others: means, changes, bases."""
-    facet = draft.facet
-    mixed: list[tuple[float, int, str, list[int], list[int]]] = []
-    for axis, labels in enumerate(facet.labels):
-        _check_mean(draft, axis)
-        there = np.moveaxis((facet.lines > 0) & (facet.values != 0), axis, 0)
-        there = (there & ~np.isnan(np.moveaxis(facet.values, axis, 0))).reshape(len(labels), -1)
-        for what, array in (("decimals", facet.decimals), ("a percent sign", facet.signed)):
-            flat = facet.by_level(axis, array) > 0
-            share = (flat & there).sum(axis=1) / np.maximum(there.sum(axis=1), 1)
-            least = [3 if what == "decimals" and not is_mean(x) else 1 for x in labels]
-            least = [1] * len(labels) if 1 in least else least
-            enough = there.sum(axis=1) >= np.array(least)
-            odd = np.flatnonzero(enough & (share >= 0.5)).tolist()
-            others = np.flatnonzero(enough & (share == 0.0)).tolist()
-            if odd and others and facet.grain is None:
-                mixed.append((float(share[odd].mean()), axis, what, odd, others))
-    if not mixed:
-        return
-    _, axis, what, odd, others = max(mixed, key=lambda each: each[0])  # the first of the purest
-    labels = facet.labels[axis]
-    few = odd if len(odd) <= len(others) else others
-    raise draft.error(
-        "{where}: {odd} of {name!r} has numbers with {what}, {rest} without: these are "
-        "different kinds of numbers. Leave one kind out: {skip}.",
-        axis=axis,
-        odd=show([labels[i] for i in odd]),
-        rest=show([labels[i] for i in others]),
-        what=what,
-        skip=Argument("skip", [labels[i] for i in few]),
-    )
-
-
-def _check_mean(draft: Draft, axis: int) -> None:
-    """Raise for a first or last level that is the mean of the others in every line."""
-    facet, labels = draft.facet, draft.facet.labels[axis]
-    lines = facet.by_level(axis)
-    for place in {0, len(labels) - 1} if len(labels) > 2 else ():
-        rest = [i for i in range(len(labels)) if i != place]
-        if _is_strong(labels[place]) and _is_mean(facet, axis, place):
-            continue  # the share of all together: the kind of the numbers decides
-        gap = np.abs(lines[rest].mean(axis=0) - lines[place])
-        known = ~np.isnan(gap)
-        size = np.maximum(lines[place][known] / (2.0 * facet.digit), 1.0)
-        if (gap[known] <= 0.51 * facet.digit).all() and np.log10(size).sum() >= SURE:
-            raise draft.error(
-                "{where}: {label!r} is the mean of the others, {rest}. Say {skip} to leave it "
-                "out; if all are rates or means, they do not add up: multiply them by the "
-                "number of cases that each is of.",
-                label=labels[place],
-                rest=show([labels[i] for i in rest]),
-                skip=Argument("skip", [labels[place]]),
-            )
 
 
 def _independent_sums(facet: Facet, axis: int) -> Sums:
@@ -1067,14 +928,83 @@ def _told_sums(draft: Draft, axis: int, at: Sequence[int]) -> Sums:
     return Sums({at[0]: tuple(rest)}, (at[0],))
 
 
+def _check_levels(draft: Draft, doubt: "_Doubt") -> None:
+    """Raise for labels that are no levels beside others: totals, parts, rates, other things."""
+    for axis in range(len(draft.facet.labels)):
+        for odd, why in doubt(draft, axis):
+            if odd:
+                raise draft.error(
+                    "{where}: {odd} of {name!r} {why}, or levels as the others are. Say {skip} to "
+                    "leave out what is no level, or {none} if all are levels.",
+                    axis=axis,
+                    odd=show(odd),
+                    why=why,
+                    skip=Argument("skip", odd),
+                )
+
+
+#: Yields labels of an axis that may be no levels, and what they may be instead.
+_Doubt = Callable[[Draft, int], Iterator[tuple[list[str], str]]]
+
+
+def _doubt_decimals(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
+    """Yield labels of numbers with decimals or percent signs beside others that have none."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    there = (facet.by_level(axis, facet.lines) > 0) & (np.nan_to_num(facet.by_level(axis)) != 0)
+    least = 1 if any(map(is_mean, labels)) else 3
+    for what, array in (("decimals", facet.decimals), ("percent signs", facet.signed)):
+        some = ((facet.by_level(axis, array) > 0) & there).sum(axis=1)
+        enough = there.sum(axis=1) >= (least if what == "decimals" else 1)
+        odd, others = enough & (some >= 0.6 * there.sum(axis=1)), enough & (some == 0)
+        if odd.any() and others.any() and facet.grain is None:
+            few = odd if odd.sum() <= others.sum() else others
+            yield _where(labels, few), f"may be another kind of number: some have {what}, not all"
+
+
+def _doubt_levels(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
+    """Yield labels of an axis that may be no levels, and what they may be instead."""
+    facet, labels = draft.facet, draft.facet.labels[axis]
+    plain = [plain_text(label) for label in labels]
+    lines = np.nan_to_num(facet.by_level(axis))
+    most = [np.all(line >= lines) and np.any(line > lines) for line in lines]
+    named = [_is_strong(x) or (is_total_word(x) and m) for x, m in zip(labels, most, strict=True)]
+    whole = _is_whole(draft, axis)
+    if len(labels) == 2 and not whole:  # Males, Population
+        sexes = [len(x) > 2 and concept_of_labels([x] * 2) == "Sex" for x in labels]
+        pairs = zip((0, 1), named, most, strict=True)
+        named = [n or (m and sexes == [i, not i]) for i, n, m in pairs]
+    if not whole:
+        sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
+        yield list(sorts.values()) if len(sorts) > 1 else [], "may count different things"
+    yield _where(labels, named), "may be totals, to which the others do not add up"
+    ends = [plain[i] in _OF_ALL and _is_mean(facet, axis, i) for i in range(len(labels))]
+    yield _where(labels, ends), "may be rates or means of all together"
+    yield _where(labels, [_PART.match(x) for x in plain]), "may be parts of others"
+    odd = [
+        is_rate_level(x) or is_mean(x) or re.sub(r"^(?:se|sd) ", "", x) in set(plain) - {x}
+        for x in plain
+    ]
+    if not all(odd):
+        yield _where(labels, odd), "may be another kind of number than the others"
+    known = sorted((e, x) for x in labels if (e := interval_of(x)) is not None)
+    for (one, label), (other, beside) in combinations(known, 2):
+        if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
+            yield [label, beside], "overlap and may be sums of one another"
+
+
+def _where(labels: Sequence[str], which: Iterable[Any]) -> list[str]:
+    return [label for label, yes in zip(labels, which, strict=True) if yes]
+
+
 def _check_sums_left(draft: Draft) -> None:
-    """Raise for a level that is the sum of some others, wherever they stand, beyond chance."""
+    """Raise for a level that is the sum of some others, or their mean, beyond chance."""
     facet = draft.facet
     for axis, labels in enumerate(facet.labels):
         lines, size = facet.by_level(axis), len(labels)
         lines = lines[:, ~np.isnan(lines).any(axis=0)]
-        if not 3 < size <= 40 or not lines.size:
+        if not 2 < size <= 40 or not lines.size:
             continue
+        means = [(lines.sum(axis=0) - line) / (size - 1) for line in lines]
         masks = _subsets_of(size)
         sums = masks @ lines
         slack = 0.51 * facet.digit * np.sqrt(size) if facet.digits else 1e-9
@@ -1083,13 +1013,16 @@ def _check_sums_left(draft: Draft) -> None:
             if places - np.log10(len(masks)) < SURE:
                 continue
             fits = (np.abs(sums - lines[i]) <= slack + 1e-9 * lines[i]).all(axis=1) & ~masks[:, i]
-            if fits.any():
+            mean = bool(np.all(np.abs(means[i] - lines[i]) <= 0.51 * facet.digit))
+            if fits.any() or mean:
                 parts = [labels[k] for k in np.flatnonzero(masks[np.argmax(fits)])]
+                parts = [label for label in labels if label != labels[i]] if mean else parts
                 raise draft.error(
-                    "{where}: {label!r} of {name!r} equals the sum of {parts}, so that it may be "
-                    "their total, one of them a difference, or a level. Say {one} if it is a "
-                    "total, {skip} to leave it out, {none} if all are levels.",
+                    "{where}: {label!r} of {name!r} equals the {sum} of {parts}, so that it may be "
+                    "their total or mean, one of them a difference, or a level. Say {one} if it is "
+                    "a total, {skip} to leave it out, {none} if all are levels.",
                     axis=axis,
+                    sum="mean" if mean else "sum",
                     label=labels[i],
                     parts=show(parts),
                     one=Argument("totals", [labels[i]]),
@@ -1106,52 +1039,6 @@ def _subsets_of(size: int) -> NDArray[np.bool_]:
         apart = np.eye(size, dtype=bool)
         masks = ~np.concatenate([a | apart for a in apart])
     return np.asarray(masks[masks.sum(axis=1) > 1])
-
-
-def _check_things(draft: Draft) -> None:
-    """Raise for levels that count different things, such as births, deaths and persons."""
-    for axis, labels in enumerate(draft.facet.labels):
-        sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
-        if len(sorts) > 1 and not _is_whole(draft, axis):
-            raise draft.error(
-                "{where}: {labels} of {name!r} count different things, or are levels. Say {skip} "
-                "to keep one of them, or {none} if each case has one of them.",
-                axis=axis,
-                labels=show(list(sorts.values())),
-                skip=Argument("skip", [label for label in labels if label != labels[0]]),
-            )
-
-
-def _check_parts(draft: Draft) -> None:
-    """Raise for levels such as "of which ..." where no level is the sum of such parts."""
-    for axis, labels in enumerate(draft.facet.labels):
-        parts = [label for label in labels if _PART.match(plain_text(label))]
-        if parts and not any(a == axis for a, _ in draft.totals):
-            raise draft.error(
-                "{where}: {parts} of {name!r} may be parts of another level, or levels beside "
-                "it. Say {skip} to leave them out, or {none} if they are levels.",
-                axis=axis,
-                parts=show(parts),
-                skip=Argument("skip", parts),
-            )
-
-
-def _check_overlap(draft: Draft) -> None:
-    """Raise for levels such as 0+ and 15+: cases of the one are cases of the other."""
-    for axis, labels in enumerate(draft.facet.labels):
-        ends = [(interval_of(label), label) for label in labels]
-        known = sorted((each, label) for each, label in ends if each is not None)
-        for (one, label), (other, beside) in combinations(known, 2):
-            if other[0] < one[1] - 1.0 or one == other:  # 15-20 and 20-25 share an edge
-                raise draft.error(
-                    "{where}: {one!r} and {other!r} of {name!r} overlap, so that they cannot "
-                    "be added up. Leave one out by {skip}, or say {none} if no case is in "
-                    "both.",
-                    axis=axis,
-                    one=label,
-                    other=beside,
-                    skip=Argument("skip", [beside]),
-                )
 
 
 def _check_two(draft: Draft, axis: int, at: Sequence[int]) -> None:
@@ -1428,13 +1315,9 @@ def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
         return f"the numbers lie around {draft.mean!r}, which is no sum of them"
     if clues.added or (clues.counted and not clues.fractions):
         return ""
-    for is_other, what in (
-        (is_measure, "are means, prices, weights or the like"),
-        (is_share, "are percentages, which do not add up to 100"),
-    ):
-        found = [hint for hint in clues.hints if is_other(hint)]
-        if found and not clues.counted:
-            return f"{found[0]!r} says that the numbers {what}"
+    means = [hint for hint in clues.hints if is_measure(hint)]
+    if means and not clues.counted:
+        return f"{means[0]!r} says that the numbers are means, prices, weights or the like"
     rates = [word for word in clues.words if is_rate(word)]
     if rates and not clues.counted:
         return f"{rates[0]!r} says that the numbers are rates, which do not add up to 1,000"
@@ -1508,11 +1391,8 @@ def _no_whole(draft: Draft) -> ValueError:
     facet = draft.facet
     sums = [f"all together to {np.nansum(facet.values):.5g}"]
     for axis, labels in enumerate(facet.labels if len(facet.names) > 1 else ()):
-        others = tuple(k for k in range(len(facet.names)) if k != axis)
-        first = [f"{x} to {s:.5g}" for x, s in zip(labels, np.nansum(facet.values, others))][:3]
-        sums.append(
-            f"those of each {facet.names[axis] or 'column'} to other numbers ({', '.join(first)})"
-        )
+        lines = list(zip(labels, np.nansum(facet.by_level(axis), axis=1), strict=True))
+        sums.append("those of " + ", ".join(f"{x!r} to {total:.5g}" for x, total in lines[:3]))
     gone = np.argwhere(np.isnan(facet.values))
     cells = [show([facet.labels[k][i] for k, i in enumerate(at)]) for at in gone[:3]]
     more = ", ..." if len(gone) > 3 else ""

@@ -211,7 +211,8 @@ def _join_prose(rows: list[list[Text]], delimiter: str) -> None:
     for row in rows:
         after = [str(cell) for cell in row[1:]]
         blank = any(cell[:1] == " " and cell.strip() for cell in after)
-        thousands = any(re.match(r"000\b", b) and str(a)[-1:].isdigit() for a, b in zip(row, after, strict=False))
+        pairs = zip(row, after, strict=False)  # "per 1,000"
+        thousands = any(re.match(r"000\b", b) and str(a)[-1:].isdigit() for a, b in pairs)
         if len(row) in (1, common) or not (blank or thousands) or not str(row[0]).strip():
             continue
         if all(kind_of_cell(cell) in ("text", "empty") for cell in after):

@@ -37,7 +37,6 @@ DOUBTFUL |= {"t", "persons", "people", "both", "ensemble", "everyone", "margin"}
 SURE, POSSIBLE = 3.0, 1.0
 _WORD = 5.0  # what a word is worth, in places
 _NEARLY = 0.005  # share of a number within which others nearly add up to it
-_FEW = 40  # levels up to which sums of all others but one are looked for
 _MANY = 400  # levels above which only sums of all the others are looked for
 
 
@@ -248,35 +247,6 @@ def _equations(
             if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
                 score = min(score, SURE - 0.1) if not word else score
                 found.append((size - 1, float(score) + word, i, tuple(rest)))
-        if i in (0, size - 1) and 3 < size <= _FEW and not exact:
-            found += _but_one(part, filled, known, room, i, digit, chance)
-    return found
-
-
-def _but_one(
-    part: Array,
-    filled: Array,
-    known: NDArray[np.bool_],
-    room: Array,
-    i: int,
-    digit: float,
-    chance: float,
-) -> list[Equation]:
-    """Return sums of all others but one, which is then part of another: never sure by itself."""
-    size = len(part)
-    found: list[Equation] = []
-    for gone in range(size):
-        rest = [k for k in range(size) if k not in (i, gone)]
-        if gone == i or gone in (0, size - 1):  # a run next to the row
-            continue
-        sums = filled[rest].sum(axis=0, keepdims=True)
-        whole = np.asarray(known[rest].all(axis=0, keepdims=True))
-        none = np.zeros(1, dtype=bool)
-        extra = room[rest].sum(axis=0, keepdims=True)
-        number = np.array([len(rest)])
-        score = _scores(part[i], sums, whole, extra, number, digit, True, none, 0.0)[0]
-        if score - chance >= SURE:
-            found.append((len(rest), SURE - 0.1, i, tuple(rest)))
     return found
 
 

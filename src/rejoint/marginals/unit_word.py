@@ -123,7 +123,8 @@ _NUMBER_OF_TABLE = r"(?:tab\w*\.?\s*[\w.]*\s*[:.\u2013-]?\s*)?"
 #: What begins the title of numbers that are no parts of a whole.
 _MEAN = re.compile(
     rf"{_NUMBER_OF_TABLE}(?:(?:annual|monthly|hourly|gross|net)\s+)?(?:mean|average|"
-    r"(?:sum|max|min) of|medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|moyennes?|"
+    r"(?:sum|max|min) of|medians?|prices?|index|gini|ratios?|durchschnitt\w*|mittlere\w*|preise?|"
+    r"moyennes?|"
     r"life expectancy|lebenserwartung|esp[eé]rance de vie|esperanza de vida|"
     r"(?:wages?|salaries|earnings|incomes?|l[oö]hne|salaires|salarios) (?:in|per|en|pro|por)|"
     r"prix|promedio|precios?|gemiddeld\w*|genomsnitt\w*|gjennomsnitt\w*|gennemsnit\w*)\b",
@@ -158,10 +159,6 @@ _MEAN_IN_NOTE = re.compile(
     r"medie|gemiddelden?)\b|"
     r".*\b(?:life expectancy|lebenserwartung|esperance de vie|esperanza de vida|speranza di vita)\b"
 )
-_SHARE_IN_NOTE = re.compile(
-    rf"{_NOTE}(?:percent(?:age)?s?|per cent|proportions?|shares?|anteile?|prozent\w*|pourcentages?|"
-    r"porcentajes?|percentuali?)\b"
-)
 _BY = r"\s+(?:by|nach|par|selon|por|segun|naar|per|efter|etter|wedlug|podle|in|en)\b"
 _END = rf"(?=$|\s*[,(:]|{_BY})"
 _HEAD = re.compile(
@@ -175,23 +172,25 @@ _HEAD = re.compile(
 _THINGS = {
     "person": "persons? people residents? inhabitants? individuals? population students? pupils? "
     "patients? workers? employees? respondents? visitors? voters? teachers? children applicants? "
-    "members? users? migrants? adults? households? families dwellings? personen bevolkerung "
-    "einwohner(?:innen)? schuler(?:innen)? studierende patienten erwerbstatige beschaftigte "
-    "arbeitslose haushalte wohnungen versicherte bevolking inwoners leerlingen studenten "
-    "huishoudens woningen patienter befolkning(?:en)? folkmangd(?:en)? folketal(?:let)? personer invanare elever "
-    "studenter sysselsatte hushall husholdninger bostader boliger vaesto henkilot obyvatel",
+    "members? users? migrants? adults? personen bevolkerung einwohner(?:innen)? "
+    "schuler(?:innen)? studierende patienten erwerbstatige beschaftigte arbeitslose versicherte "
+    "bevolking inwoners leerlingen studenten patienter befolkning(?:en)? folkmangd(?:en)? "
+    "folketal(?:let)? personer invanare elever studenter sysselsatte vaesto henkilot obyvatel",
+    "household": "households? families dwellings? haushalte wohnungen huishoudens woningen hushall "
+    "husholdninger bostader boliger",
     "birth": "births? geburten geborene geboorten fodte fodslar",
     "death": "deaths? sterbefalle gestorbene todesfalle sterfte overledenen dode doda dodsfall",
-    "event": "counts? number cases? accidents? crimes? offences? votes? marriages? divorces? visits? "
-    "admissions? discharges? jobs? vehicles? enterprises? businesses establishments? medals? "
+    "event": "counts? number cases? accidents? crimes? offences? votes? marriages? divorces? "
+    "visits? admissions? discharges? jobs? vehicles? enterprises? businesses establishments? medals? "
     "unfalle falle stimmen eheschliessungen scheidungen anzahl aantal antal antall stemmen roster "
     "stemmer",
 }
 #: The same in languages whose head word comes first.
 _FIRST = {
-    "person": "personnes habitants menages logements eleves etudiants salaries poblacion "
-    "personas habitantes hogares viviendas alumnos ocupados parados popolazione persone residenti "
-    "famiglie abitazioni studenti occupati populacao pessoas domicilios familias ludnosc osoby",
+    "person": "personnes habitants eleves etudiants salaries poblacion personas habitantes alumnos "
+    "ocupados parados popolazione persone residenti studenti occupati populacao pessoas ludnosc "
+    "osoby",
+    "household": "menages logements hogares viviendas famiglie abitazioni domicilios familias",
     "birth": "naissances nacimientos nati nascite nascimentos urodzenia",
     "death": "deces defunciones morti decessi obitos zgony",
     "event": "nombre effectifs? numero numar liczba pocet votos votes voti mariages matrimonios",
@@ -204,8 +203,8 @@ _THING = {
     for last, lists in ((True, _THINGS), (False, _FIRST))
 }
 _PHRASE_END = re.compile(
-    r"[,(:;\u2013\u2014]| - |\b(?:by|in|of|at|on|aged|from|with|who|whose|per|to|for|living|nach|im|am|"
-    r"der|des|mit|par|selon|en|de|du|des|au|por|segun|del|di|per|naar|van|op|efter|etter|fordelt|"
+    r"[,(:;\u2013\u2014]| - |\b(?:by|in|of|at|on|aged|from|with|who|whose|per|to|for|living|nach|im|"
+    r"am|der|des|mit|par|selon|en|de|du|des|au|por|segun|del|di|per|naar|van|op|efter|etter|fordelt|"
     r"wedlug|podle)\b"
 )
 
@@ -294,17 +293,6 @@ def is_percent(text: str) -> bool:
     (True, False)
     """
     return bool(_PERCENT.search(text))
-
-
-def is_share(note: str) -> bool:
-    """Return whether a title or note begins like that of shares.
-
-    Examples
-    --------
-    >>> is_share("Note: percentage of smokers"), is_share("Smokers, of 100 percent coverage")
-    (True, False)
-    """
-    return bool(_SHARE_IN_NOTE.match(plain_text(note)))
 
 
 def is_mean(title: str) -> bool:
