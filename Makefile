@@ -8,6 +8,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
+# A file of tests stays with one worker, so that what its tests share is made once.
+PYTEST := $(BIN)/pytest -q -n $(WORKERS) --dist loadfile
 
 # Bytecode is wanted (imports are slow without), and BLAS threads only get in each other's way.
 unexport PYTHONDONTWRITEBYTECODE
@@ -25,8 +27,8 @@ demo: $(VENV)/plots.stamp  ## recover the Asia network from incomplete records
 	@$(BIN)/rejoint demo --output demo
 
 test: lint browser  ## lint, types, tests and doctests, with compiled kernels and with NumPy's
-	$(BIN)/pytest -q -n $(WORKERS)
-	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(BIN)/pytest -q -n $(WORKERS) $(KERNEL_TESTS))
+	$(PYTEST)
+	$(if $(KERNEL_TESTS),REJOINT_KERNELS=numpy $(PYTEST) $(KERNEL_TESTS))
 
 lint: $(VENV)/test.stamp  ## ruff and mypy --strict
 	$(BIN)/ruff check
@@ -62,8 +64,9 @@ sklearn: $(VENV)/test.stamp  ## scikit-learn's checks on default estimators, at 
 	PYTHONPATH=build/sklearn-1.6 REJOINT_SKLEARN_CHECKS=all $(BIN)/pytest -q -n $(WORKERS) \
 	  -W ignore::pytest.PytestRemovedIn10Warning $(SKLEARN_CHECKS)
 
-interrupts: $(VENV)/test.stamp  ## Ctrl-C at 200 random moments, in Python and on the command line
+interrupts: $(VENV)/test.stamp  ## Ctrl-C at 200 random moments; 1,050 kills of all that writes files
 	@$(BIN)/python tests/interrupts.py
+	REJOINT_KILLS=150 $(BIN)/pytest -q tests/test_atomic.py -k kills
 
 bench: $(VENV)/bench.stamp  ## hot paths beside NumPy, peers and the machine's limits; how cost grows
 	@$(BIN)/python -u -m benchmarks.speed

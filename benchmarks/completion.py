@@ -22,15 +22,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint.factorization import complete_tables as default
-from rejoint.factorization.clique_tables import CliqueTables
 from rejoint.factorization.complete_approximately import (
+    CliqueTables,
     compact_completion,
     complete_approximately,
     fit_cliques,
     measure_distance,
 )
-from rejoint.factorization.max_entropy import independent_model
+from rejoint.factorization.factorize import complete_tables
+from rejoint.factorization.max_entropy import independent_model, make_completion_problem
 from rejoint.factorization.table_goals import exact_goals
 from rejoint.marginals.compare import expected_distance
 from rejoint.model import Model
@@ -145,8 +145,8 @@ def find_reference(
         tables = CliqueTables(levels, tree, [part[:, 0] for part in start.parts])
         fit_cliques(tables, goals, Session(np.random.default_rng(0)))
         return tables.table, "exact completion"
-    if default.make_completion_problem(levels, goals) is not None:
-        done = default.complete_tables(marginals, Session(np.random.default_rng(0)))
+    if make_completion_problem(levels, goals) is not None:
+        done = complete_tables(marginals, Session(np.random.default_rng(0)))
         return tables_of_model(Model.of(done.pmf.weights, done.pmf.factors)), "exact completion"
     return truth.table, "records of the truth"
 
@@ -182,9 +182,7 @@ def shrink(name: str) -> Iterator[dict[str, Any]]:
     """Make a completion smaller, and weigh the file of the whole."""
     levels, sets, size = WIDE[name]
     truth = RecordTables(levels, draw_records(levels, sets, size))
-    done = default.complete_tables(
-        make_marginals(levels, sets, truth), Session(np.random.default_rng(0))
-    )
+    done = complete_tables(make_marginals(levels, sets, truth), Session(np.random.default_rng(0)))
     whole = Model.of(done.pmf.weights, done.pmf.factors)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "whole.rejoint")

@@ -38,6 +38,8 @@ sphinx_gallery_conf = {
 html_theme = "pydata_sphinx_theme"
 html_title = "rejoint"
 html_show_sourcelink = False
+html_static_path = ["_static"]
+html_css_files = ["long_names.css"]
 html_theme_options = {
     "navigation_with_keys": False,
     "show_toc_level": 2,

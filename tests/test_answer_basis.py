@@ -405,14 +405,14 @@ def test_altered_tables_load_or_are_refused_in_words(tmp_path, key, value):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda t: t["subsets"][0].reverse(), "table 1 has no increasing positions"),
+        (lambda t: t["subsets"][0].reverse(), "item 1 of 'subsets' .* no increasing positions"),
         (lambda t: t["table_cells"].append(1.0), "cells, not"),
         (lambda t: t["sums"][0][0].append(7), "cells that are known"),
         (lambda t: t["unknown_cells"][0].reverse(), "no increasing positions"),
         (lambda t: t["unknown_cells"].__setitem__(2, [1.0, 0.5]), "above the upper"),
         (lambda t: t["evidence"][0].__setitem__(1, [0, 0]), "no likelihood"),
         (lambda t: t["moments"][0]["vectors"].pop(), "one vector for each"),
-        (lambda t: t.update(noisy=1), "neither true nor false"),
+        (lambda t: t.update(noisy=1), "'noisy' of its tables is 1, no true or false"),
     ],
 )
 def test_refusals_say_what_is_wrong(tmp_path, change, words):

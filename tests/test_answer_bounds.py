@@ -26,9 +26,9 @@ from rejoint import Domain, Marginals
 from rejoint.marginals.moments import Moment
 from rejoint.queries import cell_program
 from rejoint.queries.answer_bounds import bound_answer, bound_answers
+from rejoint.queries.cell_program import TableLimits, agree, drop_variables
 from rejoint.queries.interior_point import NoConvergenceError
 from rejoint.queries.junction_tree import JunctionTree
-from rejoint.queries.table_limits import TableLimits, agree, drop_variables
 
 FIRST = np.array([1.0, 0.0])
 

@@ -15,6 +15,8 @@ from rejoint.estimation.forecast import forecast
 
 RECORDS = rj.Records.of(np.random.default_rng(0).integers(0, 3, (60, 4)))
 TABLES = rj.Marginals.count(RECORDS, order=2)
+MANY_TABLES = rj.Marginals.count(np.random.default_rng(0).integers(0, 2, (60, 25)), order=2)
+STREAMED = rj.scan(lambda: iter([RECORDS]), domain=RECORDS.domain, memory=1)
 
 
 class Begun(Exception):
@@ -31,6 +33,7 @@ def begins(monkeypatch):
     for module, name in (
         ("rejoint.estimation.estimate", "smooth_data"),
         ("rejoint.factorization.factorize", "fit_tables"),
+        ("rejoint.factorization.complete_approximately", "fit_smooth"),
         ("rejoint.marginals.marginals", "count_all"),
     ):
         monkeypatch.setattr(import_module(module), name, begin)
@@ -54,20 +57,33 @@ def test_beyond_memory_is_refused_before_it_begins(fit, words):
     ("fit", "words"),
     [
         (lambda: rj.estimate(RECORDS, 10**6, "ml"), r"there are 44 different records, and more"),
+        (lambda: rj.estimate(STREAMED, 3), "A fit of rank 3 to 60 records takes .* hours"),
         (lambda: rj.factorize(TABLES, 10**6), r"A fit of rank 1,000,000 to 54 cells .* minutes"),
+        (lambda: rj.factorize(MANY_TABLES), "A joint of 300 tables takes .* minutes to"),
         (lambda: rj.Marginals.count(RECORDS, 2), "Counting 60 records into 6 tables takes 10 min"),
     ],
-    ids=["estimate", "factorize", "count"],
+    ids=["estimate", "streamed", "factorize", "completion", "count"],
 )
 @pytest.mark.usefixtures("begins")
 def test_minutes_are_said_before_they_begin(monkeypatch, fit, words):
     monkeypatch.setattr(cost, "machine_memory", lambda: 1e15)
     forecasts = import_module("rejoint.estimation.forecast")
     monkeypatch.setattr(forecasts, "measured_pass", lambda data, rank: 1.0)
+    monkeypatch.setattr(forecasts, "SLOWEST", 1.0)  # so that it is measured at all
     monkeypatch.setattr("rejoint.kernels.available_threads", lambda: 1)
     monkeypatch.setattr("rejoint.marginals.count.TABLE_SECONDS", 100.0)
+    monkeypatch.setattr("rejoint.factorization.complete_approximately.SECONDS", (1e-3, 1e-2))
     with pytest.warns(rj.Remark, match=words), pytest.raises(Begun):
         fit()
+
+
+@pytest.mark.usefixtures("begins")
+def test_far_too_many_classes_are_remarked_on_at_once():
+    with (
+        pytest.warns(rj.Remark, match="Rank 1,000 is far above .* there are 44"),
+        pytest.raises(Begun),
+    ):
+        rj.estimate(RECORDS, 1000, "ml")
 
 
 @pytest.mark.usefixtures("begins")

@@ -14,12 +14,9 @@ from pathlib import Path
 import pytest
 
 import rejoint as rj
-from rejoint.datasets import FetchError
+from rejoint.datasets import FetchError, public_sets
 from rejoint.datasets import catalog as parsing
 from rejoint.datasets import fetch as fetching
-from rejoint.datasets import paper_set as protocol
-from rejoint.datasets import public_sets as ratings
-from rejoint.datasets import public_sets as uci
 from rejoint.datasets.catalog import CATALOG, CatalogEntry, load_columns
 
 DATA = os.environ.get("REJOINT_DATA")
@@ -297,10 +294,9 @@ def test_wide_tables_of_ratings(monkeypatch):
 
 
 @needs_data
-@pytest.mark.parametrize("module", [uci, ratings, protocol], ids=lambda module: module.__name__)
-def test_examples(module, monkeypatch):
+def test_examples(monkeypatch):
     monkeypatch.setenv("REJOINT_DATA", DATA)
-    for test in doctest.DocTestFinder().find(module):
+    for test in doctest.DocTestFinder().find(public_sets):
         for example in test.examples:
             example.options.pop(doctest.SKIP, None)
         result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)

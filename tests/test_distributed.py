@@ -12,7 +12,7 @@ import pytest
 import rejoint as rj
 from rejoint.estimation import Bayes, Em, estimate
 from rejoint.estimation.data import Parted
-from rejoint.estimation.survey import add_up, look_at
+from rejoint.estimation.part_summary import add_up, look_at
 from rejoint.model import Model
 from rejoint.records import formats as row_groups
 from rejoint.solver import Limits
@@ -82,8 +82,8 @@ def quiet(line):
 
 
 def problem_of(scan):
-    survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
-    return Parted(scan.domain, scan.threads, scan, survey)
+    summary = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
+    return Parted(scan.domain, scan.threads, scan, summary)
 
 
 def model_of(records, rank):

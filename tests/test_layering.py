@@ -80,6 +80,14 @@ def test_files_are_named_by_what_they_define():
     assert architecture.measure()["file names in -ing"] == []
 
 
+def test_each_package_lists_its_modules(tmp_path):
+    assert architecture.unlisted(TREE) == {}
+    tree = tree_of(tmp_path, a__model="", a__new="")
+    front = '"""Words.\n\nmodel  what it is\ngone  what it was\n"""\n'
+    (tree.root / "a" / "__init__.py").write_text(front)
+    assert architecture.unlisted(Tree.read(tree.root)) == {"rejoint.a": {"gone", "new"}}
+
+
 def test_single_places():
     figures = architecture.measure()
     assert figures["modules that build a FitResult"] == ["rejoint.solver.result"]

@@ -13,8 +13,7 @@ from rejoint.queries.evidence import (
     log_class_weights,
     log_sum,
 )
-from rejoint.queries.log_prob import posteriors, record_log_prob
-from rejoint.queries.sampling import draw_codes
+from rejoint.queries.log_prob import draw_codes, posteriors, record_log_prob
 from rejoint.queries.tables import joint_table
 
 # Sums of some hundred products of doubles: a few hundred roundings of 1e-16.

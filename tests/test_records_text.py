@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.records import delimited, fast_csv
+from rejoint.records import delimited
 
 ENGINES = ["pyarrow", "polars"]
 
@@ -109,9 +109,9 @@ def every_way(path, options):
 
 
 def use(monkeypatch, engine, piece=2**22):
-    monkeypatch.setattr(fast_csv, "find_engine", lambda: engine)
-    monkeypatch.setattr(fast_csv, "LEAST_BYTES", 0)
-    monkeypatch.setattr(fast_csv, "PIECE_BYTES", piece)
+    monkeypatch.setattr(delimited, "find_engine", lambda: engine)
+    monkeypatch.setattr(delimited, "LEAST_BYTES", 0)
+    monkeypatch.setattr(delimited, "PIECE_BYTES", piece)
     monkeypatch.setattr(delimited, "FEWEST_ROWS", 1)
 
 
@@ -146,11 +146,11 @@ def test_many_rows_are_parsed_by_the_engine(engine, quoted, tmp_path, monkeypatc
     rows = (f"{mark}{a}{mark},{b},{c},{d}" for (a, b, c), d in zip(cells, numbers, strict=True))
     path = tmp_path / "a.csv"
     path.write_bytes(("a,b,c,d\r\n" + "\r\n".join(rows) + "\r\n").encode())
-    monkeypatch.setattr(fast_csv, "find_engine", lambda: None)
+    monkeypatch.setattr(delimited, "find_engine", lambda: None)
     expected = rj.read(path)
-    monkeypatch.setattr(fast_csv, "find_engine", lambda: engine)
-    monkeypatch.setattr(fast_csv, "PIECE_BYTES", 999)
-    monkeypatch.setattr(fast_csv, "LEAST_BYTES", 0)
+    monkeypatch.setattr(delimited, "find_engine", lambda: engine)
+    monkeypatch.setattr(delimited, "PIECE_BYTES", 999)
+    monkeypatch.setattr(delimited, "LEAST_BYTES", 0)
     monkeypatch.setattr(delimited.TextColumn, "add", None)  # one by one
     found = rj.read(path)
     assert found.domain == expected.domain

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 import rejoint as rj
 from rejoint.estimation.data import InMemory, draw_classes
 from rejoint.estimation.ordinal_smoothing import Smoothed, hold_out
+from rejoint.estimation.part_summary import fit_into
 from rejoint.estimation.policy import Policy
-from rejoint.estimation.survey import fit_into
 from rejoint.model import Model
 from rejoint.rank.folds import make_folds
 from rejoint.records.survey_design import (

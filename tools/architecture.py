@@ -180,10 +180,7 @@ def names_twice(tree: Tree) -> tuple[list[str], list[str]]:
     classes: Counter[str] = Counter()
     for name, module in tree.modules.items():
         path = tree.files[name]
-        command = path.parent.name == "cli" and any(
-            isinstance(node, ast.FunctionDef) and node.name == "command" for node in module.body
-        )
-        if path.stem not in ("__init__", "__main__") and not command:
+        if path.stem not in ("__init__", "__main__") and not is_command(path, module):
             files[path.stem.lstrip("_")] += 1
         classes.update(
             node.name
@@ -191,6 +188,32 @@ def names_twice(tree: Tree) -> tuple[list[str], list[str]]:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
         )
     return tuple(sorted(n for n, k in found.items() if k > 1) for found in (files, classes))  # type: ignore[return-value]
+
+
+def is_command(path: Path, module: ast.Module) -> bool:
+    """Whether a module is a command of the command line."""
+    names = [node.name for node in module.body if isinstance(node, ast.FunctionDef)]
+    return path.parent.name == "cli" and "command" in names
+
+
+def unlisted(tree: Tree) -> dict[str, set[str]]:
+    """Packages whose docstring does not list exactly their modules, with the names that differ.
+
+    A line of the list is a name, two or more blanks, and what is there. The help of the command
+    line lists its commands, and docs/design.rst the packages.
+    """
+    held: defaultdict[str, set[str]] = defaultdict(set)
+    for name, path in tree.files.items():
+        package, _, last = name.rpartition(".")
+        if package.count(".") and not is_command(path, tree.modules[name]):
+            held[package].add(last)
+    found = {}
+    for package, names in held.items():
+        text = ast.get_docstring(tree.modules[package]) or ""
+        listed = set(re.findall(r"(?m)^ *([a-z_]+)/?  +\S", text))
+        if differ := (names - {"__main__"}) ^ listed:
+            found[package] = differ
+    return found
 
 
 def places(tree: Tree, pattern: str) -> list[str]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import rejoint as rj
-from rejoint.factorization.complete_tables import complete, understand
+from rejoint.factorization.factorize import complete, understand
 from rejoint.solver.session import Session
 
 Array = NDArray[np.float64]

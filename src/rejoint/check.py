@@ -1,6 +1,6 @@
 """Arguments that all fits check alike."""
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -16,5 +16,22 @@ def whole(name: str, value: Any) -> int:
     ValueError: rank must be a whole number of at least 1, got 0.
     """
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        is_short = value is None or isinstance(value, str | int | float | np.generic)
+        got = repr(value) if is_short else f"a {type(value).__name__}"
+        raise ValueError(f"{name} must be a whole number of at least 1, got {got}.")
     return int(value)
+
+
+def whole_or_auto(name: str, value: Any) -> int | Literal["auto"]:
+    """Check that an argument is ``"auto"`` or a whole number of at least one.
+
+    Examples
+    --------
+    >>> whole_or_auto("rank", "auto")
+    'auto'
+    >>> whole_or_auto("rank", np.zeros((5, 5)))
+    Traceback (most recent call last):
+    ...
+    ValueError: rank must be a whole number of at least 1, got a ndarray.
+    """
+    return "auto" if isinstance(value, str) and value == "auto" else whole(name, value)

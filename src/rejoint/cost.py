@@ -10,7 +10,7 @@ from rejoint.messages import Message, remark
 from rejoint.text import duration, format_bytes
 
 #: Seconds beyond which work says at its start how long it will take.
-LONG = 180.0
+LONG = 60.0
 
 #: Where a container says how much memory it may take (cgroups, second and first version).
 _LIMIT_FILES = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -22,14 +22,17 @@ class Cost(NamedTuple):
     Examples
     --------
     >>> Cost(1e6, 0.1, 2.0).check("A small fit", "a smaller one")
+    False
     """
 
     memory: float
     low: float = 0.0
     high: float = 0.0
 
-    def check(self, what: str, instead: str) -> None:
+    def check(self, what: str, instead: str) -> bool:
         """Refuse what is beyond the machine's memory, and say if it takes minutes.
+
+        Returns whether it has said so.
 
         Parameters
         ----------
@@ -57,7 +60,8 @@ class Cost(NamedTuple):
                     instead=instead,
                 )
             )
-        if self.low > LONG:
+        told = self.low > LONG
+        if told:
             remark(
                 Message(
                     "{what} takes {low} to {high} of computing; {instead}.",
@@ -67,6 +71,7 @@ class Cost(NamedTuple):
                     instead=instead,
                 )
             )
+        return told
 
 
 def machine_memory() -> float:

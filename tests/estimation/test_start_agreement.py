@@ -12,9 +12,9 @@ from small_records import random_records
 
 import rejoint as rj
 from rejoint.estimation import Em, Policy, estimate
-from rejoint.estimation.agreement import Agreement, compare_ends, share_moved
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.priors import first_prior
+from rejoint.estimation.starts import StartAgreement, compare_ends, share_moved
 from rejoint.model import Model
 from rejoint.solver.search import promising
 from rejoint.solver.solver import Record, Run, Stop
@@ -161,7 +161,7 @@ def test_a_single_start_says_nothing():
 
 
 def test_a_best_optimum_that_one_of_many_found_is_remarked_on():
-    found = Agreement(20, 5, 1, 12.0, 0.4, near=False, differs=True)
+    found = StartAgreement(20, 5, 1, 12.0, 0.4, near=False, differs=True)
     with pytest.warns(rj.Remark, match="More starts may find a better one: n_init=40"):
         said = found.tell()
     assert said.startswith(found.text)
@@ -172,11 +172,11 @@ def test_a_best_optimum_that_one_of_many_found_is_remarked_on():
 @pytest.mark.parametrize(
     "found",
     [
-        Agreement(20, 5, 2, 12.0, 0.4, near=False, differs=True),
-        Agreement(20, 5, 1, 12.0, 0.01, near=False, differs=False),
-        Agreement(20, 5, 1, 1.0, 0.4, near=True, differs=True),
-        Agreement(3, 3, 1, 12.0, 0.4, near=False, differs=True),
-        Agreement(20, 5, 5),
+        StartAgreement(20, 5, 2, 12.0, 0.4, near=False, differs=True),
+        StartAgreement(20, 5, 1, 12.0, 0.01, near=False, differs=False),
+        StartAgreement(20, 5, 1, 1.0, 0.4, near=True, differs=True),
+        StartAgreement(3, 3, 1, 12.0, 0.4, near=False, differs=True),
+        StartAgreement(20, 5, 5),
     ],
 )
 def test_what_is_not_serious_is_no_remark(found):
@@ -187,7 +187,7 @@ def test_what_is_not_serious_is_no_remark(found):
 
 
 def test_optima_that_records_hardly_tell_apart_are_named():
-    found = Agreement(20, 5, 2, 0.4, 0.2, near=True, differs=True)
+    found = StartAgreement(20, 5, 2, 0.4, 0.2, near=True, differs=True)
     assert found.text.endswith("The records hardly tell the two apart.")
 
 

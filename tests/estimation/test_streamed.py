@@ -16,7 +16,7 @@ import rejoint as rj
 from rejoint.estimation import Em, Policy, estimate, ordinal_smoothing
 from rejoint.estimation.data import InMemory, Parted
 from rejoint.estimation.ordinal_smoothing import Smoothed
-from rejoint.estimation.survey import add_up, look_at
+from rejoint.estimation.part_summary import add_up, look_at
 from rejoint.solver import Limits, run
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -38,12 +38,12 @@ def some(records):
     return rj.Records(records.domain, records.codes[:600], records.sample_weight[:600])
 
 
-def survey(scan, size=10**6, budget=0):
+def summary(scan, size=10**6, budget=0):
     return add_up(scan.map(partial(look_at, seed=0, size=size, budget=budget)))
 
 
 def parted(scan):
-    return Parted(scan.domain, scan.threads, scan, survey(scan))
+    return Parted(scan.domain, scan.threads, scan, summary(scan))
 
 
 @pytest.mark.parametrize("size", [1, 7, 3000])
@@ -150,12 +150,12 @@ def test_a_scan_that_fits_into_memory_is_fitted_there(some):
 def test_few_distinct_records_are_held(records):
     """3,000 records of two variables are at most 19: they fit where the rows do not."""
     few = records.project(["x0", "x1"])
-    found = survey(rj.scan(few, size=100), budget=4000)
+    found = summary(rj.scan(few, size=100), budget=4000)
     whole = few.merged()
     merged = found.records.merged()
     np.testing.assert_array_equal(merged.codes, whole.codes)
     np.testing.assert_array_equal(merged.sample_weight, whole.sample_weight)
-    assert survey(rj.scan(records, size=100), budget=4000).records is None
+    assert summary(rj.scan(records, size=100), budget=4000).records is None
 
 
 def test_each_record_is_as_likely_in_the_sample(records):

@@ -12,7 +12,7 @@ from rejoint import kernels
 from rejoint.estimation import Bayes, estimate
 from rejoint.estimation.data import InMemory, Parted, draw_part
 from rejoint.estimation.gibbs import effective_draws
-from rejoint.estimation.survey import add_up, look_at
+from rejoint.estimation.part_summary import add_up, look_at
 from rejoint.model import Model
 
 SHAPE = (3, 4, 2, 3, 3)
@@ -20,8 +20,8 @@ SHORT = Bayes(chains=2, burn_in=5, draws=6, thin=2)
 
 
 def parted(scan):
-    survey = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
-    return Parted(scan.domain, scan.threads, scan, survey)
+    summary = add_up(scan.map(partial(look_at, seed=0, size=10**6, budget=0)))
+    return Parted(scan.domain, scan.threads, scan, summary)
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,7 @@ QUICK = ClassifierPolicy(
 @parametrize_with_checks(
     [
         rj.JointClassifier(policy=QUICK),
-        rj.JointClassifier(rank=4, solver="map"),
+        rj.JointClassifier(rank=2, solver="map", policy=QUICK),
     ],
     expected_failed_checks=lambda estimator: EXEMPTIONS,
 )

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from rejoint.factorization.clique_tables import CliqueTables
+from rejoint.factorization.complete_approximately import CliqueTables
 from rejoint.factorization.table_goals import Exact, near_goals
 from rejoint.marginals.marginals import Marginals
 from rejoint.queries.junction_tree import JunctionTree

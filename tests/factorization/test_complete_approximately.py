@@ -10,9 +10,8 @@ import pytest
 from rejoint import Domain, Marginals
 from rejoint.explorer.document import compact_answer, describe_limit
 from rejoint.factorization import complete_approximately as module
-from rejoint.factorization import complete_tables as default
-from rejoint.factorization.clique_tables import CliqueTables
 from rejoint.factorization.complete_approximately import (
+    CliqueTables,
     choose_tables,
     compact_completion,
     complete_approximately,
@@ -22,6 +21,7 @@ from rejoint.factorization.complete_approximately import (
     tilt,
 )
 from rejoint.factorization.corrector import GoalCells
+from rejoint.factorization.factorize import complete_tables
 from rejoint.factorization.max_entropy import Ipf, independent_model, make_completion_problem
 from rejoint.factorization.table_goals import exact_goals, near_goals
 from rejoint.factorization.table_policy import POLICY
@@ -139,8 +139,10 @@ def test_tables_of_a_sample_pull_on_a_junction_tree(few_classes):
 
 
 def test_the_default_fit_approximates_what_is_too_large(monkeypatch, few_classes):
-    monkeypatch.setattr(default, "make_completion_problem", lambda *_: None)
-    done = default.complete_tables(make_tables(SETS["cycle"]), Session(np.random.default_rng(0)))
+    monkeypatch.setattr(
+        sys.modules[complete_tables.__module__], "make_completion_problem", lambda *_: None
+    )
+    done = complete_tables(make_tables(SETS["cycle"]), Session(np.random.default_rng(0)))
     assert max(done.misfits.values()) <= 1e-6
     assert "approximates" in done.choice
     assert not done.classes_are_groups
@@ -214,7 +216,7 @@ def test_few_classes_keep_the_given_tables():
 def test_few_classes_of_a_page_keep_the_given_tables(monkeypatch):
     monkeypatch.setattr(sys.modules["rejoint.explorer.document"], "PAGE_CLASSES", 100)
     marginals = make_tables(SETS["pairs"])
-    wide = default.complete_tables(marginals, Session(np.random.default_rng(0))).pmf
+    wide = complete_tables(marginals, Session(np.random.default_rng(0))).pmf
     few = compact_answer(wide)
     assert few.rank <= 100 < wide.rank
     for names in marginals.subsets:

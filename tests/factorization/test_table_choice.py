@@ -9,23 +9,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import rejoint as rj
-from rejoint.factorization.effects import (
+from rejoint.factorization.log_linear import (
     Effects,
+    Sample,
+    fit_log_linear,
     nested_taus,
 )
-from rejoint.factorization.log_linear import Sample, fit_log_linear
 from rejoint.factorization.max_entropy import (
     Ipf,
     independent_model,
     make_completion_problem,
     start_completion,
 )
-from rejoint.factorization.pool_tables import find_older, pool_effects, pool_shares
 from rejoint.factorization.table_choice import (
     SmoothedTables,
     choose_for_noisy,
     find_identified,
+    find_older,
     fit_rank,
+    pool_effects,
+    pool_shares,
     read_rank,
     weigh_rank,
 )

@@ -13,7 +13,7 @@ from small_models import (
     unpacked,
 )
 
-from rejoint.factorization import grams
+from rejoint.factorization import unfolding
 from rejoint.factorization.admm import factor_update, weights_update
 from rejoint.factorization.problem import gram_stack, mttkrp
 
@@ -115,7 +115,7 @@ def test_weights_are_recovered_given_the_factors():
 def test_a_factor_is_recovered_given_the_rest(n):
     # First, middle and last variable of its tables: each unfolding must match its product.
     problem, weights, factors = exact_problem(4, (4, 3, 5, 2), all_subsets(4, 3), 3)
-    gram = np.outer(weights, weights) * grams.factor_gram(
+    gram = np.outer(weights, weights) * unfolding.factor_gram(
         problem.families, gram_stack(problem.layout, factors), n
     )
     target = mttkrp(problem, factors, n) * weights
@@ -130,7 +130,7 @@ def test_the_subproblems_are_those_of_the_objective():
     problem = random_problem(5, (3, 4, 2), all_subsets(3, 2), even=False)
     weights, factors = unpacked(random_model(6, problem.levels, 2))
     products = gram_stack(problem.layout, factors)
-    gram = np.outer(weights, weights) * grams.factor_gram(problem.families, products, 1)
+    gram = np.outer(weights, weights) * unfolding.factor_gram(problem.families, products, 1)
     rows = problem.layout.rows(1)
     best = factors.copy()
     target = mttkrp(problem, factors, 1) * weights

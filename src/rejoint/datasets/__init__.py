@@ -1,12 +1,9 @@
 """Data sets: joints that are known exactly, and public sets that are downloaded once.
 
-simulate   asia: an exact joint; remove_cells: values removed at random; town_tables: six tables
-uci        sets of the UCI Machine Learning Repository
-movielens  MovieLens ratings
-paper_set  seven UCI sets as the paper uses them
-catalog    where every file comes from, its checksums, how it is read
-fetch      the data folder, the cache, the download
-parse      files to columns, columns to frames
+simulate     asia: an exact joint; remove_cells: values removed at random; town_tables: six tables
+public_sets  adult, car, ..., movielens: public sets; paper_set: seven of them as the paper has them
+catalog      where every file comes from, its checksums, and how it is read
+fetch        the data folder, the cache, the download
 
 A set is looked for in the folder that the environment variable ``REJOINT_DATA`` names (as
 ``car.csv.gz`` and so on), then in the cache (``REJOINT_CACHE``, or the user's cache folder), then
@@ -15,8 +12,9 @@ at its public source, from which it goes into the cache. Checksums are always co
 """
 
 from rejoint.datasets.fetch import FetchError
-from rejoint.datasets.paper_set import PAPER_SETS, PaperSet, paper_set
 from rejoint.datasets.public_sets import (
+    PAPER_SETS,
+    PaperSet,
     adult,
     car,
     credit,
@@ -24,6 +22,7 @@ from rejoint.datasets.public_sets import (
     movielens,
     mushroom,
     nursery,
+    paper_set,
     votes,
 )
 from rejoint.datasets.simulate import asia, remove_cells, town_downloads, town_tables

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from rejoint import kernels
 from rejoint.arrays import Keys
 from rejoint.domain.domain import Domain
-from rejoint.estimation.survey import Survey
+from rejoint.estimation.part_summary import PartSummary
 from rejoint.kernels import DefaultCodes, SparseCodes, has_value
 from rejoint.model import FloatArray, Layout, Model
 from rejoint.pmf.draws import Draws
@@ -402,34 +402,34 @@ class Parted(Data):
     domain: Domain
     threads: int
     scan: Scan = field(repr=False)
-    survey: Survey = field(repr=False)
+    summary: PartSummary = field(repr=False)
     checkpoint: Checkpoint = field(default_factory=Checkpoint, repr=False)
     report: Report = report_nothing
 
     @cached_property
     def fingerprint(self) -> str:
         """What tells these records from others."""
-        return digest(self.scan.stamp, self.layout, self.survey.rows, self.survey.totals)
+        return digest(self.scan.stamp, self.layout, self.summary.rows, self.summary.totals)
 
     @property
     def total(self) -> float:
         """Weight of all records."""
-        return self.survey.mass
+        return self.summary.mass
 
     @property
     def size(self) -> float:
         """Number of records: their weight, or how many they are where they weigh less."""
-        return max(self.survey.mass, float(self.survey.rows))
+        return max(self.summary.mass, float(self.summary.rows))
 
     @property
     def level_totals(self) -> FloatArray:
         """Weight of the records that hold each level, (L,)."""
-        return self.survey.totals
+        return self.summary.totals
 
     @property
     def cells(self) -> int:
         """Cells that a pass goes through."""
-        return self.survey.rows * len(self.domain)
+        return self.summary.rows * len(self.domain)
 
     @property
     def records(self) -> InMemory:
@@ -437,12 +437,12 @@ class Parted(Data):
         raise TypeError("These records are read part by part: take a sample().")
 
     def sample(self) -> InMemory:
-        """The records that the survey drew at random."""
+        """The records that the summary drew at random."""
         return self._sample
 
     @cached_property
     def _sample(self) -> InMemory:
-        return InMemory.of(self.survey.sample)
+        return InMemory.of(self.summary.sample)
 
     def expect(self, model: Model) -> Expected:
         """One pass over all parts."""

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from rejoint.check import whole
+from rejoint.check import whole, whole_or_auto
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.estimation.agreement import Agreement, compare_ends
 from rejoint.estimation.data import Data, InMemory, Parted
 from rejoint.estimation.em import Em
 from rejoint.estimation.forecast import check_cost
@@ -29,18 +28,20 @@ from rejoint.estimation.ordinal_smoothing import (
     smooth_variables,
 )
 from rejoint.estimation.pair_tables import count_pairs, find_gaps
+from rejoint.estimation.part_summary import PartSummary, packed, summarize
 from rejoint.estimation.policy import DEFAULT, Policy
 from rejoint.estimation.posterior_mean import Finished, posterior_mean, spread_draws
 from rejoint.estimation.priors import first_prior, make_prior
 from rejoint.estimation.starts import (
     LabelledStart,
+    StartAgreement,
     StartSearch,
+    compare_ends,
     count_starts,
     follow_start,
     given_model,
     random_model,
 )
-from rejoint.estimation.survey import Survey, packed, survey_of
 from rejoint.estimation.variational import Variational
 from rejoint.identifiability.assessment import Assessment, assess_records
 from rejoint.messages import Argument, Message, Progress, join_messages, remark
@@ -291,14 +292,14 @@ def open_data(
         return
     seed = int(deepcopy(session.rng).integers(2**62))  # the same numbers as from records in memory
     with packed(source) as scan:
-        survey = survey_of(scan, seed, session.report, session.checkpoint, policy)
-        if (records := survey.records) is not None:
+        summary = summarize(scan, seed, session.report, session.checkpoint, policy)
+        if (records := summary.records) is not None:
             yield InMemory.of(records), records
             return
-        scan = replace(scan, rows=survey.rows)
+        scan = replace(scan, rows=summary.rows)
         yield (
-            Parted(scan.domain, scan.threads, scan, survey, session.checkpoint, session.report),
-            survey.observed,
+            Parted(scan.domain, scan.threads, scan, summary, session.checkpoint, session.report),
+            summary.observed,
         )
 
 
@@ -308,10 +309,10 @@ def fit_data(data: Data, request: Request, session: Session) -> FitResult:
     smooth = smooth_variables(data.domain, request.smooth, request.solver)
     # What is not possible is refused before the long part.
     n_init = None if request.n_init is None else whole("n_init", request.n_init)
-    asked = request.rank if request.rank == "auto" else whole("rank", request.rank)
+    asked = whole_or_auto("rank", request.rank)
     solver, why = choose_solver(data, 1 if asked == "auto" else asked, request)
     start_at(request.start, small, request.rank)
-    check_cost(small.records, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
+    check_cost(data, None if asked == "auto" else asked, draws=isinstance(solver, Bayes))
     said: list[str] = []
     selection: Selection | None = None
     plain = data
@@ -453,9 +454,9 @@ def describe_smoothing(time: float) -> str:
 
 def _looked_at(data: Data) -> str:
     """How many records the rank was chosen by, where not by all."""
-    if not isinstance(data, Parted) or len(data.survey.keys) == data.survey.rows:
+    if not isinstance(data, Parted) or len(data.summary.keys) == data.summary.rows:
         return ""
-    size = f"{len(data.survey.keys):,} of the {data.survey.rows:,} records"
+    size = f"{len(data.summary.keys):,} of the {data.summary.rows:,} records"
     return f" The rank was chosen on {size}, drawn at random."
 
 
@@ -496,10 +497,10 @@ class Fit:
         return self.small is not self.data
 
     @property
-    def survey(self) -> Survey | None:
+    def summary(self) -> PartSummary | None:
         """What is known of data that are read again for each pass."""
         data = self.data.base if isinstance(self.data, Smoothed) else self.data
-        return data.survey if isinstance(data, Parted) else None
+        return data.summary if isinstance(data, Parted) else None
 
     # -- Search on records in memory ---------------------------------------------------------
 
@@ -508,7 +509,7 @@ class Fit:
         """The search from several starts."""
         return StartSearch(self.small, self.rank, self.session, self.policy, self.result_of_small)
 
-    def search_map(self, count: int) -> tuple[list[Run], int, Agreement]:
+    def search_map(self, count: int) -> tuple[list[Run], int, StartAgreement]:
         """Find the most probable model of the records in memory."""
         runs = self.starts.explore(self.em(self.small), count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
@@ -517,7 +518,7 @@ class Fit:
         self.starts.finish(self.em(self.small, concentrations), runs, best)
         return runs, best, found
 
-    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, Agreement]:
+    def search_mode(self, solver: Any, count: int) -> tuple[list[Run], int, StartAgreement]:
         """Find the model of the records in memory that a solver's objective is lowest at."""
         runs = self.starts.explore(solver, count, self.known, self.given)
         found = compare_ends(self.small, runs, self.policy)
@@ -717,9 +718,9 @@ class Fit:
         if not self.streamed:
             return self.result(runs, best, None, draws, chains, more)
         found = replace(self, data=self.small).result(runs, best, None)
-        survey = self.survey
-        assert survey is not None
-        rows = f"{len(survey.keys):,} of {survey.rows:,} records"
+        summary = self.summary
+        assert summary is not None
+        rows = f"{len(summary.keys):,} of {summary.rows:,} records"
         stop = f"Interrupted; this is a fit to a sample, {rows}."
         starts = tuple(replace(found, stop=Stop.INTERRUPTED) for found in runs)
         return replace(found, stop=stop, starts=starts, log_likelihood=float("nan"))

@@ -13,8 +13,8 @@ from rejoint.domain.domain import Domain
 from rejoint.domain.labels import is_number
 from rejoint.estimation.data import InMemory
 from rejoint.estimation.pair_tables import count_pairs
+from rejoint.estimation.part_summary import summarize
 from rejoint.estimation.policy import DEFAULT
-from rejoint.estimation.survey import survey_of
 from rejoint.explorer.page_tables import page_tables, plain_as_read
 from rejoint.factorization.complete_approximately import compact_completion
 from rejoint.identifiability.model_verdict import model_verdict
@@ -109,7 +109,7 @@ def excess(table: Mapping[str, Any]) -> float:
 def _held(scan: Scan) -> Any:
     """The records of a scan as a fit has them: in memory, where they fit."""
     session = Session(np.random.default_rng(0))
-    found = survey_of(scan, 0, session.report, session.checkpoint, DEFAULT).records
+    found = summarize(scan, 0, session.report, session.checkpoint, DEFAULT).records
     return scan if found is None else found
 
 

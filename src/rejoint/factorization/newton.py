@@ -6,7 +6,7 @@ Gauss-Newton matrix of squared errors comes from Gram matrices; that of other lo
 ``fisher``. Beyond ``dense_limit`` parameters the damped equations are solved by preconditioned
 conjugate gradients, with the matrix of squared errors whatever the loss.
 
-With ``M_n`` (``grams.factor_grams``) and ``W_nm`` (``grams.pair_grams``), its blocks in the
+With ``M_n`` (``unfolding.factor_grams``) and ``W_nm`` (``unfolding.pair_grams``), its blocks in the
 coordinates ``w`` and ``A`` are
 
     (n i f), (n i' f')   delta_ii' w_f w_f' M_n[f, f']
@@ -39,7 +39,7 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.sparse.linalg import LinearOperator, cg
 
-from rejoint.factorization import grams
+from rejoint.factorization import unfolding
 from rejoint.factorization.problem import TableProblem, gram_stack
 from rejoint.factorization.unfolding import Rows, khatri_rao
 from rejoint.model import FloatArray, Layout, Model
@@ -251,8 +251,8 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
     weights, factors = model.weights, model.factors
     rank, size = len(weights), len(factors)
     stack = gram_stack(problem.layout, factors)
-    single = grams.factor_grams(problem.families, stack)
-    pairs = grams.pair_grams(problem.families, stack)
+    single = unfolding.factor_grams(problem.families, stack)
+    pairs = unfolding.pair_grams(problem.families, stack)
     outer = np.outer(weights, weights)
     owner = np.repeat(np.arange(len(problem.levels)), problem.levels)
     full = np.zeros((1 + size, rank, 1 + size, rank))
@@ -270,7 +270,7 @@ def gram_matrix(problem: TableProblem, model: Model) -> FloatArray:
         border = np.einsum("if,fg->fig", factors[rows], single[n] * weights)
         full[0, :, 1 + rows.start : 1 + rows.stop, :] = border
         block[:, :, 0, :] = border.transpose(1, 2, 0)
-    full[0, :, 0, :] = grams.weights_gram(problem.families, stack)
+    full[0, :, 0, :] = unfolding.weights_gram(problem.families, stack)
     return full
 
 
@@ -300,12 +300,12 @@ class Product:
     @cached_property
     def factor_grams(self) -> FloatArray:
         """``M_n``."""
-        return grams.factor_grams(self.problem.families, self.stack)
+        return unfolding.factor_grams(self.problem.families, self.stack)
 
     @cached_property
     def weights_gram(self) -> FloatArray:
         """The block of the weights."""
-        return grams.weights_gram(self.problem.families, self.stack)
+        return unfolding.weights_gram(self.problem.families, self.stack)
 
     @cached_property
     def rows(self) -> FloatArray:
@@ -319,7 +319,7 @@ class Product:
         slices = [layout.rows(n) for n in range(len(layout.levels))]
         # C_n[f, f'] = (A_n^T dA_n)[f, f']
         turns = np.stack([factors[rows].T @ direction[1:][rows] for rows in slices])
-        bent = grams.factor_grams_along(self.problem.families, self.stack, turns)
+        bent = unfolding.factor_grams_along(self.problem.families, self.stack, turns)
         out = np.empty_like(direction)
         out[0] = self.weights_gram @ direction[0] + np.einsum(
             "nfg,nfg,g->f", self.factor_grams, turns, weights

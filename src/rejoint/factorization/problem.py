@@ -24,10 +24,9 @@ from math import comb
 import numpy as np
 
 from rejoint import kernels
-from rejoint.factorization import grams
-from rejoint.factorization.grams import Family
+from rejoint.factorization import unfolding
 from rejoint.factorization.loss import SQUARES, Loss
-from rejoint.factorization.unfolding import Columns, Rows, Slabs, Unfolding
+from rejoint.factorization.unfolding import Columns, Family, Rows, Slabs, Unfolding
 from rejoint.marginals.marginals import Marginals
 from rejoint.messages import Argument, Message, remark
 from rejoint.model import FloatArray, Layout, Model
@@ -228,7 +227,7 @@ class TableVisit:
     def factor_normal(self, n: int) -> tuple[FloatArray, FloatArray]:
         """``G_n`` (F, F) and ``V_n`` (I_n, F), both without the weights."""
         problem = self.problem
-        gram = grams.factor_gram(problem.families, self.products, n)
+        gram = unfolding.factor_gram(problem.families, self.products, n)
         target = mttkrp(problem, self.factors, n)
         for moments in problem.moments:
             more, pulled = self._factor_pull(moments, n)
@@ -243,13 +242,13 @@ class TableVisit:
     def weights_normal(self) -> tuple[FloatArray, FloatArray]:
         """``G`` (F, F) and ``v`` (F,) of the weights."""
         problem = self.problem
-        gram = grams.weights_gram(problem.families, self.products)
+        gram = unfolding.weights_gram(problem.families, self.products)
         target = np.zeros_like(self.weights)
         for n in range(len(problem.levels)):
             mine = mttkrp(problem, self.factors, n, owned=True)
             target += np.sum(mine * self.factors[problem.layout.rows(n)], axis=0)
         for moments in problem.moments:
-            more = grams.weights_gram([moments.family], self.products)
+            more = unfolding.weights_gram([moments.family], self.products)
             push = moments.family.weight * moments.gaps(self.weights, self.factors)
             gram = gram + more
             target += push @ np.prod(moments.projections(self.factors), axis=1)
@@ -259,7 +258,7 @@ class TableVisit:
     def _factor_pull(self, moments: Moments, n: int) -> tuple[FloatArray, FloatArray]:
         """What moments add to ``G_n`` and ``V_n``."""
         rows = self.problem.layout.rows(n)
-        gram = grams.factor_gram([moments.family], self.products, n)
+        gram = unfolding.factor_gram([moments.family], self.products, n)
         sides = moments.projections(self.factors)
         push = moments.family.weight * moments.gaps(self.weights, self.factors)
         pulled = (self.factors[rows] * self.weights) @ gram

@@ -12,6 +12,7 @@ plan                 plan: few tables that suffice for a rank
 ambiguity            ambiguity: two models with the same tables and different answers
 from_pairs           from_1d, from_pairs: joints that follow under an assumption
 assessment           what a fit says about its own tables or records
+model_verdict        the one verdict on a model from tables, for report, page and command line
 
 Tables II and III of the paper, all twenty numbers: as printed, by the formula behind them, and
 the bounds of the theorems, the corrected lemmas (Kruskal, 2, 3) and counting for the same tables.

@@ -45,7 +45,17 @@ from rejoint.io.archive import START, ArchiveError, read_archive, write_archive
 from rejoint.io.atomic import atomic_file
 from rejoint.io.fit_notes import check_class_names, check_notes
 from rejoint.io.saved_tables import CELLS, UNKNOWN, SavedTables, tables_of_plain, tables_to_plain
-from rejoint.io.schema import SchemaError, read_domain, read_json
+from rejoint.io.schema import (
+    SchemaError,
+    anything,
+    dict_of,
+    list_of,
+    number,
+    object_of,
+    read_domain,
+    read_json,
+    text,
+)
 from rejoint.messages import Message, PythonName
 
 SCHEMA = 3
@@ -363,41 +373,40 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
     levels = sum(domain.shape)
     if "states" in archive:
         states = archive.array("states", "<i2")
-        rows = _expand_states(archive.meta.get("certain"), states, rows, domain, path)
+        rows = _expand_states(archive.meta.get("certain"), states, rows, domain)
     if weights.ndim != 1 or rows.shape != (levels, len(weights)):
-        raise _corrupt(path, f"{levels} levels but factors of shape {rows.shape}")
+        raise SchemaError(f"{levels} levels but factors of shape {rows.shape}")
     factors = np.split(rows, np.cumsum(domain.shape)[:-1])
     draws = mixture = draw_weights = None
     if "mixture" in archive:
         mixture = archive.array("mixture", "<f8")
         if mixture.ndim != 2 or mixture.shape[0] != 1 + levels or not mixture.shape[1]:
-            raise _corrupt(path, f"{levels} levels but a mixture of shape {mixture.shape}")
+            raise SchemaError(f"{levels} levels but a mixture of shape {mixture.shape}")
     if "draws" in archive:
         draws = archive.array("draws")
         if draws.dtype.str not in ("<f4", "<f8"):
-            raise _corrupt(path, f"array 'draws' has type {draws.dtype.str}")
+            raise SchemaError(f"array 'draws' has type {draws.dtype.str}")
         if draws.ndim != 3 or draws.shape[1] != 1 + levels:
-            raise _corrupt(path, f"{levels} levels but draws of shape {draws.shape}")
-        _check_number(len(draws), domain, path)
+            raise SchemaError(f"{levels} levels but draws of shape {draws.shape}")
+        _check_number(len(draws), domain)
         if "draw_weights" in archive:
             draw_weights = archive.array("draw_weights", "<f8")
     ensemble = None
     if archive.meta.get("ensemble") is not None:
-        ensemble = _read_ensemble(archive.meta["ensemble"], domain, path)
+        ensemble = _read_ensemble(archive.meta["ensemble"], domain)
         names = [f"member_{k}" for k in range(ensemble.weights.shape[1])]
         members = tuple(archive.array(name, "<f8") for name in names)
         for name, member in zip(names, members, strict=True):
             if member.ndim != 2 or len(member) != 1 + levels or not member.size:
-                raise _corrupt(path, f"{levels} levels but {name} of shape {member.shape}")
+                raise SchemaError(f"{levels} levels but {name} of shape {member.shape}")
         ensemble = ensemble._replace(members=members)
     cells = {name: archive.array(name, "<f8") for name in (CELLS, UNKNOWN) if name in archive}
-    tables = _read_tables(archive.meta.get("tables"), cells, domain, path)
-    estimator = _read_estimator(archive.meta.get("estimator"), path)
+    plain = archive.meta.get("tables")
+    tables = None if plain is None else tables_of_plain(plain, cells, domain)
+    estimator = _read_estimator(archive.meta.get("estimator"))
     if estimator is not None:
         listed = archive.meta["estimator"].get("arrays")
-        if not isinstance(listed, list) or not all(isinstance(name, str) for name in listed):
-            raise _corrupt(path, "its estimator has no list of arrays")
-        for name in listed:
+        for name in list_of(text())(listed, "'arrays' of its estimator"):
             found = archive.array(f"estimator_{name}", may_be_empty=True)
             estimator.arrays[name] = found
     parts = (draws, mixture, draw_weights, ensemble, tables, estimator)
@@ -405,27 +414,27 @@ def _read_archive(file: IO[bytes], path: Path) -> SavedModel:
 
 
 def _expand_states(
-    certain: Any, states: NDArray[np.int16], rows: FloatArray, domain: Domain, path: Path
+    certain: Any, states: NDArray[np.int16], rows: FloatArray, domain: Domain
 ) -> FloatArray:
     """Return the rows of all factors: some from level numbers, the others as they are."""
     shape = domain.shape
     listed = isinstance(certain, list) and all(type(n) is int for n in certain)
     if not listed or sorted({*certain} & {*range(len(shape))}) != certain:
-        raise _corrupt(path, "'certain' is not a list of variables")
+        raise SchemaError("'certain' is not a list of variables")
     if states.ndim != 2 or len(states) != len(certain):
-        raise _corrupt(path, f"{len(certain)} variables but states of shape {states.shape}")
+        raise SchemaError(f"{len(certain)} variables but states of shape {states.shape}")
     classes, left = states.shape[1], sum(shape) - sum(shape[n] for n in certain)
     if rows.shape != (left, classes):
-        raise _corrupt(path, f"{left} levels but factors of shape {rows.shape}")
+        raise SchemaError(f"{left} levels but factors of shape {rows.shape}")
     if sum(shape) * classes > MOST_EXPANDED:
-        raise _corrupt(path, f"states of {classes} classes are too many")
+        raise SchemaError(f"states of {classes} classes are too many")
     found, every = np.zeros((sum(shape), classes)), np.arange(classes)
     start = taken = 0
     for n, size in enumerate(shape):
         if n in certain:
             levels = states[certain.index(n)]
             if levels.min() < 0 or levels.max() >= size:
-                raise _corrupt(path, f"a state is no level of {domain.names[n]!r}")
+                raise SchemaError(f"a state is no level of {domain.names[n]!r}")
             found[start + levels, every] = 1.0
         else:
             found[start : start + size] = rows[taken : taken + size]
@@ -434,117 +443,96 @@ def _expand_states(
     return found
 
 
-def _read_tables(
-    plain: Any, arrays: Mapping[str, FloatArray], domain: Domain, path: Path
-) -> SavedTables | None:
-    if plain is None:
-        return None
-    try:
-        return tables_of_plain(plain, arrays, domain)
-    except ValueError as error:
-        raise _corrupt(path, str(error)) from error
-
-
-def _plain_cells(plain: Any, path: Path) -> dict[str, FloatArray]:
+def _plain_cells(plain: Any) -> dict[str, FloatArray]:
     """Return the arrays of tables that stand in a JSON object as lists."""
     found: dict[str, FloatArray] = {}
     if isinstance(plain, dict) and CELLS in plain:
-        found[CELLS] = _read_numbers(plain[CELLS], 1, "the cells of its tables", path)
+        found[CELLS] = _read_numbers(plain[CELLS], 1, "the cells of its tables")
         if UNKNOWN in plain:
             rows = plain[UNKNOWN]
             if not isinstance(rows, list) or len(rows) != 3 or not isinstance(rows[2], list):
-                raise _corrupt(path, "its unknown cells are not three rows of numbers")
+                raise SchemaError("its unknown cells are not three rows of numbers")
             high = [np.inf if x is None else x for x in rows[2]]
-            found[UNKNOWN] = _read_numbers([*rows[:2], high], 2, "its unknown cells", path)
+            found[UNKNOWN] = _read_numbers([*rows[:2], high], 2, "its unknown cells")
     return found
 
 
 def _read_text(data: bytes, path: Path) -> SavedModel:
     plain = read_json(data)
     domain, notes = _read_head(path, plain)
-    weights, factors = _read_parts(plain, domain, path)
+    weights, factors = _read_parts(plain, domain)
     precision = np.float64 if plain.get("draw_precision") == "double" else np.float32
-    draws = _read_draws(plain.get("draws", []), domain, path, precision)
+    draws = _read_draws(plain.get("draws", []), domain, precision)
     mixture = draw_weights = None
     if "mixture" in plain:
-        if not isinstance(plain["mixture"], dict):
-            raise _corrupt(path, "its mixture is no object")
-        mass, parts = _read_parts(plain["mixture"], domain, path)
+        mass, parts = _read_parts(plain["mixture"], domain)
         mixture = np.vstack([mass, *parts])
     if draws is not None and "draw_weights" in plain:
-        draw_weights = _read_numbers(plain["draw_weights"], 1, "draw_weights", path)
+        draw_weights = _read_numbers(plain["draw_weights"], 1, "draw_weights")
     ensemble = None
     if plain.get("ensemble") is not None:
-        ensemble = _read_ensemble(plain["ensemble"], domain, path)
-        members = _read_members(plain["ensemble"].get("members"), domain, path)
+        ensemble = _read_ensemble(plain["ensemble"], domain)
+        members = _read_members(plain["ensemble"].get("members"), domain)
         if len(members) != ensemble.weights.shape[1]:
-            raise _corrupt(path, f"the weights of its ensemble are not of {len(members)} members")
+            raise SchemaError(f"the weights of its ensemble are not of {len(members)} members")
         ensemble = ensemble._replace(members=members)
-    tables = _read_tables(
-        plain.get("tables"), _plain_cells(plain.get("tables"), path), domain, path
-    )
-    estimator = _read_estimator(plain.get("estimator"), path)
+    tables = None
+    if (given := plain.get("tables")) is not None:
+        tables = tables_of_plain(given, _plain_cells(given), domain)
+    estimator = _read_estimator(plain.get("estimator"))
     if estimator is not None:
-        listed = plain["estimator"].get("arrays")
-        if not isinstance(listed, dict):
-            raise _corrupt(path, "its estimator has no arrays")
-        estimator.arrays.update(
-            {name: _read_plain_array(array, name, path) for name, array in listed.items()}
-        )
+        listed = dict_of(anything)(plain["estimator"].get("arrays"), "'arrays' of its estimator")
+        estimator.arrays.update({name: _read_array(array, name) for name, array in listed.items()})
     more = (draws, mixture, draw_weights, ensemble, tables, estimator)
     return SavedModel(weights, factors, domain, notes, *more)
 
 
-def _read_estimator(plain: Any, path: Path) -> SavedEstimator | None:
+def _read_estimator(plain: Any) -> SavedEstimator | None:
     """Return what an estimator has, without its arrays."""
     if plain is None:
         return None
-    kind, settings = (
-        (plain.get("kind"), plain.get("settings")) if isinstance(plain, dict) else (None, None)
-    )
-    if not isinstance(kind, str) or not isinstance(settings, dict):
-        raise _corrupt(path, "its estimator has no kind and settings")
-    return SavedEstimator(kind, settings, {})
+    _ESTIMATOR(plain, "its estimator")
+    return SavedEstimator(plain["kind"], plain["settings"], {})
 
 
-def _read_plain_array(plain: Any, name: str, path: Path) -> NDArray[Any]:
+def _read_array(plain: Any, name: str) -> NDArray[Any]:
     """Return an array that stands in a JSON object as a list."""
     try:
         if not re.fullmatch(r"[<|][biuf][1248]", plain["type"]):
             raise ValueError(f"type {plain['type']!r}")
-        values = _read_numbers(plain["values"], 1, f"array {name!r}", path)
+        values = _read_numbers(plain["values"], 1, f"array {name!r}")
         return values.astype(plain["type"]).reshape([int(size) for size in plain["shape"]])
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise _corrupt(path, f"array {name!r} of its estimator: {str(error)[:100]}") from error
+        raise SchemaError(f"array {name!r} of its estimator: {str(error)[:100]}") from error
 
 
+_OBJECT = object_of({})
+_ESTIMATOR = object_of({"kind": text(), "settings": _OBJECT})
+_ENSEMBLE = object_of(
+    {
+        "targets": list_of(text()),
+        "always_there": list_of(number(0, whole=True)),
+        "many_missing": number(0.0, 1.0),
+    }
+)
 _ROW_KINDS = 3  # rows that miss nothing unusual, few values, many values
 
 
-def _read_ensemble(plain: Any, domain: Domain, path: Path) -> SavedEnsemble:
+def _read_ensemble(plain: Any, domain: Domain) -> SavedEnsemble:
     """Return an ensemble without its members, of which the weights give the number."""
-    if not isinstance(plain, dict):
-        raise _corrupt(path, "its ensemble is no object")
-    targets, there = plain.get("targets"), plain.get("always_there")
-    if not isinstance(targets, list) or not 0 < len(targets) < len(domain):
-        raise _corrupt(path, "its ensemble has no list of targets")
-    if targets != list(domain.names[-len(targets) :]):
-        raise _corrupt(path, "the targets of its ensemble are not its last variables")
-    features = range(len(domain) - len(targets))
-    if not isinstance(there, list) or not all(type(n) is int and n in features for n in there):
-        raise _corrupt(path, "always_there of its ensemble is no list of positions of variables")
-    if len(set(there)) < len(there):
-        raise _corrupt(path, "always_there of its ensemble names a variable twice")
-    share = plain.get("many_missing")
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0.0 <= share <= 1.0:
-        raise _corrupt(path, "many_missing of its ensemble is no share")
-    weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble", path)
+    _ENSEMBLE(plain, "its ensemble")
+    targets, there = plain["targets"], plain["always_there"]
+    if not 0 < len(targets) < len(domain) or targets != list(domain.names[-len(targets) :]):
+        raise SchemaError("the targets of its ensemble are not its last variables")
+    if not set(there) <= set(range(len(domain) - len(targets))) or len(set(there)) < len(there):
+        raise SchemaError("'always_there' of its ensemble are no different positions of features")
+    weights = _read_numbers(plain.get("weights"), 2, "the weights of its ensemble")
     if len(weights) != _ROW_KINDS or not np.isfinite(weights).all() or (weights < 0.0).any():
-        raise _corrupt(path, f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
+        raise SchemaError(f"the weights of its ensemble are not {_ROW_KINDS} rows of shares")
     if (np.abs(weights.sum(axis=1) - 1.0) > _SUM_TOLERANCE).any():
-        raise _corrupt(path, "the weights of its ensemble do not sum to one")
-    _check_number(weights.shape[1], domain, path, "models")
-    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(share))
+        raise SchemaError("the weights of its ensemble do not sum to one")
+    _check_number(weights.shape[1], domain, "models")
+    return SavedEnsemble(tuple(targets), (), weights, tuple(there), float(plain["many_missing"]))
 
 
 def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
@@ -553,9 +541,7 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
         raise _not_a_model(path)
     if head["format"] != _FORMAT:
         raise ValueError(f"'{path}' holds {str(head['format'])[:80]!r}, not a {_FORMAT}.")
-    schema = head.get("schema")
-    if isinstance(schema, bool) or not isinstance(schema, int) or schema < 1:
-        raise _corrupt(path, f"its schema version is {str(schema)[:20]!r}")
+    schema = number(1, whole=True)(head.get("schema"), "its schema version")
     if schema > SCHEMA:
         raise ValueError(
             f"'{path}' has schema version {schema}; this rejoint reads versions up to {SCHEMA}: "
@@ -566,41 +552,35 @@ def _read_head(path: Path, head: Any) -> tuple[Domain, dict[str, Any]]:
     return read_domain(head.get("domain")), notes
 
 
-def _read_parts(
-    plain: Mapping[str, Any], domain: Domain, path: Path
-) -> tuple[FloatArray, list[FloatArray]]:
-    for key in ("weights", "factors"):
-        if not isinstance(plain.get(key), list):
-            raise _corrupt(path, f"it has no list {key!r}")
-    weights = _read_numbers(plain["weights"], 1, "weights", path)
+def _read_parts(plain: Mapping[str, Any], domain: Domain) -> tuple[FloatArray, list[FloatArray]]:
+    object_of({"weights": list_of(anything), "factors": list_of(anything)})(plain, "it")
+    weights = _read_numbers(plain["weights"], 1, "weights")
     if len(plain["factors"]) != len(domain):
-        raise _corrupt(path, f"{len(domain)} variables but {len(plain['factors'])} factors")
+        raise SchemaError(f"{len(domain)} variables but {len(plain['factors'])} factors")
     factors = []
     for variable, rows in zip(domain, plain["factors"], strict=True):
         what = f"factor of {variable.name!r}"
-        factors.append(_read_numbers(rows, 2, what, path))
+        factors.append(_read_numbers(rows, 2, what))
         if factors[-1].shape != (len(variable), len(weights)):
-            raise _corrupt(path, f"{what} has shape {factors[-1].shape}")
+            raise SchemaError(f"{what} has shape {factors[-1].shape}")
     return weights, factors
 
 
-def _read_members(plain: Any, domain: Domain, path: Path) -> tuple[FloatArray, ...]:
-    if not isinstance(plain, list) or not all(isinstance(member, dict) for member in plain):
-        raise _corrupt(path, "the members of its ensemble are no list of objects")
-    parts = [_read_parts(member, domain, path) for member in plain]
+def _read_members(plain: Any, domain: Domain) -> tuple[FloatArray, ...]:
+    list_of(_OBJECT)(plain, "'members' of its ensemble")
+    parts = [_read_parts(member, domain) for member in plain]
     return tuple(np.vstack([weights, *factors]) for weights, factors in parts)
 
 
-def _read_draws(plain: Any, domain: Domain, path: Path, precision: type) -> Block | None:
-    if not isinstance(plain, list) or not all(isinstance(draw, dict) for draw in plain):
-        raise _corrupt(path, "its draws are no list of objects")
+def _read_draws(plain: Any, domain: Domain, precision: type) -> Block | None:
+    list_of(_OBJECT)(plain, "'draws' of it")
     if not plain:
         return None
-    _check_number(len(plain), domain, path)
-    parts = [_read_parts(draw, domain, path) for draw in plain]
+    _check_number(len(plain), domain)
+    parts = [_read_parts(draw, domain) for draw in plain]
     rank = max(len(weights) for weights, _ in parts)
     if len(parts) * rank > 8 * sum(len(weights) for weights, _ in parts):
-        raise _corrupt(path, "its draws have very different numbers of classes")
+        raise SchemaError("its draws have very different numbers of classes")
     block: Block = np.zeros((len(parts), 1 + sum(domain.shape), rank), dtype=precision)
     for target, (weights, factors) in zip(block, parts, strict=True):
         with np.errstate(over="ignore"):  # too large a number becomes inf, which is refused later
@@ -608,20 +588,20 @@ def _read_draws(plain: Any, domain: Domain, path: Path, precision: type) -> Bloc
     return block
 
 
-def _read_numbers(values: Any, axes: int, what: str, path: Path) -> FloatArray:
+def _read_numbers(values: Any, axes: int, what: str) -> FloatArray:
     try:
         array = np.array(values)
     except (ValueError, OverflowError) as error:
-        raise _corrupt(path, f"{what}: {str(error)[:100]}") from error
+        raise SchemaError(f"{what}: {str(error)[:100]}") from error
     if array.ndim != axes or array.dtype.kind not in "iuf":
-        raise _corrupt(path, f"{what} is not {'a list' if axes == 1 else 'rows'} of numbers")
+        raise SchemaError(f"{what} is not {'a list' if axes == 1 else 'rows'} of numbers")
     return array.astype(np.float64)
 
 
-def _check_number(count: int, domain: Domain, path: Path, what: str = "draws") -> None:
+def _check_number(count: int, domain: Domain, what: str = "draws") -> None:
     """Raise an error for more draws or models than fit beside the variables."""
     if count * len(domain) > MOST_FACTORS:
-        raise _corrupt(path, f"{count:,} {what} of {len(domain):,} variables are too many")
+        raise SchemaError(f"{count:,} {what} of {len(domain):,} variables are too many")
 
 
 def _corrupt(path: Path, detail: str) -> ValueError:

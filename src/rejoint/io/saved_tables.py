@@ -26,14 +26,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
-from rejoint.io.schema import LARGEST, read_domain
+from rejoint.io.schema import (
+    LARGEST,
+    Schema,
+    SchemaError,
+    flag,
+    list_of,
+    nullable,
+    number,
+    object_of,
+    pair_of,
+    read_domain,
+    text,
+)
 
 FloatArray = NDArray[np.float64]
 Subset = tuple[int, ...]
 
 CELLS, UNKNOWN = "table_cells", "unknown_cells"
 
-_MOST_TEXT = 10_000  # characters of a certificate or a label
+_TEXT = text(most=10_000)  # of a certificate or a label
 
 
 class SavedMoment(NamedTuple):
@@ -106,49 +118,40 @@ def tables_to_plain(
 
 
 def tables_of_plain(plain: Any, arrays: Mapping[str, FloatArray], model: Domain) -> SavedTables:
-    """Return the tables of a JSON object and arrays; a ValueError says what is wrong with them.
+    """Return the tables of a JSON object and arrays; a SchemaError says what is wrong with them.
 
     Examples
     --------
-    >>> tables_of_plain({"subsets": [[0, 7]]}, {}, Domain.of({"a": 2}))
+    >>> tables_of_plain({"subsets": [[1, 0]]}, {}, Domain.of({"a": 2, "b": 2}))
     Traceback (most recent call last):
     ...
-    ValueError: table 1 has no increasing positions of variables
+    rejoint.io.schema.SchemaError: item 1 of 'subsets' of its tables has no increasing positions ...
     """
-    if not isinstance(plain, dict):
-        raise ValueError("its tables are no object")
-    domain = _read_domain(plain.get("domain"), model)
-    subsets = tuple(
-        _positions(subset, domain, f"table {k}")
-        for k, subset in enumerate(_items(plain.get("subsets"), "subsets"), start=1)
-    )
-    identified = plain.get("identified")
-    if identified is not None and not _is_text(identified):
-        raise ValueError("the certificate of its tables is no text")
-    found = SavedTables(domain, subsets, identified=identified, evidence=_evidence(plain, domain))
+    found = object_of({})(plain, "its tables")
+    domain = _read_domain(found.get("domain"), model)
+    object_of({"subsets": list_of(positions(domain))}, _schemas(domain))(found, "its tables")
+    subsets = tuple(map(tuple, found["subsets"]))
+    evidence = {n: np.array(vector, float) for n, vector in found.get("evidence", ())}
+    tables = SavedTables(domain, subsets, identified=found.get("identified"), evidence=evidence)
     cells = arrays.get(CELLS)
     if cells is None:
-        return found
+        return tables
     sizes = [prod(domain.shape[n] for n in subset) for subset in subsets]
-    noisy = plain.get("noisy", False)
-    if type(noisy) is not bool:
-        raise ValueError("noisy of its tables is neither true nor false")
+    noisy = found.get("noisy", False)
     if cells.shape != (sum(sizes),):
-        raise ValueError(f"its tables have {sum(sizes):,} cells, not {cells.size:,}")
+        raise SchemaError(f"its tables have {sum(sizes):,} cells, not {cells.size:,}")
     if not (np.abs(cells) < LARGEST).all() or (not noisy and cells.min(initial=0.0) < 0.0):
-        raise ValueError("a cell of its tables is no count or share")
+        raise SchemaError("a cell of its tables is no count or share")
     places = check_unknown(arrays.get(UNKNOWN), len(cells))
-    return found._replace(
+    return tables._replace(
         cells=cells,
-        weight=_per_table(plain, "weight", len(subsets)),
-        counted=_counted(plain, len(subsets)),
-        rounding=_per_table(plain, "rounding", len(subsets)),
+        weight=_per_table(found, "weight", number(0.0), len(subsets)),
+        counted=_per_table(found, "counted", flag, len(subsets)),
+        rounding=_per_table(found, "rounding", number(0.0), len(subsets)),
         noisy=noisy,
         unknown=arrays.get(UNKNOWN),
-        sums=check_sums(plain, places, np.cumsum([0, *sizes], dtype=np.int64)),
-        moments=tuple(
-            check_moment(each, domain) for each in _items(plain.get("moments", []), "moments")
-        ),
+        sums=check_sums(found, places, np.cumsum([0, *sizes], dtype=np.int64)),
+        moments=tuple(map(read_moment, found.get("moments", ()))),
     )
 
 
@@ -160,69 +163,50 @@ def _read_domain(plain: Any, model: Domain) -> Domain:
     try:
         same = all(set(domain[v.name].levels) == set(v.levels) for v in model)
     except KeyError as error:
-        raise ValueError(f"its tables have no variable {str(error)[:200]}") from error
+        raise SchemaError(f"its tables have no variable {str(error)[:200]}") from error
     if not same:
-        raise ValueError("its tables have other levels than the model")
+        raise SchemaError("its tables have other levels than the model")
     return domain
 
 
-def _items(plain: Any, what: str) -> list[Any]:
-    if not isinstance(plain, list):
-        raise ValueError(f"{what} of its tables is no list")
-    return plain
+def positions(domain: Domain) -> Schema:
+    """Accept increasing positions of variables."""
+    numbers = list_of(number(0, len(domain) - 1, whole=True))
+
+    def check(value: Any, where: str) -> Any:
+        if not numbers(value, where) or sorted(set(value)) != value:
+            raise SchemaError(f"{where} has no increasing positions of variables")
+        return value
+
+    return check
 
 
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= _MOST_TEXT
+def _schemas(domain: Domain) -> dict[str, Schema]:
+    """Schemas of what tables may have besides their subsets."""
+    position = number(0, len(domain) - 1, whole=True)
+
+    def evidence(value: Any, where: str) -> Any:
+        n, vector = pair_of(position, list_of(number(0.0)))(value, where)
+        if len(vector) != domain.shape[n] or not any(vector):
+            raise SchemaError(f"{where} is no likelihood")
+        return value
+
+    return {
+        "identified": nullable(_TEXT),
+        "evidence": list_of(evidence),
+        "noisy": flag,
+        "sums": SUMS,
+        "moments": list_of(moment(domain)),
+    }
 
 
-def _is_number(value: Any) -> bool:
-    return type(value) in (int, float) and -LARGEST < value < LARGEST
-
-
-def _positions(plain: Any, domain: Domain, what: str) -> Subset:
-    """Return increasing positions of variables."""
-    good = isinstance(plain, list) and plain and all(type(n) is int for n in plain)
-    if not good or sorted(set(plain)) != plain or not 0 <= plain[0] <= plain[-1] < len(domain):
-        raise ValueError(f"{what} has no increasing positions of variables")
-    return tuple(plain)
-
-
-def _vector(plain: Any, size: int, what: str) -> FloatArray:
-    if not isinstance(plain, list) or len(plain) != size or not all(map(_is_number, plain)):
-        raise ValueError(f"{what} is not one number for each level")
-    return np.array(plain, dtype=np.float64)
-
-
-def _evidence(plain: Mapping[str, Any], domain: Domain) -> dict[int, FloatArray]:
-    found: dict[int, FloatArray] = {}
-    for each in _items(plain.get("evidence", []), "evidence"):
-        if not isinstance(each, list) or len(each) != 2:
-            raise ValueError("evidence of its tables is no list of pairs")
-        [n] = _positions([each[0]], domain, "evidence of its tables")
-        vector = _vector(each[1], domain.shape[n], "evidence of its tables")
-        if vector.min() < 0.0 or not vector.any():
-            raise ValueError("evidence of its tables is no likelihood")
-        found[n] = vector
-    return found
-
-
-def _per_table(plain: Mapping[str, Any], name: str, number: int) -> FloatArray | None:
+def _per_table(
+    plain: Mapping[str, Any], name: str, schema: Schema, tables: int
+) -> NDArray[Any] | None:
     if name not in plain:
         return None
-    values = _items(plain[name], name)
-    if len(values) != number or not all(_is_number(x) and x >= 0 for x in values):
-        raise ValueError(f"{name} of its tables is not one number for each")
-    return np.array(values, dtype=np.float64)
-
-
-def _counted(plain: Mapping[str, Any], number: int) -> NDArray[np.bool_] | None:
-    if "counted" not in plain:
-        return None
-    values = _items(plain["counted"], "counted")
-    if len(values) != number or not all(type(x) is bool for x in values):
-        raise ValueError("counted of its tables is not true or false for each")
-    return np.array(values, dtype=bool)
+    values = list_of(schema, size=tables)(plain[name], f"{name!r} of its tables")
+    return np.array(values, dtype=bool if schema is flag else np.float64)
 
 
 def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
@@ -230,48 +214,58 @@ def check_unknown(rows: FloatArray | None, cells: int) -> NDArray[np.intp]:
     if rows is None:
         return np.empty(0, dtype=np.intp)
     if rows.ndim != 2 or len(rows) != 3 or np.isnan(rows).any() or not np.isfinite(rows[:2]).all():
-        raise ValueError("its unknown cells are not three rows of numbers")
+        raise SchemaError("its unknown cells are not three rows of numbers")
     places, low, high = rows
     inside = places.min(initial=0) >= 0 and places.max(initial=0) < max(cells, 1)
     if not inside or (places != np.floor(places)).any() or (np.diff(places) <= 0).any():
-        raise ValueError("the places of its unknown cells are no increasing positions")
+        raise SchemaError("the places of its unknown cells are no increasing positions")
     if (low > high).any():
-        raise ValueError("a lower bound of its unknown cells is above the upper one")
+        raise SchemaError("a lower bound of its unknown cells is above the upper one")
     found: NDArray[np.intp] = places.astype(np.intp)
     return found
+
+
+#: Known sums, each of unknown cells, by their position among these.
+SUMS = list_of(pair_of(list_of(number(0, whole=True)), number()))
 
 
 def check_sums(
     plain: Mapping[str, Any], places: NDArray[np.intp], starts: NDArray[np.int64]
 ) -> tuple[tuple[tuple[int, ...], float], ...]:
-    """Return known sums; the cells of each must be of one table."""
+    """Return known sums, which `SUMS` has accepted; the cells of each must be of one table."""
     found = []
-    for each in _items(plain.get("sums", []), "sums"):
-        good = isinstance(each, list) and len(each) == 2 and isinstance(each[0], list) and each[0]
-        if not good or not _is_number(each[1]):
-            raise ValueError("sums of its tables is no list of cells and sums")
-        members = each[0]
-        if not all(type(k) is int and 0 <= k < len(places) for k in members):
-            raise ValueError("a known sum of its tables has cells that are known")
+    for members, value in plain.get("sums", ()):
+        if not members or max(members) >= len(places):
+            raise SchemaError("a known sum of its tables has cells that are known")
         tables = np.searchsorted(starts, places[members], side="right")
         if len(set(tables.tolist())) > 1 or sorted(set(members)) != members:
-            raise ValueError("a known sum of its tables is not of cells of one table")
-        found.append((tuple(members), float(each[1])))
+            raise SchemaError("a known sum of its tables is not of cells of one table")
+        found.append((tuple(members), float(value)))
     return tuple(found)
 
 
-def check_moment(plain: Any, domain: Domain) -> SavedMoment:
-    """Return a known expectation, or raise an error for what is none."""
-    if not isinstance(plain, dict):
-        raise ValueError("a moment of its tables is no object")
-    variables = _positions(plain.get("variables"), domain, "a moment of its tables")
-    vectors = _items(plain.get("vectors"), "vectors")
-    if len(vectors) != len(variables):
-        raise ValueError("a moment of its tables has not one vector for each variable")
-    if not _is_number(plain.get("value")) or not _is_text(plain.get("label")):
-        raise ValueError("a moment of its tables has no value or no label")
-    read = tuple(
-        _vector(vector, domain.shape[n], "a vector of a moment")
-        for n, vector in zip(variables, vectors, strict=True)
+def moment(domain: Domain) -> Schema:
+    """Accept a known expectation."""
+    parts = object_of(
+        {
+            "variables": positions(domain),
+            "vectors": list_of(list_of(number())),
+            "value": number(),
+            "label": _TEXT,
+        }
     )
-    return SavedMoment(variables, read, float(plain["value"]), plain["label"])
+
+    def check(value: Any, where: str) -> Any:
+        sizes = [domain.shape[n] for n in parts(value, where)["variables"]]
+        if [len(vector) for vector in value["vectors"]] != sizes:
+            raise SchemaError(f"{where} has not one vector for each variable")
+        return value
+
+    return check
+
+
+def read_moment(plain: Mapping[str, Any]) -> SavedMoment:
+    """Return a known expectation that `moment` has accepted."""
+    vectors = tuple(np.array(vector, dtype=np.float64) for vector in plain["vectors"])
+    variables = tuple(plain["variables"])
+    return SavedMoment(variables, vectors, float(plain["value"]), plain["label"])

@@ -66,11 +66,16 @@ def number(
     0.5
     """
     kinds = (int,) if whole else (int, float)
+    wanted = "whole number" if whole else "number"
+    if low > -LARGEST and high < LARGEST:
+        wanted += f" from {low:g} to {high:g}"
+    elif low > -LARGEST:
+        wanted += f" of at least {low:g}"
 
     def check(value: Any, where: str) -> Any:
         inside = type(value) in kinds and (low <= value <= high or (allow_nan and value != value))
         if not inside:
-            _refuse(value, where, "whole number that can be" if whole else "number that can be")
+            _refuse(value, where, wanted)
         return value
 
     return check
@@ -137,6 +142,24 @@ def list_of(item: Schema, *, size: int | None = None) -> Schema:
             raise SchemaError(f"{where} has {len(value):,} items, not {size:,}")
         for k, each in enumerate(value, start=1):
             item(each, f"item {k} of {where}")
+        return value
+
+    return check
+
+
+def pair_of(first: Schema, second: Schema) -> Schema:
+    """Accept a list of two items.
+
+    Examples
+    --------
+    >>> pair_of(flag, number())([True, 3], "it")
+    [True, 3]
+    """
+
+    def check(value: Any, where: str) -> Any:
+        list_of(anything, size=2)(value, where)
+        first(value[0], f"item 1 of {where}")
+        second(value[1], f"item 2 of {where}")
         return value
 
     return check

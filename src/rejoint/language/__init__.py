@@ -4,7 +4,6 @@ tokens        words, quoted texts and signs; QueryError, with a caret under the 
 query         Query, a question as an object: frozen, with one canonical text, and as JSON
 grammar       parse: from tokens to a question
 bind          BoundQuery, a question with the positions of variables and likelihoods of levels
-match_levels  labels and comparisons as levels of a variable
 
 Nothing here depends on models; `LowRankPMF.ask` answers.
 """

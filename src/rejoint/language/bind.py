@@ -1,18 +1,35 @@
 """Binding of a question to a domain: positions of variables and likelihoods of levels."""
 
-from collections.abc import Iterable
+import difflib
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
+from rejoint.domain.labels import Bin
+from rejoint.domain.variable import Variable
 from rejoint.language.grammar import parse
-from rejoint.language.match_levels import LevelMatcher, list_known, suggest
-from rejoint.language.query import Condition, Item, Name, Query, Soft
+from rejoint.language.query import (
+    Among,
+    Between,
+    Condition,
+    Item,
+    Label,
+    Name,
+    Query,
+    RangeEnd,
+    Soft,
+)
 from rejoint.language.tokens import QueryError, quote
 
 FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+
+_LONG = 100  # texts beyond this length get no suggestion: comparing them would take long
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,3 +167,241 @@ class _Binder:
                     reason = f"{quote(item.text)} is there twice without a value."
                     raise QueryError(reason, self.text, item.at)
                 seen.add(item.text)
+
+
+def suggest(text: str, known: Sequence[str]) -> str:
+    """Return " Did you mean ...?" with the nearest known text, or nothing.
+
+    Examples
+    --------
+    >>> suggest("YES", ["no", "yes"]), suggest("smoek", ["smoke"]), suggest("zzz", ["smoke"])
+    (' Did you mean "yes"?', ' Did you mean "smoke"?', '')
+    """
+    if len(text) > _LONG:
+        return ""
+    short = [name for name in known if len(name) <= _LONG]
+    near = [name for name in short if name.casefold() == text.casefold()]
+    near = near or difflib.get_close_matches(text, short, n=1)
+    return f" Did you mean {quote(near[0])}?" if near else ""
+
+
+def list_known(texts: Sequence[str], most: int = 6) -> str:
+    """Return the first few known texts in quotes.
+
+    Examples
+    --------
+    >>> list_known(["a", "b"]), list_known(["x"] * 9, most=2)
+    ('"a", "b"', '"x", "x", ... (9 in all)')
+    """
+    shown = ", ".join(quote(text) for text in texts[:most])
+    return shown if len(texts) <= most else f"{shown}, ... ({len(texts)} in all)"
+
+
+class LevelMatcher:
+    """Finds the levels of one variable that a question names.
+
+    Examples
+    --------
+    >>> from rejoint.language import parse
+    >>> age = Variable("age", (Bin(0, 18), Bin(18, 65), Bin(65, 99, True)))
+    >>> text = "P(age >= 18)"
+    >>> LevelMatcher(age, text).likelihood(parse(text).asked[0])
+    array([0., 1., 1.])
+    """
+
+    def __init__(self, variable: Variable, text: str) -> None:
+        self.variable, self.text = variable, text
+        self.read_as: dict[str, str] = {}  # numbers, and the bins around them
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The levels as they are written."""
+        return [str(level) for level in self.variable.levels]
+
+    @cached_property
+    def _by_text(self) -> dict[str, int]:
+        """Levels by text; where two have the same text, the level that is a str."""
+        found = {text: i for i, text in reversed(list(enumerate(self.texts)))}
+        found |= {x: i for i, x in enumerate(self.variable.levels) if isinstance(x, str)}
+        for i, level in enumerate(self.variable.levels):
+            if isinstance(level, bool):
+                found.setdefault(str(level).lower(), i)
+        return found
+
+    @cached_property
+    def _by_number(self) -> dict[float, int]:
+        levels = enumerate(self.variable.levels)
+        return {x: i for i, x in levels if isinstance(x, (int, float)) and not isinstance(x, bool)}
+
+    def likelihood(self, *conditions: Condition) -> FloatArray:
+        """Return a number for each level: its likelihood, or its share that meets all conditions.
+
+        The share of a level is 1 or 0, but for a bin that a comparison cuts.
+        """
+        found = np.ones(len(self._owner))
+        for condition in conditions:
+            if isinstance(condition, Soft):
+                found = found * self._soft(condition)[self._owner]
+                continue
+            if isinstance(condition, Among):
+                meets = self._among(condition)[self._owner]
+            else:
+                meets = self._between(condition)
+            found = np.where(meets != condition.negated, found, 0.0)
+        if self.variable.contents is None:
+            return found
+        masses = [np.array([mass for _, mass in each]) for each in self.variable.contents]
+        whole = np.concatenate([mass / mass.sum() for mass in masses])
+        shares = np.bincount(self._owner, weights=found * whole, minlength=len(self.variable))
+        # A bin that is met as a whole is met exactly, whatever its shares add up to.
+        least = np.minimum.reduceat(found, self._starts)
+        most = np.maximum.reduceat(found, self._starts)
+        return np.asarray(np.where(least == most, most, shares))
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        """Where the values of each bin begin."""
+        sizes = [len(each) for each in self.variable.contents or ()]
+        return np.concatenate([[0], np.cumsum(sizes[:-1], dtype=np.intp)]).astype(np.intp)
+
+    @cached_property
+    def _owner(self) -> NDArray[np.intp]:
+        """The level of each value that conditions are looked up for: of each bin's contents."""
+        contents = self.variable.contents
+        levels = np.arange(len(self.variable))
+        return levels if contents is None else np.repeat(levels, [len(each) for each in contents])
+
+    def code(self, label: Label) -> int:
+        """Return the position of the level that a label names; a number names the bin around it."""
+        if label.number:
+            number = _number(label.text)
+            code = self._by_number.get(number, self._by_text.get(label.text, -1))
+            if code >= 0:
+                return code
+            code = next((i for i, x in enumerate(self.variable.levels) if _holds(x, number)), -1)
+            if code >= 0:
+                self.read_as[label.text] = self.texts[code]
+        else:
+            code = self._by_text.get(label.text, -1)
+        if code < 0:
+            self._fail(
+                f"{quote(self.variable.name)} has no level {quote(label.text)}; its levels are "
+                f"{list_known(self.texts)}.{suggest(label.text, self.texts)}",
+                label,
+            )
+        return code
+
+    @property
+    def note(self) -> str:
+        """Which numbers were read as which bins, if any."""
+        if not self.read_as:
+            return ""
+        pairs = [f"{number} as {interval}" for number, interval in self.read_as.items()]
+        more = ", ..." if len(pairs) > 3 else ""
+        return f"Bins of {self.variable.name}: {', '.join(pairs[:3])}{more}."
+
+    def _fail(self, reason: str, label: Label) -> NoReturn:
+        raise QueryError(reason, self.text, label.at)
+
+    def _among(self, condition: Among) -> BoolArray:
+        meets = np.zeros(len(self.variable), dtype=bool)
+        meets[[self.code(label) for label in condition.labels]] = True
+        return meets
+
+    def _soft(self, condition: Soft) -> FloatArray:
+        likelihood = np.zeros(len(self.variable))
+        seen: set[int] = set()
+        for label, number in condition.likelihoods:
+            code = self.code(label)
+            if code in seen:
+                self._fail(f"The level {quote(self.texts[code])} is there twice.", label)
+            seen.add(code)
+            likelihood[code] = float(number.text)
+            if not np.isfinite(likelihood[code]):
+                self._fail("This number is too large.", number)
+        if not likelihood.any():
+            self._fail("One likelihood at least must be above zero.", condition.likelihoods[0][1])
+        return np.asarray(likelihood / likelihood.max())
+
+    def _between(self, condition: Between) -> BoolArray:
+        """Return which values lie between two bounds: of levels, or of the contents of bins."""
+        self._check_order(condition)
+        meets = np.ones(len(self._owner), dtype=bool)
+        if condition.low is not None:
+            meets &= ~self._below(condition.low, inclusive=not condition.low.included)
+        if condition.high is not None:
+            meets &= self._below(condition.high, inclusive=condition.high.included)
+        return meets
+
+    def _check_order(self, condition: Between) -> None:
+        numbers = len(self._by_number) == len(self.variable)
+        if self.variable.kind == "nominal" and not numbers:
+            name = self.variable.name
+            raise QueryError(
+                f"{quote(name)} is nominal: its levels have no order to compare by. List the "
+                f"levels that are meant ({name} in {{...}}), or declare the variable ordinal when "
+                "the data are read.",
+                self.text,
+                condition.name.at,
+            )
+
+    def _below(self, bound: RangeEnd, inclusive: bool) -> BoolArray:
+        """Return which values lie below a bound, or at it if inclusive."""
+        number = _number(bound.label.text) if bound.label.number else None
+        if number is not None and self.variable.kind == "binned":
+            return self._bins_below(bound, number, inclusive)
+        if len(self._by_number) == len(self.variable):
+            levels = list(self._by_number)  # as they are: whole numbers may exceed any float
+            limit = levels[self.code(bound.label)] if number is None else number
+            return np.array([x <= limit if inclusive else x < limit for x in levels])
+        places, code = self._owner, self.code(bound.label)
+        return places <= code if inclusive else places < code
+
+    def _bins_below(self, bound: RangeEnd, number: float, inclusive: bool) -> BoolArray:
+        bins = [level for level in self.variable.levels if isinstance(level, Bin)]
+        below = np.array([_is_below(b, number, inclusive) for b in bins])
+        if (contents := self.variable.contents) is not None:
+            values = np.array([value for each in contents for value, _ in each])
+            return values <= number if inclusive else values < number
+        above = np.array([_is_above(b, number, inclusive) for b in bins])
+        cut = np.flatnonzero(~below & ~above)
+        if len(cut):
+            split = bins[cut[0]]
+            self._fail(
+                f"The bin {split} of {quote(self.variable.name)} would be cut at "
+                f"{bound.label.text}, and how its share is spread within it is not known: "
+                f"{_way_out(split, number)}.",
+                bound.label,
+            )
+        return below
+
+
+def _is_below(interval: Bin, number: float, inclusive: bool) -> bool:
+    """Whether all of a bin is below a number (or at it, if inclusive)."""
+    if interval.closed_right and np.isfinite(interval.right):
+        return interval.right <= number if inclusive else interval.right < number
+    return interval.right <= number
+
+
+def _is_above(interval: Bin, number: float, inclusive: bool) -> bool:
+    """Whether all of a bin is above a number (or at it, unless inclusive)."""
+    return interval.left > number if inclusive else interval.left >= number
+
+
+def _way_out(split: Bin, number: float) -> str:
+    if number == split.left:
+        return f"it holds {number:.15g} itself, so write < or >="
+    if number == split.right:
+        return f"it holds {number:.15g} itself, so write <= or >"
+    edges = [f"{edge:.15g}" for edge in split[:2] if np.isfinite(edge)]
+    return f"compare with {' or '.join(edges)}" if edges else "it is the only one"
+
+
+def _holds(level: object, number: float) -> bool:
+    return isinstance(level, Bin) and number in level
+
+
+def _number(text: str) -> float:
+    """Return the number that a word stands for; integers of up to 300 digits exactly."""
+    digits = text.lstrip("+-")
+    return int(text) if len(digits) <= 300 and digits.isdecimal() else float(text)

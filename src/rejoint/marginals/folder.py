@@ -14,22 +14,21 @@ import io
 import json
 import os
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from hashlib import blake2b
 from math import isfinite, prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.io.atomic import atomic_file, atomic_folder, lock_folder, sync_folder
-from rejoint.io.saved_tables import check_moment, check_sums, check_unknown
+from rejoint.io.saved_tables import SUMS, check_sums, check_unknown, moment, read_moment
 from rejoint.io.schema import (
     SchemaError,
-    anything,
     flag,
     list_of,
     nullable,
@@ -54,7 +53,6 @@ FORMAT, SCHEMA, MANIFEST = "rejoint.tables", 1, "tables.json"
 #: Cells of all tables of a folder; more than these gigabytes are not read.
 MOST_CELLS = 2**29
 
-T = TypeVar("T")
 UNKNOWN = "*"
 
 
@@ -258,10 +256,9 @@ _MANIFEST = object_of(
         "unknown": object_of(
             {
                 **{"places": _PLACES, "low": _NUMBERS, "guess": _NUMBERS},
-                **{"high": list_of(nullable(number())), "sums": list_of(anything)},
+                **{"high": list_of(nullable(number())), "sums": SUMS},
             }
         ),
-        "moments": list_of(anything),
     },
 )
 
@@ -289,8 +286,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
     sizes = [prod(domain.shape[n] for n in subset) for subset in subsets]
     if sum(sizes) > MOST_CELLS:
         raise SchemaError(f"its tables have {sum(sizes):,} cells, which are too many")
-    plain = manifest.get("moments", ())
-    moments = [Moment(*_checked(check_moment, moment, domain)) for moment in plain]
+    plain = list_of(moment(domain))(manifest.get("moments", []), f"'moments' of {MANIFEST}")
     tables = [_read_table(folder, domain, entry) for entry in entries]
     flat = np.concatenate([*tables, np.empty(0)])
     parts: dict[str, Any] = {
@@ -298,7 +294,7 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         "index_subsets": subsets,
         "table_weight": np.array([float(entry["weight"]) for entry in entries]),
         "counted": np.array([entry["numbers"] == "count" for entry in entries], dtype=bool),
-        "moments": tuple(moments),
+        "moments": tuple(Moment(*read_moment(each)) for each in plain),
         "noisy": bool(manifest.get("noisy", False)),
         "rounding": np.array([float(entry.get("rounding", 0.0)) for entry in entries]),
     }
@@ -308,24 +304,15 @@ def _read(folder: Path, manifest: dict[str, Any]) -> dict[str, Any]:
         if len({len(cells[name]) for name in ("places", "low", "high", "guess")}) > 1:
             raise SchemaError("its unknown cells have lists of different lengths")
         rows = np.array([cells["places"], cells["low"], high], dtype=float).reshape(3, -1)
-        places = _checked(check_unknown, rows, len(flat))
+        places = check_unknown(rows, len(flat))
         starts = np.cumsum([0, *sizes], dtype=np.int64)
-        sums = _checked(check_sums, cells, places, starts)
+        sums = check_sums(cells, places, starts)
         flat[places] = cells["guess"]
         known = tuple((np.array(members, dtype=np.intp), value) for members, value in sums)
         parts["unknown"] = UnknownCells(places, rows[1], rows[2], known)
     if np.isnan(flat).any():
         raise ValueError(f"'{folder}': a cell is marked as not known, but tables.json is not told.")
     return {**parts, "flat": flat}
-
-
-def _checked(check: Callable[..., T], *parts: Any) -> T:
-    try:
-        return check(*parts)
-    except SchemaError:
-        raise
-    except ValueError as error:
-        raise SchemaError(str(error)) from error
 
 
 def _read_table(folder: Path, domain: Domain, entry: dict[str, Any]) -> NDArray[np.float64]:

@@ -1,15 +1,20 @@
 """LowRankPMF, the joint distribution of many discrete variables.
 
-pmf             LowRankPMF
-target_model    TargetModel: a joint, and an ensemble that predicts some variables; load
-label_ensemble  LabelEnsemble: probabilities of labels, averaged over models
+pmf                LowRankPMF
+draws              Draws, Posterior, Interval: posterior draws and credible intervals
+compact            classes of many models merged into the few of one
+table_gap          TableGap: a table in which model and records differ beyond chance
+ask                answers to questions in the query language
+answer             Answer, and its text and HTML
+answer_basis       what an answer of a model from tables rests on, and its range
+given_tables       GivenTables: the tables that a model was fitted to
+table_as_read      each of these tables beside what the model gives
+to_frame           Mode; tables as frames
+entropy            entropies and mutual information
+from_dense         an exact model of any dense joint; exact joins of classes
+target_model       TargetModel: a joint, and an ensemble that predicts some variables; load
+label_ensemble     LabelEnsemble: probabilities of labels, averaged over models
 label_explanation  LabelExplanation: what each feature contributes to a prediction
-draws           Draws, Posterior, Interval: posterior draws and credible intervals
-ask             answers to questions in the query language
-answer          Answer, and its text and HTML
-to_frame        Mode; tables as frames
-entropy         entropies and mutual information
-from_dense      an exact model of any dense joint; exact joins of classes
 """
 
 from rejoint.pmf.answer import Answer

@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.queries import tables
-from rejoint.queries.log_prob import record_log_prob
-from rejoint.queries.sampling import draw_codes
+from rejoint.queries.log_prob import draw_codes, record_log_prob
 from rejoint.queries.tables import joint_table
 
 FloatArray = NDArray[np.float64]

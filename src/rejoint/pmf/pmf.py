@@ -30,9 +30,8 @@ from rejoint.queries.evidence import (
     log_class_weights,
     read_evidence,
 )
-from rejoint.queries.log_prob import posteriors, record_log_prob
+from rejoint.queries.log_prob import draw_codes, posteriors, record_log_prob
 from rejoint.queries.modes import most_probable, single_modes
-from rejoint.queries.sampling import draw_codes
 from rejoint.queries.tables import joint_table
 from rejoint.records.frames import Backend
 from rejoint.records.records import Records

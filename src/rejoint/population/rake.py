@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from rejoint.domain.labels import Level
 from rejoint.domain.variable import Kind
-from rejoint.factorization.complete_tables import understand
+from rejoint.factorization.factorize import understand
 from rejoint.factorization.max_entropy import (
     Completion,
     CompletionProblem,

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.check import whole
-from rejoint.factorization.complete_tables import understand
-from rejoint.factorization.factorize import factorize
+from rejoint.factorization.factorize import factorize, understand
 from rejoint.factorization.table_goals import Within, exact_goals
 from rejoint.marginals.marginals import Marginals
 from rejoint.pmf.pmf import LowRankPMF

@@ -1,18 +1,16 @@
 """Probabilities, posteriors and tables of a mixture of products: free functions on arrays.
 
 evidence   evidence on some variables, and the classes given it
-log_prob   probabilities and classes of whole records
+log_prob   probabilities and classes of whole records; new records
 tables     dense tables of some variables
 modes      the most probable combination of levels
-sampling   new records
 distances  distances between two mixtures, and pairs of their classes
 
 Ranges of answers over all joints that have given tables:
 
 answer_bounds   the range of an answer; which program is solved
-table_limits    what tables say about a joint: limits of cells, variables that matter
 junction_tree   cliques of variables that replace the joint
-cell_program    the linear program over the cells of cliques, for HiGHS where it is small
+cell_program    what tables say about cells, and the linear program over the cells of cliques
 interior_point  the interior-point method whose normal matrix is read off margins
 
 The model is ``P(x_1..x_N) = sum_f w_f prod_n A_n[x_n, f]``: `weights` is ``w`` (F,), `factors`

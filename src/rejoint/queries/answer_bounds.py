@@ -22,17 +22,15 @@ from rejoint.queries.cell_program import (
     CellProgram,
     InfeasibleError,
     OutOfTimeError,
-    expect,
-    number_of_rows,
-)
-from rejoint.queries.junction_tree import JunctionTree
-from rejoint.queries.table_limits import (
     TableLimits,
     agree,
     drop_variables,
+    expect,
     limits_of,
+    number_of_rows,
     relevant,
 )
+from rejoint.queries.junction_tree import JunctionTree
 from rejoint.text import plural
 
 if TYPE_CHECKING:

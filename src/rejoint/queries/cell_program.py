@@ -1,15 +1,20 @@
 """Linear program over the cells of a junction tree: all joints that meet given tables.
 
-Unknowns are the cells of the cliques, the scales of tables whose total is uncertain, and one
-number ``t`` by which everything is multiplied. All constraints are homogeneous, so that ``t = 1``
-asks for an expectation and ``E[denominator] = 1`` for a ratio of two (Charnes and Cooper).
+With ``m`` the joint's table in shares and ``s`` the table's scale, an exact cell says ``m = s t``,
+a rounded one ``s (t - r) <= m <= s (t + r)``, a suppressed one ``s low <= m <= s high``, and a
+known sum of suppressed cells ``sum m = s value``. The scale is known, one over the total, where no
+cell of the table is uncertain, and free otherwise.
 
-Small programs go to HiGHS as they are. For the interior-point method there are further unknowns
-for each table whose cells have limits: by how much its cells exceed the lower limits, ``p``, and
-fall short of the upper ones, ``q``, in blocks shaped like the table. Rows are sums of cells in
-which some variables have given levels; those of a table with limits say ``m - p = s low`` and
+Unknowns are the cells of the cliques, the scales of tables whose total is uncertain, and for each
+table whose cells have limits by how much its cells exceed the lower ones, ``p``, and fall short of
+the upper ones, ``q``, in blocks shaped like the table. Rows are sums of cells in which some
+variables have given levels; those of a table with limits say ``m - p = s low`` and
 ``m + q = s high`` for all its margins, ``m`` being the margin of the cells and ``s`` the scale, a
 single column where it is not known.
+
+Small programs go to HiGHS, with one number ``t`` by which all right sides are multiplied: ``t = 1``
+asks for an expectation and ``E[denominator] = 1`` for a ratio of two (Charnes and Cooper). Others
+go to the interior-point method.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,7 +24,7 @@ from itertools import chain, combinations
 from math import inf, prod
 from threading import Thread
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,10 +38,249 @@ from rejoint.queries.interior_point import (
     transform,
 )
 from rejoint.queries.junction_tree import JunctionTree, Variables
-from rejoint.queries.table_limits import TableLimits, closure
 
 if TYPE_CHECKING:
+    from rejoint.marginals.marginals import Marginals
     from rejoint.marginals.moments import Moment
+
+Sums = tuple[tuple[NDArray[np.intp], float], ...]
+
+#: Shares that differ by less than this are the same number: rounding of float arithmetic.
+SAME_SHARE = 1e-9
+#: Records behind tables where no number of records is known; it only sets how tables are weighted.
+_NOMINAL_RECORDS = 1000.0
+
+
+@dataclass(frozen=True, eq=False)
+class TableLimits:
+    """Limits of the cells of one table, in shares of its total.
+
+    Parameters
+    ----------
+    subset : tuple of int
+        The variables, increasing.
+    low, high : array
+        The limits, axes in the order of the variables.
+    records : float
+        The number of records behind the table, for the standard errors of its cells.
+    is_scaled : bool
+        Whether the total is uncertain, so that all limits may be scaled by one number.
+    sums : tuple of (places, value)
+        Known sums of cells, by their positions in the flat table.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> TableLimits((0,), half, half).is_exact
+    True
+    """
+
+    subset: Variables
+    low: FloatArray
+    high: FloatArray
+    records: float = _NOMINAL_RECORDS
+    is_scaled: bool = False
+    sums: Sums = ()
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Standard error of each cell: how far it gives way where the table cannot be met."""
+        share = np.clip(np.where(np.isfinite(self.high), self.low + self.high, self.low) / 2, 0, 1)
+        found: FloatArray = np.sqrt((share * (1.0 - share) + 1.0 / self.records) / self.records)
+        return found
+
+    @cached_property
+    def is_exact(self) -> bool:
+        """Whether all cells are known."""
+        return not self.is_scaled and np.array_equal(self.low, self.high)
+
+    def margin(self, variables: Iterable[int]) -> "TableLimits":
+        """Return what the table says about fewer variables.
+
+        Sums of limits are the limits of sums; known sums of cells are left out, so that limits of
+        tables with such sums may be wider than need be.
+
+        Examples
+        --------
+        >>> table = np.full((2, 2), 0.25)
+        >>> TableLimits((0, 3), table, table).margin([3]).low
+        array([0.5, 0.5])
+        """
+        kept = tuple(n for n in self.subset if n in set(variables))
+        if kept == self.subset:
+            return self
+        gone = tuple(axis for axis, n in enumerate(self.subset) if n not in kept)
+        low = self.low.sum(axis=gone)
+        high = low if self.is_exact else self.high.sum(axis=gone)
+        return TableLimits(kept, low, high, self.records, self.is_scaled)
+
+
+def limits_of(tables: "Marginals") -> list[TableLimits]:
+    """Return the limits of all tables that have records.
+
+    Examples
+    --------
+    >>> from rejoint import Marginals
+    >>> limits = limits_of(Marginals.from_tables({"a": {"x": 30, "y": 10}}))
+    >>> limits[0].low, limits[0].is_exact
+    (array([0.75, 0.25]), True)
+    """
+    records = _records(tables)
+    return [
+        _limits(tables, i, records[i]) for i in range(len(tables)) if float(tables.totals[i]) > 0
+    ]
+
+
+def _limits(tables: "Marginals", i: int, records: float) -> TableLimits:
+    total = float(tables.totals[i])
+    table = tables.counts_of(i) / total
+    rounding = float(tables.rounding[i]) / total
+    unknown = tables.unknown_of(i)
+    if rounding == 0 and unknown is None:
+        return TableLimits(tables.index_subsets[i], table, table, records)
+    low, high = table - rounding, table + rounding
+    sums: Sums = ()
+    if unknown is not None:
+        low.flat[unknown.places] = unknown.low / total
+        high.flat[unknown.places] = unknown.high / total
+        sums = tuple((unknown.places[members], value / total) for members, value in unknown.sums)
+    low = np.maximum(low, 0.0)
+    return TableLimits(tables.index_subsets[i], low, high, records, is_scaled=True, sums=sums)
+
+
+def _records(tables: "Marginals") -> FloatArray:
+    """Return the records behind each table; those of the other tables where it gives shares."""
+    known = tables.totals[tables.counted & (tables.totals > 0)]
+    other = float(np.median(known)) if len(known) else _NOMINAL_RECORDS
+    return np.where(tables.counted, np.maximum(tables.totals, 1.0), other)
+
+
+def relevant(
+    limits: Sequence[TableLimits], moments: Sequence["Moment"], asked: Iterable[int]
+) -> tuple[list[TableLimits], list["Moment"]]:
+    """Return the tables and moments that are connected with the asked variables.
+
+    Examples
+    --------
+    >>> half = np.array([0.5, 0.5])
+    >>> tables = [TableLimits((n,), half, half) for n in (0, 1)]
+    >>> [table.subset for table in relevant(tables, [], [1])[0]]
+    [(1,)]
+    """
+    reached = set(asked)
+    before = -1
+    while len(reached) > before:
+        before = len(reached)
+        for edge in (*(table.subset for table in limits), *(m.variables for m in moments)):
+            if reached & set(edge):
+                reached |= set(edge)
+    return (
+        [table for table in limits if reached & set(table.subset)],
+        [moment for moment in moments if reached & set(moment.variables)],
+    )
+
+
+def drop_variables(
+    subsets: Iterable[Variables], others: Iterable[Iterable[int]], asked: Iterable[int]
+) -> list[Variables]:
+    """Drop variables that do not matter, where the bounds stay the same (GYO reduction).
+
+    A variable that is not asked and is in one maximal table only can be summed out: whatever the
+    rest of the joint is, this table extends it. Tables inside others say nothing more.
+
+    Parameters
+    ----------
+    subsets : tuples of int
+        The variables of exact tables that agree with each other.
+    others : sets of variables
+        Those of all other constraints; their variables stay.
+    asked : variables
+        These stay.
+
+    Examples
+    --------
+    >>> drop_variables([(0, 1), (1, 2), (2, 3)], [], [0, 2])
+    [(0, 1), (1, 2)]
+    """
+    stay = set(asked).union(*others)
+    edges = _maximal(frozenset(subset) for subset in subsets)
+    while True:
+        number: dict[int, int] = {}
+        for edge in edges:
+            for n in edge:
+                number[n] = number.get(n, 0) + 1
+        alone = frozenset(n for n, tables in number.items() if tables == 1 and n not in stay)
+        if not alone:
+            return sorted(tuple(sorted(edge)) for edge in edges)
+        edges = _maximal(edge - alone for edge in edges)
+
+
+def _maximal(edges: Iterable[frozenset[int]]) -> list[frozenset[int]]:
+    """Return the sets that are not inside others."""
+    kept: list[frozenset[int]] = []
+    having: dict[int, list[frozenset[int]]] = {}  # the sets with each variable, larger ones first
+    for edge in sorted(set(edges) - {frozenset()}, key=len, reverse=True):
+        around = min((having.setdefault(n, []) for n in edge), key=len)
+        if not any(edge < other for other in around):
+            kept.append(edge)
+            for n in edge:
+                having[n].append(edge)
+    return kept
+
+
+def agree(exact: Sequence[TableLimits], moments: Sequence["Moment"] = ()) -> bool:
+    """Return whether exact tables have the same shares wherever two of them overlap.
+
+    Moments of variables of one table must be the table's own.
+
+    Examples
+    --------
+    >>> table, half = np.full((2, 2), 0.25), np.array([0.4, 0.6])
+    >>> agree([TableLimits((0, 1), table, table), TableLimits((0,), half, half)])
+    False
+    """
+    seen: dict[Variables, FloatArray] = {}
+    for table in exact:
+        for subset in _overlaps(table.subset, exact):
+            margin = table.margin(subset)
+            first = seen.setdefault(margin.subset, margin.low)
+            if np.abs(first - margin.low).max() > SAME_SHARE:
+                return False
+    for moment in moments:
+        for table in exact:
+            if set(moment.variables) <= set(table.subset):
+                value = moment.expectation(table.margin(moment.variables).low)
+                low, high = moment.range
+                if abs(value - moment.value) > SAME_SHARE * max(abs(low), abs(high), 1.0):
+                    return False
+    return True
+
+
+def _overlaps(subset: Variables, exact: Sequence[TableLimits]) -> Iterable[Iterable[int]]:
+    """Return the sets of variables on which a table may meet others."""
+    if 2 ** len(subset) > len(exact):
+        return {frozenset(subset).intersection(other.subset) for other in exact} - {frozenset()}
+    sizes = range(1, len(subset) + 1)
+    return chain.from_iterable(combinations(subset, size) for size in sizes)
+
+
+def closure(exact: Sequence[TableLimits]) -> dict[Variables, TableLimits]:
+    """Return all tables and their margins, each set of variables once, by size.
+
+    Examples
+    --------
+    >>> table = np.full((2, 2), 0.25)
+    >>> list(closure([TableLimits((0, 1), table, table)]))
+    [(0,), (1,), (0, 1)]
+    """
+    found: dict[Variables, TableLimits] = {}
+    for table in exact:
+        sizes = range(1, len(table.subset) + 1)
+        for subset in chain.from_iterable(combinations(table.subset, size) for size in sizes):
+            if subset not in found:
+                found[subset] = table.margin(subset)
+    return dict(sorted(found.items(), key=lambda each: (len(each[0]), each[0])))
+
 
 Vectors = Mapping[int, FloatArray]
 
@@ -65,37 +309,6 @@ class InfeasibleError(Exception):
 
 class OutOfTimeError(Exception):
     """The program was not solved within its time."""
-
-
-@dataclass
-class _Rows:
-    """Rows of a sparse matrix, collected in parts."""
-
-    number: int = 0
-    rows: list[NDArray[np.intp]] = field(default_factory=list)
-    columns: list[NDArray[np.intp]] = field(default_factory=list)
-    values: list[FloatArray] = field(default_factory=list)
-
-    def new(self, number: int) -> int:
-        """Start some rows; return the first."""
-        self.number += number
-        return self.number - number
-
-    def add(self, rows: Any, columns: Any, values: Any) -> None:
-        """Add entries; those of the same place add up."""
-        rows, columns, values = np.broadcast_arrays(rows, columns, values)
-        self.rows.append(rows.ravel())
-        self.columns.append(columns.ravel())
-        self.values.append(np.asarray(values, dtype=np.float64).ravel())
-
-    def matrix(self, width: int) -> Any:
-        """Return the sparse matrix, None if there are no rows."""
-        from scipy.sparse import csr_array  # slow to import
-
-        if not self.number:
-            return None
-        places = np.concatenate(self.rows), np.concatenate(self.columns)
-        return csr_array((np.concatenate(self.values), places), shape=(self.number, width))
 
 
 class CellProgram:
@@ -139,151 +352,9 @@ class CellProgram:
         self.shape, self.tree, self.is_relaxed = tuple(shape), tree, is_relaxed
         self._limits, self._moments = list(limits), list(moments)
         self._alive = [_alive(shape, c, () if is_relaxed else limits) for c in tree.cliques]
-        self._columns, width = [], 0
-        for alive in self._alive:
-            column = np.full(alive.shape, -1, dtype=np.intp)
-            column[alive] = np.arange(width, width + int(alive.sum()))
-            width += int(alive.sum())
-            self._columns.append(column)
-        self._cells = width
-        scaled = [table for table in limits if table.is_scaled]
-        self._scales = {id(table): width + k for k, table in enumerate(scaled)}
-        self._one = width + len(scaled)  # the column that everything is multiplied by
-        self._slack = self._one + 1
-        self._width = self._slack + 1
-        self._equal, self._below = _Rows(), _Rows()
+        self._cells = sum(int(alive.sum()) for alive in self._alive)
         self._interiors: dict[float | None, InteriorPoint] = {}
-
-    @cached_property
-    def _matrices(self) -> tuple[Any, Any]:
-        """The constraints for HiGHS: rows that are zero, rows that are at most zero."""
-        limits, moments = self._limits, self._moments
-        self._add_sum()
-        for old, new, separator in self.tree.links:
-            self._add_separator(old, new, separator)
-        exact = [] if self.is_relaxed else [table for table in limits if table.is_exact]
-        self._add_exact(exact)
-        for table in limits:
-            if self.is_relaxed or not table.is_exact:
-                self._add_limits(table)
-        for moment in moments:
-            self._add_moment(moment)
-        return self._equal.matrix(self._width), self._below.matrix(self._width)
-
-    def _add_sum(self) -> None:
-        row = self._equal.new(1)
-        cells = self._columns[0][self._alive[0]]
-        self._equal.add(row, cells, 1.0)
-        self._equal.add(row, self._one, -1.0)
-
-    def _add_separator(self, old: int, new: int, separator: Variables) -> None:
-        number = prod(self.shape[n] for n in separator)
-        first = self._equal.new(number)
-        for clique, sign in ((old, 1.0), (new, -1.0)):
-            cells, columns = self._margin(clique, separator)
-            self._equal.add(first + cells, columns, sign)
-
-    def _margin(self, clique: int, subset: Variables) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-        """Return, for each live cell of a clique, the cell of a table that it is in; its column."""
-        variables = self.tree.cliques[clique]
-        grid = np.indices(self._alive[clique].shape, sparse=True)
-        cell = np.zeros((), dtype=np.intp)
-        for n in subset:
-            cell = cell * self.shape[n] + grid[variables.index(n)]
-        alive = self._alive[clique]
-        return np.broadcast_to(cell, alive.shape)[alive], self._columns[clique][alive]
-
-    def _add_exact(self, exact: Sequence[TableLimits]) -> None:
-        """Add independent rows: cells without last levels of all tables and their margins."""
-        for subset, table in closure(exact).items():
-            values = table.low[tuple(slice(0, -1) for _ in subset)]
-            place = np.full(table.low.shape, -1, dtype=np.intp)
-            place[tuple(slice(0, -1) for _ in subset)] = np.arange(values.size).reshape(
-                values.shape
-            )
-            if not values.size:
-                continue
-            first = self._equal.new(values.size)
-            cells, columns = self._margin(self.tree.holder(subset), subset)
-            rows = place.ravel()[cells]
-            kept = rows >= 0
-            self._equal.add(first + rows[kept], columns[kept], 1.0)
-            self._equal.add(first + np.arange(values.size), self._one, -values.ravel())
-
-    def _add_limits(self, table: TableLimits) -> None:
-        """Add the limits of each cell, and known sums of cells."""
-        cells, columns = self._margin(self.tree.holder(table.subset), table.subset)
-        low, high, spread = table.low.ravel(), table.high.ravel(), table.spread.ravel()
-        scale = self._scales.get(id(table), self._one)
-        same = (low == high) & (not self.is_relaxed)
-        for side, limit, kept in (
-            (0.0, low, same & (low > 0)),
-            (1.0, high, ~same & np.isfinite(high) & (self.is_relaxed | (high > 0))),
-            (-1.0, low, ~same & (low > 0)),
-        ):
-            rows = self._below if side else self._equal
-            sign = side or 1.0
-            place = np.full(low.size, -1, dtype=np.intp)
-            number = int(kept.sum())
-            place[kept] = rows.new(number) + np.arange(number)
-            inside = place[cells] >= 0
-            rows.add(place[cells][inside], columns[inside], sign)
-            rows.add(place[kept], scale, -sign * limit[kept])
-            if side and self.is_relaxed:
-                rows.add(place[kept], self._slack, -spread[kept])
-        for places, value in table.sums:
-            self._add_sums(cells, columns, places, value, scale, float(spread[places].sum()))
-
-    def _add_sums(
-        self, cells: Any, columns: Any, places: Any, value: float, scale: int, spread: float
-    ) -> None:
-        inside = columns[np.isin(cells, places)]
-        for sign in (1.0, -1.0) if self.is_relaxed else (0.0,):
-            rows = self._below if sign else self._equal
-            row = rows.new(1)
-            rows.add(row, inside, sign or 1.0)
-            rows.add(row, scale, -(sign or 1.0) * value)
-            if sign:
-                rows.add(row, self._slack, -spread)
-
-    def _add_moment(self, moment: "Moment") -> None:
-        coefficients, columns = self._product(
-            dict(zip(moment.variables, moment.vectors, strict=True))
-        )
-        spread = 0.01 * (moment.range[1] - moment.range[0])
-        for sign in (1.0, -1.0) if self.is_relaxed else (0.0,):
-            rows = self._below if sign else self._equal
-            row = rows.new(1)
-            rows.add(row, columns, (sign or 1.0) * coefficients)
-            rows.add(row, self._one, -(sign or 1.0) * moment.value)
-            if sign:
-                rows.add(row, self._slack, -spread)
-
-    def _product(self, vectors: Vectors) -> tuple[FloatArray, NDArray[np.intp]]:
-        """Return a product of functions of single variables at the live cells of one clique."""
-        clique = self.tree.holder(vectors)
-        values = np.ones(self._alive[clique].shape)
-        for axis, n in enumerate(self.tree.cliques[clique]):
-            if n in vectors:
-                along = [1] * values.ndim
-                along[axis] = self.shape[n]
-                values = values * np.asarray(vectors[n]).reshape(along)
-        alive = self._alive[clique]
-        return values[alive], self._columns[clique][alive]
-
-    def objective(self, vectors: Vectors) -> FloatArray:
-        """Return the coefficients of an expectation of a product of functions of single variables.
-
-        Examples
-        --------
-        >>> program = CellProgram((2, 2), JunctionTree.of((2, 2), [(0, 1)]), [])
-        >>> program.objective({1: np.array([1.0, 0.0])})[:4]
-        array([1., 0., 1., 0.])
-        """
-        found = np.zeros(self._width)
-        values, columns = self._product(vectors)
-        found[columns] = values
-        return found
+        self._systems: dict[float | None, System] = {}
 
     def bounds(
         self,
@@ -316,12 +387,8 @@ class CellProgram:
             except NoConvergenceError:
                 if self._cells > MOST_HIGHS_CELLS:
                     raise OutOfTimeError from None
-        cost = self.objective(numerator)
-        unit = np.zeros(self._width)
-        unit[self._one] = 1.0
-        norm = unit if denominator is None else self.objective(denominator)
-        low = self._solve(cost, norm, slack, deadline)
-        high = -self._solve(-cost, norm, slack, deadline)
+        ends = [self._solve(sign, numerator, denominator, slack, deadline) for sign in (1.0, -1.0)]
+        low, high = ends[0], -ends[1]
         return (low, high) if low <= high else (high, low)  # equal but for rounding
 
     def _interior_bounds(
@@ -329,12 +396,12 @@ class CellProgram:
     ) -> tuple[float, float]:
         """Return both ends by the interior-point method; a ratio by Dinkelbach's iteration."""
         program = self._interior(slack)
-        cost = self._over_unknowns(numerator, program)
+        cost = self._over_unknowns(numerator, program.alive)
         known = 1.0 if denominator is None else self._published(denominator)
         if denominator is None or known is not None:
             ends = [_least(program, sign * cost, known or 0.0, deadline) for sign in (1.0, -1.0)]
         else:
-            norm = self._over_unknowns(denominator, program)
+            norm = self._over_unknowns(denominator, program.alive)
             ends = [_least_ratio(program, sign * cost, norm, deadline) for sign in (1.0, -1.0)]
         return ends[0], -ends[1]
 
@@ -345,29 +412,36 @@ class CellProgram:
                 return expect(table.subset, table.low, vectors)
         return None
 
-    def _over_unknowns(self, vectors: Vectors, program: InteriorPoint) -> FloatArray:
+    def _over_unknowns(self, vectors: Vectors, alive: NDArray[np.bool_]) -> FloatArray:
         """Return a product of functions of single variables at the cells of one clique."""
         clique = self.tree.holder(vectors)
-        found = np.zeros(len(program.alive))
-        start = sum(alive.size for alive in self._alive[:clique])
-        places = start + np.flatnonzero(self._alive[clique])
-        found[places] = self._product(vectors)[0]
+        values = np.ones(self._alive[clique].shape)
+        for axis, n in enumerate(self.tree.cliques[clique]):
+            if n in vectors:
+                along = [1] * values.ndim
+                along[axis] = self.shape[n]
+                values = values * np.asarray(vectors[n]).reshape(along)
+        found = np.zeros(len(alive))
+        start = sum(each.size for each in self._alive[:clique])
+        found[start : start + values.size] = np.where(self._alive[clique], values, 0.0).ravel()
         return found
 
     def _interior(self, slack: float | None) -> InteriorPoint:
         """Return the program for the interior-point method; slack None leaves the slack free."""
         if slack not in self._interiors:
-            made = interior_program(
-                self.shape,
-                self.tree,
-                self._alive,
-                self._limits,
-                self._moments,
-                slack=slack,
-                is_relaxed=self.is_relaxed,
-            )
-            self._interiors[slack] = made
+            self._interiors[slack] = self._assemble(slack).interior()
         return self._interiors[slack]
+
+    def _system(self, slack: float | None) -> "System":
+        """Return the program for HiGHS."""
+        if slack not in self._systems:
+            self._systems[slack] = self._assemble(slack).system()
+        return self._systems[slack]
+
+    def _assemble(self, slack: float | None) -> "_Assembly":
+        made = _Assembly(self.shape, self.tree, self.is_relaxed, slack)
+        made.add_tables(self._alive, self._limits, self._moments)
+        return made
 
     def least_slack(self, deadline: float = inf) -> float:
         """Return the smallest slack with which a joint exists.
@@ -392,25 +466,39 @@ class CellProgram:
                 pass
             if self._cells > MOST_HIGHS_CELLS:
                 raise OutOfTimeError
-        cost, norm = np.zeros(self._width), np.zeros(self._width)
-        cost[self._slack] = norm[self._one] = 1.0
-        return max(0.0, self._solve(cost, norm, None, deadline))
+        return max(0.0, self._solve(1.0, None, None, None, deadline))
 
     def _solve(
-        self, cost: FloatArray, norm: FloatArray, slack: float | None, deadline: float
+        self,
+        sign: float,
+        numerator: Vectors | None,
+        denominator: Vectors | None,
+        slack: float | None,
+        deadline: float,
     ) -> float:
-        """Minimize ``cost`` where ``norm`` is one; slack None leaves the slack free."""
+        """Minimize an expectation or a ratio, or the slack where there is no numerator."""
         from scipy.sparse import csr_array, vstack  # slow to import
 
-        equal, below = self._matrices
-        if slack is not None:
-            equal, below = (_fold(m, self._slack, self._one, slack) for m in (equal, below))
-            cost, norm = cost[:-1], norm[:-1]
-        equal = vstack([equal, csr_array(norm[None])])
-        right = np.zeros(equal.shape[0])
+        equal, alive = self._system(slack)
+        cost, norm = np.zeros(len(alive)), np.zeros(len(alive))
+        if numerator is None:
+            cost[-1] = 1.0  # the slack is the last unknown
+        else:
+            cost = sign * self._over_unknowns(numerator, alive)
+        if denominator is not None:
+            norm = self._over_unknowns(denominator, alive)
+        multiple = float(denominator is None)
+        scaled = csr_array(np.append(norm[alive], multiple)[None])
+        right = np.zeros(equal.shape[0] + 1)
         right[-1] = 1.0
-        found = run_highs(cost, below, equal, right, deadline)
-        return float(found.fun)
+        return run_highs(np.append(cost[alive], 0.0), vstack([equal, scaled]), right, deadline)
+
+
+class System(NamedTuple):
+    """A program for HiGHS: rows over the live unknowns and ``t``, and which unknowns live."""
+
+    equal: Any
+    alive: NDArray[np.bool_]
 
 
 def _least(program: InteriorPoint, cost: FloatArray, divisor: float, deadline: float) -> float:
@@ -458,17 +546,6 @@ def expect(subset: Sequence[int], table: FloatArray, vectors: Vectors) -> float:
     return float(table)
 
 
-def _fold(matrix: Any, slack: int, one: int, factor: float) -> Any:
-    """Replace the column of the slack, the last one, by a multiple of ``t``."""
-    from scipy.sparse import csc_array, hstack  # slow to import
-
-    if matrix is None:
-        return None
-    matrix = matrix.tocsc()
-    moved = matrix[:, [one]] + factor * matrix[:, [slack]]
-    return hstack([matrix[:, :one], csc_array(moved)]).tocsr()
-
-
 def _alive(
     shape: Sequence[int], clique: Variables, limits: Sequence[TableLimits]
 ) -> NDArray[np.bool_]:
@@ -484,8 +561,8 @@ def _alive(
     return alive
 
 
-def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadline: float) -> Any:
-    """Minimize ``cost @ x`` over ``equal @ x = right, below @ x <= 0, x >= 0``.
+def run_highs(cost: FloatArray, equal: Any, right: FloatArray, deadline: float) -> float:
+    """Return the least ``cost @ x`` over ``equal @ x = right, x >= 0``.
 
     HiGHS runs in a thread of its own, so that Ctrl-C is heard at once. It cannot be stopped before
     its time is over, and Python waits for it at the end.
@@ -493,7 +570,7 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> run_highs(np.array([1.0, 2.0]), None, csr_array([[1.0, 1.0]]), np.ones(1), np.inf).fun
+    >>> run_highs(np.array([1.0, 2.0]), csr_array([[1.0, 1.0]]), np.ones(1), np.inf)
     1.0
     """
     from scipy.optimize import linprog  # slow to import
@@ -510,10 +587,7 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
 
     def work() -> None:
         try:
-            zeros = None if below is None else np.zeros(below.shape[0])
-            found = linprog(
-                cost, below, zeros, equal, right, bounds=(0, None), method="highs", options=options
-            )
+            found = linprog(cost, A_eq=equal, b_eq=right, method="highs", options=options)
         except Exception as error:  # raised again below, in the thread that asked
             found = error
         outcome.append(found)
@@ -529,59 +603,7 @@ def run_highs(cost: FloatArray, below: Any, equal: Any, right: FloatArray, deadl
         raise InfeasibleError
     if found.status != 0:
         raise OutOfTimeError
-    return found
-
-
-# --- for the interior-point method ----------------------------------------------------------------
-
-
-def interior_program(
-    shape: Sequence[int],
-    tree: JunctionTree,
-    alive: Sequence[NDArray[np.bool_]],
-    limits: Sequence[TableLimits],
-    moments: Sequence["Moment"] = (),
-    *,
-    slack: float | None = 0.0,
-    is_relaxed: bool = False,
-) -> InteriorPoint:
-    """Return the program of all joints with given tables.
-
-    The cells of the cliques come first among its unknowns, clique after clique.
-
-    Parameters
-    ----------
-    shape, tree, limits, moments
-        As for :class:`~rejoint.queries.cell_program.CellProgram`.
-    alive : sequence of arrays of bool
-        For each clique, the cells that no table says are empty.
-    slack : float or None
-        Multiple of its spread by which every cell may leave its limits; None makes it the last
-        unknown.
-    is_relaxed : bool
-        Whether there is a slack.
-
-    Examples
-    --------
-    >>> half = np.array([0.5, 0.5])
-    >>> tables = [TableLimits((n,), half, half) for n in (0, 1)]
-    >>> tree = JunctionTree.of((2, 2), [(0, 1)])
-    >>> program = interior_program((2, 2), tree, [np.ones((2, 2), dtype=bool)], tables)
-    >>> round(program.minimize(np.array([-1.0, 0.0, 0.0, 0.0])).bound, 6)
-    -0.5
-    """
-    made = _Assembly(tuple(shape), tree, is_relaxed, slack)
-    made.add_cliques(alive, limits)
-    exact = [] if is_relaxed else [table for table in limits if table.is_exact]
-    made.add_exact(exact)
-    made.add_separators()
-    with_limits = [table for table in limits if is_relaxed or not table.is_exact]
-    most_slack = made.add_slack(with_limits, moments) if is_relaxed else 0.0
-    for table in with_limits:
-        made.add_limits(table, most_slack)
-    for moment in moments:
-        made.add_moment(moment, most_slack)
-    return made.program()
+    return float(found.fun)
 
 
 def number_of_rows(
@@ -626,8 +648,46 @@ class _Assembly:
     first: list[float] = field(default_factory=list)
     most: list[float] = field(default_factory=list)
 
-    def program(self) -> InteriorPoint:
-        """Return what was collected; the slack is the last column."""
+    def add_tables(
+        self,
+        alive: Sequence[NDArray[np.bool_]],
+        limits: Sequence[TableLimits],
+        moments: Sequence["Moment"],
+    ) -> None:
+        """Add everything; the cells of the cliques come first, clique after clique."""
+        self.add_cliques(alive, limits)
+        self.add_exact([] if self.is_relaxed else [table for table in limits if table.is_exact])
+        self.add_separators()
+        with_limits = [table for table in limits if self.is_relaxed or not table.is_exact]
+        most_slack = self.add_slack(with_limits, moments) if self.is_relaxed else 0.0
+        for table in with_limits:
+            self.add_limits(table, most_slack)
+        for moment in moments:
+            self.add_moment(moment, most_slack)
+
+    def interior(self) -> InteriorPoint:
+        """Return what was collected for the interior-point method."""
+        single = self.single_columns()
+        if not np.isfinite(single.most).all():
+            raise NoConvergenceError  # a scale may be anything: HiGHS takes this
+        return InteriorPoint(self.blocks, single, np.concatenate(self.right), self.sums)
+
+    def system(self) -> System:
+        """Return what was collected for HiGHS."""
+        from scipy.sparse import csr_array, hstack  # slow to import
+
+        single = self.single_columns().matrix
+        right = np.concatenate(self.right)[:, None]
+        live = [block.alive.ravel() for block in self.blocks]
+        parts = [
+            block.matrix(self.rows)[:, cells]
+            for block, cells in zip(self.blocks, live, strict=True)
+        ]
+        equal = hstack([*parts, csr_array(single), csr_array(-right)], format="csr")
+        return System(equal, np.concatenate([*live, np.ones(single.shape[1], dtype=bool)]))
+
+    def single_columns(self) -> SingleColumns:
+        """Return the single unknowns; the slack is the last one."""
         order = list(range(len(self.columns)))
         if self.is_relaxed and self.slack is None:
             order = [*order[1:], 0]
@@ -636,8 +696,7 @@ class _Assembly:
             for rows, values in self.columns[column]:
                 matrix[rows, place] += values
         first, most = (np.array(each, dtype=np.float64)[order] for each in (self.first, self.most))
-        columns = SingleColumns(matrix, first, most)
-        return InteriorPoint(self.blocks, columns, np.concatenate(self.right), self.sums)
+        return SingleColumns(matrix, first, most)
 
     def new_rows(self, right: FloatArray) -> NDArray[np.intp]:
         """Start rows with this right side."""
@@ -657,6 +716,8 @@ class _Assembly:
     ) -> None:
         """Add the cells of the cliques; each clique adds up to one."""
         for variables, live in zip(self.tree.cliques, alive, strict=True):
+            if not live.any():
+                raise InfeasibleError  # published zeros leave no cell
             first = _fitted(variables, live, limits)
             block = CellBlock(live.shape, live.ravel(), first, 1.0, is_most=True)
             rows = self.new_rows(np.ones(1))
@@ -716,11 +777,11 @@ class _Assembly:
     def add_limits(self, table: TableLimits, most_slack: float) -> None:
         """Add a table whose cells have limits."""
         low, high = table.low.ravel(), table.high.ravel()
-        if table.is_scaled and not low.sum() > 0:
-            raise NoConvergenceError  # the scale may be anything: HiGHS takes this
         spread = table.spread.ravel() if self.is_relaxed else np.zeros(low.size)
         relaxed = most_slack * float(spread.sum())
-        most = (1.0 + relaxed) / float(low.sum()) if table.is_scaled else 1.0
+        most = 1.0
+        if table.is_scaled:
+            most = (1.0 + relaxed) / float(low.sum()) if low.sum() > 0 else inf
         column = self.new_column(1.0, most) if table.is_scaled else None
         clique = self.tree.holder(table.subset)
         margin = self._first_margin(clique, table.subset)

@@ -14,11 +14,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf, prod
 from time import monotonic
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from rejoint.model import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 #: Largest number of levels, of neighboring variables together, that are summed by one product.
 _GROUP = 64
@@ -189,6 +193,29 @@ class CellBlock:
         for row, weights in self._others.items():
             found = found + values[row] * weights
         return found
+
+    def matrix(self, number: int) -> "csr_array":
+        """Return the coefficients of the cells in all `number` rows.
+
+        Examples
+        --------
+        >>> block = CellBlock((2,), np.ones(2, dtype=bool), np.full(2, 0.5), 1.0)
+        >>> block.sum_cells(np.array([0]), np.array([1]))
+        >>> block.matrix(1).toarray()
+        array([[1., 1.]])
+        """
+        from scipy.sparse import csr_array, kron  # slow to import
+
+        turn = csr_array(np.ones((1, 1)))
+        for _, group, _ in self._groups:
+            turn = csr_array(kron(turn, group))
+        others = [np.full(len(weights), row) for row, weights in self._others.items()]
+        rows = np.concatenate([np.empty(0, dtype=np.intp), *others])
+        values = np.concatenate([np.empty(0), *self._others.values()])
+        cells = np.tile(np.arange(prod(self.sizes)), len(self._others))
+        shape = (number, prod(self.sizes))
+        sums = csr_array((self.signs, (self.rows, self.places)), shape=shape)
+        return sums @ turn + csr_array((values, (rows, cells)), shape=shape)
 
     def add_normal(self, matrix: FloatArray, weights: FloatArray) -> None:
         """Add this block's part of the normal matrix with these weights of cells.

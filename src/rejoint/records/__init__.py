@@ -9,8 +9,7 @@ frames     any frame, array, list or dict as named columns, and back
 infer      the variable behind a column, from what is declared or seen
 encode     the codes of a table
 files      Source: files and standard input, unpacked
-delimited  delimited text into columns
-fast_csv   the same through pyarrow or polars
+delimited  delimited text into columns, by pyarrow or polars where these are installed
 formats    Parquet, Arrow, JSON lines, queries, and formats that users add
 discover   variables and levels of files in one pass
 read       read, read_chunks, scan: files, folders, queries and streams as records

@@ -1,5 +1,13 @@
 """What all solvers share: the step, the loop, when it stops, the search, and what comes out.
 
+solver        Solver, Problem, Limits, Stop, Run: what a solver is, and what it leaves
+run           run: the one loop
+search        search: several starts on any executor; interruptible: Ctrl-C
+session       Session: randomness, progress, checkpoint and executor of one fit
+checkpoint    Checkpoint: finished parts of a fit on disk
+acceleration  L-BFGS and Anderson mixing of fixed-point steps
+result        FitResult
+
 A solver is ``init`` and ``step``. The loop keeps the history, stops on the objective *and* on
 the residual of the optimality conditions, and says why.
 """

@@ -1,4 +1,4 @@
-"""Survey: one look at records that are read part by part; surveys of parts add up."""
+"""PartSummary: totals, patterns and a sample of records that are read part by part; sums add up."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -32,8 +32,8 @@ Block = tuple[Codes, FloatArray, Keys]
 
 
 @dataclass(frozen=True)
-class Survey:
-    """What is known after a look at some records; the survey of more is the sum.
+class PartSummary:
+    """What is known after a look at some records; the summary of more is the sum.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class Survey:
     cluster_keys: Keys
     has_weight: bool = True
 
-    def __add__(self, other: "Survey") -> "Survey":
+    def __add__(self, other: "PartSummary") -> "PartSummary":
         keys = np.concatenate([self.keys, other.keys])
         codes = np.concatenate([self.codes, other.codes])
         weight = np.concatenate([self.weight, other.weight])
@@ -151,8 +151,8 @@ def distinct_patterns(observed: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
     return np.unpackbits(packed, axis=1, count=observed.shape[1]).astype(bool)
 
 
-def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0) -> Survey:
-    """The survey of one part; which of its records are drawn depends on them and the seed.
+def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0) -> PartSummary:
+    """The summary of one part; which of its records are drawn depends on them and the seed.
 
     Of the sample only keys ``below`` a bound are kept, where these are known to be enough.
 
@@ -178,7 +178,7 @@ def look_at(part: Records, seed: int, size: int, budget: int, below: float = 1.0
         np.bincount(codes[:, n] + 1, mass, levels + 1)[1:]
         for n, levels in enumerate(part.domain.shape)
     ]
-    return Survey(
+    return PartSummary(
         domain=part.domain,
         rows=len(part),
         totals=np.concatenate(totals),
@@ -238,41 +238,41 @@ def packed(scan: Scan) -> Iterator[Scan]:
         yield replace(scan.pack(folder / "pack"), stamp=scan.stamp, memory=scan.memory)
 
 
-def survey_of(
+def summarize(
     scan: Scan, seed: int, report: Report, checkpoint: Checkpoint, policy: Policy
-) -> Survey:
+) -> PartSummary:
     """One look at all records, or what the checkpoint has of it."""
     size = sample_size(len(scan.domain), policy)
     names = ("rows", "mass", "totals", "keys", "codes", "weight", "cluster_keys")
 
-    def thaw(entry: dict[str, Any]) -> Survey:
+    def thaw(entry: dict[str, Any]) -> PartSummary:
         found = {name: entry[name] for name in names}
         check_codes(scan.domain, found["codes"])
         patterns = entry.get("patterns")
-        return Survey(
+        return PartSummary(
             scan.domain, **found, patterns=patterns, size=size, held=None, budget=scan.memory
         )
 
-    before = checkpoint.parse("survey", thaw)
+    before = checkpoint.parse("summary", thaw)
     if before is not None:
         return before
     below = 1.0 if scan.rows is None else (size + 5 * np.sqrt(size) + 10) / max(scan.rows, 1)
     look = partial(look_at, seed=seed, size=size, budget=scan.part_memory, below=below)
     parts = scan.map(look, report=lambda line: report(f"first look: {line}"))
-    survey = add_up(replace(part, budget=scan.memory) for part in parts)
-    if survey.held is None:
-        kept = {name: getattr(survey, name) for name in names}
-        if survey.patterns is not None:
-            kept["patterns"] = survey.patterns
-        checkpoint.put("survey", kept)
-    return survey
+    summary = add_up(replace(part, budget=scan.memory) for part in parts)
+    if summary.held is None:
+        kept = {name: getattr(summary, name) for name in names}
+        if summary.patterns is not None:
+            kept["patterns"] = summary.patterns
+        checkpoint.put("summary", kept)
+    return summary
 
 
-def add_up(surveys: Iterable[Survey]) -> Survey:
-    """The sum of surveys, of one at least."""
-    total: Survey | None = None
-    for survey in surveys:
-        total = survey if total is None else total + survey
+def add_up(summaries: Iterable[PartSummary]) -> PartSummary:
+    """The sum of summaries, of one at least."""
+    total: PartSummary | None = None
+    for summary in summaries:
+        total = summary if total is None else total + summary
     if total is not None and total.rows and not total.has_weight:
         raise no_weight_error()
     if total is None or total.mass <= 0:

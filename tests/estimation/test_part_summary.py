@@ -9,15 +9,15 @@ import pytest
 from small_records import random_records
 
 import rejoint as rj
-from rejoint.estimation import estimate, survey
+from rejoint.estimation import estimate, part_summary
 from rejoint.estimation.data import InMemory
-from rejoint.estimation.survey import MOST_PATTERNS, add_up, distinct_patterns, look_at
+from rejoint.estimation.part_summary import MOST_PATTERNS, add_up, distinct_patterns, look_at
 
 FULL = random_records(0, (2, 2, 2, 2), 400, rank=2)
 REMARK = "No record holds together: x0 and x3"
 
 
-def split_survey(complete=()):
+def split_forms(complete=()):
     """Half of the records lack x0, the others x3, but for some that are complete."""
     codes = np.array(FULL.codes)
     codes[:200, 0] = -1
@@ -63,7 +63,7 @@ def remarks(data, **options):
 
 
 def test_the_same_remark_from_every_source(tmp_path):
-    found = {name: remarks(data) for name, data in sources(tmp_path, split_survey()).items()}
+    found = {name: remarks(data) for name, data in sources(tmp_path, split_forms()).items()}
     for name, (said, choice) in found.items():
         assert len(said) == 1, name
         assert said[0].startswith(REMARK), name
@@ -73,7 +73,7 @@ def test_the_same_remark_from_every_source(tmp_path):
 
 @pytest.mark.parametrize("row", [0, 199, 200, 399])
 def test_a_complete_record_anywhere_silences_it(tmp_path, row):
-    for name, data in sources(tmp_path, split_survey([row])).items():
+    for name, data in sources(tmp_path, split_forms([row])).items():
         said, choice = remarks(data)
         assert said == [], name
         assert "No record" not in choice, name
@@ -88,20 +88,20 @@ def test_records_that_together_hold_all_pairs_are_no_concern():
 
 
 def test_a_resumed_fit_gives_the_same_remark(tmp_path):
-    scan, path = rj.scan(split_survey(), size=50, memory=0), tmp_path / "fit.checkpoint"
+    scan, path = rj.scan(split_forms(), size=50, memory=0), tmp_path / "fit.checkpoint"
     first, again = (remarks(scan, checkpoint=path) for _ in range(2))
     assert first == again
     assert first[0][0].startswith(REMARK)
 
 
 def test_beyond_too_many_patterns_nothing_is_said(monkeypatch):
-    monkeypatch.setattr(survey, "MOST_PATTERNS", 1)
-    assert remarks(rj.scan(split_survey(), size=50, memory=0))[0] == []
+    monkeypatch.setattr(part_summary, "MOST_PATTERNS", 1)
+    assert remarks(rj.scan(split_forms(), size=50, memory=0))[0] == []
 
 
 def test_parts_without_any_value():
     """Or with records of no weight only: they add nothing."""
-    records = split_survey()
+    records = split_forms()
     codes = np.vstack([np.full((50, 4), -1), records.codes, np.full((75, 4), -1)])
     weight = np.repeat([1.0, 1.0, 0.0], [50, 400, 75])
     padded = rj.Records(records.domain, codes, weight)
@@ -112,14 +112,14 @@ def test_parts_without_any_value():
     assert len(found.sample) == 400
 
 
-def test_surveys_add_up_in_any_order():
-    parts = [part for part in split_survey([399]).chunks(150)]
+def test_summaries_add_up_in_any_order():
+    parts = [part for part in split_forms([399]).chunks(150)]
     looks = [look_at(part, seed=0, size=60, budget=0) for part in parts]
     sums = [add_up(looks[k] for k in order) for order in permutations(range(3))]
     for found in sums:
         assert found.rows == 400
         assert sorted(found.keys) == sorted(sums[0].keys)
-        np.testing.assert_array_equal(found.totals, InMemory.of(split_survey([399])).level_totals)
+        np.testing.assert_array_equal(found.totals, InMemory.of(split_forms([399])).level_totals)
         assert found.patterns.tolist() == [[True] * 4]
 
 
