@@ -15,12 +15,18 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate, pairwise
 
-from rejoint.marginals.axis_name import BETWEEN, concept_of_labels, concept_of_name, split_corner
-from rejoint.marginals.cell import Kind, kind_of_cell
 from rejoint.marginals.labelled_table import VALUE_NAMES as TABLE_VALUE_NAMES
-from rejoint.marginals.sheet import NotATableError, Sheet, Text
-from rejoint.marginals.totals import is_total_word, plain_text
-from rejoint.marginals.unit_word import is_count_word, unit_word
+from rejoint.marginals.sheet import Kind, NotATableError, Sheet, Text, kind_of_cell
+from rejoint.marginals.vocabulary import (
+    BETWEEN,
+    concept_of_labels,
+    concept_of_name,
+    is_count_word,
+    is_total_word,
+    plain_text,
+    split_corner,
+    unit_word,
+)
 from rejoint.messages import Argument, Message, PythonName
 from rejoint.text import show
 
@@ -793,16 +799,17 @@ def _joined_labels(labels: Sequence[str]) -> list[Path]:
     """
     words = [text.split() for text in labels]
     same = [len(set(column)) == 1 for column in zip(*words, strict=False)]
-    head = words[0][: same.index(False)] if False in same else []
-    size = max((k + 1 for k, w in enumerate(head) if _is_year(w) or w.endswith(")")), default=0)
+    first = words[0][: same.index(False)] if False in same else []
+    size = max((k + 1 for k, w in enumerate(first) if _is_year(w) or w.endswith(")")), default=0)
     if 0 < size < min(map(len, words)):  # "Persons (1,000) 2022 Men"
         inner = _joined_labels([" ".join(w[size:]) for w in words])
-        year = head[size - 1 : size] if _is_year(head[size - 1]) else []
-        return [(" ".join(head[: size - len(year)]), *year, *path) for path in inner]
+        year = first[size - 1 : size] if _is_year(first[size - 1]) else []
+        rest = first[: size - len(year)]
+        return [(*[" ".join(rest)][: len(rest)], *year, *path) for path in inner]
     if min(map(len, words), default=0) > 1:
-        for k, rest, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
+        for k, others, known in ((-1, slice(-1), _is_year), (0, slice(1, None), unit_word)):
             if len({w[k] for w in words}) == 1 and known(words[0][k]):
-                inner = _joined_labels([" ".join(w[rest]) for w in words])
+                inner = _joined_labels([" ".join(w[others]) for w in words])
                 return [(words[0][k], *path) for path in inner]
     for at in range(1, len(words[0]) if words else 0):
         head, tail = " ".join(words[0][:at]), " ".join(words[0][at:])

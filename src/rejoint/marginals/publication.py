@@ -28,47 +28,51 @@ from numpy.typing import NDArray
 
 from rejoint.domain.domain import Domain
 from rejoint.domain.labels import Level
-from rejoint.marginals.axis_name import (
-    are_opposites,
-    asked_in_title,
-    concept_of_labels,
-    find_names,
-    is_no_name,
-    is_same_name,
-    names_in_title,
-    split_labels,
-)
-from rejoint.marginals.cell import ANYTHING, SUPPRESSED, kind_of_cell
 from rejoint.marginals.facet import (
+    SURE,
     Array,
     Facet,
     Marks,
+    Sums,
     make_facets,
     read_numbers,
+    rounding_base,
     sums_of,
 )
 from rejoint.marginals.grid import ALL, Block, find_blocks, is_value_name
 from rejoint.marginals.labelled_table import COUNT_NAMES, SHARE_NAMES, LabelledTable
 from rejoint.marginals.same_names import apply_same, interval_of, say_merged, use_one_name
-from rejoint.marginals.sheet import NotATableError, Paths, Sheet, list_files, read_sheets
-from rejoint.marginals.totals import (
-    DOUBTFUL,
-    SURE,
-    TOTALS,
-    Sums,
-    is_total_word,
-    plain_text,
-    rounding_base,
+from rejoint.marginals.sheet import (
+    ANYTHING,
+    SUPPRESSED,
+    NotATableError,
+    Paths,
+    Sheet,
+    kind_of_cell,
+    list_files,
+    read_sheets,
 )
-from rejoint.marginals.unit_word import (
+from rejoint.marginals.vocabulary import (
+    DOUBTFUL,
+    TOTALS,
+    are_opposites,
+    asked_in_title,
+    concept_of_labels,
+    find_names,
     is_count_word,
     is_mean,
     is_measure,
+    is_no_name,
     is_percent,
     is_rate,
     is_rate_level,
+    is_same_name,
+    is_total_word,
+    names_in_title,
+    plain_text,
     scale_word,
     sort_of_things,
+    split_labels,
     unit_word,
 )
 from rejoint.messages import Argument, Message, join_messages, remark

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from rejoint.marginals.axis_name import MALE, concept_of_labels, concept_of_name
 from rejoint.marginals.facet import Facet
-from rejoint.marginals.totals import plain_text
+from rejoint.marginals.vocabulary import MALE, concept_of_labels, concept_of_name, plain_text
 from rejoint.messages import Argument, Message, join_messages, remark
 from rejoint.text import show
 
