@@ -7,6 +7,7 @@ import pytest
 from workbook import xlsx
 
 from rejoint.marginals import Marginals
+from rejoint.messages import Remark
 
 
 def read(tmp_path, text, name="t.csv", **options):
@@ -446,7 +447,75 @@ def test_a_table_named_by_its_labels_says_so(tmp_path):
 
 
 def test_labels_that_two_tables_share_need_a_name(tmp_path):
-    (tmp_path / "a.csv").write_text("Smokes,yes,no\nMen,310,912\nWomen,2204,803\n")
-    (tmp_path / "b.csv").write_text("Age,yes,no\n0-29,310,912\n30+,2204,803\n")
+    (tmp_path / "a.csv").write_text("Persons\nSmokes,yes,no\nMen,310,912\nWomen,2204,803\n")
+    (tmp_path / "b.csv").write_text("Persons\nAge,yes,no\n0-29,310,912\n30+,2204,803\n")
     with pytest.raises(ValueError, match=r"does not name.*same="):
         Marginals.read(tmp_path)
+
+
+WAGES = "Occupation,Men,Women\nManagers,5210,4480\nClerks,2910,2650\nCleaners,1700,1610\n"
+
+
+def test_numbers_that_nothing_shows_to_be_counts(tmp_path):
+    refuse(tmp_path, WAGES, "no total and no word", "(1610 to 5210)", "kind='counts'")
+    text = "Employees by occupation and sex\n" + WAGES
+    assert read(tmp_path, text).domain.names == ("Occupation", "sex")
+    total = WAGES.replace("Women\n", "Women,Zorbat\n").replace("4480", "4480,9690")
+    total = total.replace("2650", "2650,5560").replace("1610", "1610,3310")
+    assert read(tmp_path, total).totals.tolist() == [18560]
+    (tmp_path / "t.csv").write_text(WAGES.replace("1610", "161"))
+    with pytest.warns(Remark, match="no word such as 'Number'"):
+        Marginals.read(tmp_path / "t.csv")
+
+
+@pytest.mark.parametrize("unit", ["EUR", "Tonnes", "Index points"])
+def test_a_declared_unit_that_counts_nothing(tmp_path, unit):
+    lines = [("m", "N", 120), ("m", "S", 980), ("f", "N", 410), ("f", "S", 77)]
+    text = "sex,region,unit,value\n" + "".join(f"{s},{r},{unit},{n}\n" for s, r, n in lines)
+    refuse(tmp_path, text, f"'{unit}'", "kind='counts'")
+    assert read(tmp_path, text.replace(unit, "Persons")).totals.tolist() == [1587]
+
+
+def test_a_level_that_is_the_sum_of_levels_apart(tmp_path):
+    text = "Persons by region and fuel\nRegion,Gas,Heating,Coal,Light,Power\n"
+    rows = [("N", 511, 310, 77, 402), ("S", 620, 208, 45, 390), ("E", 133, 90, 71, 212)]
+    for name, gas, coal, light, power in rows:
+        text += f"{name},{gas},{gas + light},{coal},{light},{power}\n"
+    refuse(tmp_path, text, "'Heating'", "equals the sum of 'Gas', 'Light'", "totals=['Heating']")
+
+
+def test_numbers_and_labels_that_are_part_of_no_table(tmp_path):
+    text = "Persons by age\n,Men,Women,Men,Women\n\nAge,n,n,n,n\n0-14,10,20,30,40\n15+,55,9,18,7\n"
+    refuse(tmp_path, text, "line 2", "'Men', 'Women', 'Men', 'Women'", "belong to no table")
+
+
+def test_a_heading_over_columns_may_be_no_name(tmp_path):
+    text = "Region,Health,,\n,Doctors,Nurses,Beds\nNorth,310,980,1510\nSouth,25,760,990\n"
+    refuse(tmp_path, text, "different numbers", "same={'Doctors/Nurses': 'Health'}")
+    m = read(tmp_path, text, same={"Doctors/Nurses": "Health"})
+    assert m.domain.names == ("Region", "Health")
+
+
+def test_a_column_of_2000_is_no_year(tmp_path):
+    text = "Persons by region and sex\nRegion,Men,Women,Total\nN,3000,2000,5000\nS,3000,2000,5000\n"
+    assert read(tmp_path, text)["Region", "sex"].tolist() == [[3000, 2000]] * 2
+
+
+HIDDEN = "Level by sex (%)\nLevel,Men,Women\nLow,12.1,x\nMiddle,55.0,49.2\nHigh,32.9,x\n"
+
+
+def test_percentages_of_columns_with_cells_held_back(tmp_path):
+    refuse(tmp_path, HIDDEN, "Each level of 'sex' adds up to 100")
+    (tmp_path / "b.csv").write_text("Sex,count\nMen,600\nWomen,400\n")
+    with pytest.warns(Remark, match="'sex' in"):
+        m = Marginals.read(tmp_path)
+    np.testing.assert_allclose(m["Level", "Sex"][:, 0], [0.0726, 0.33, 0.1974])
+    assert m.unknown is not None
+    np.testing.assert_allclose([value for _, value in m.unknown.sums], 0.4 * (1 - 0.492))
+
+
+def test_percentages_that_nothing_settles(tmp_path):
+    text = HIDDEN.replace("12.1", "x")
+    words = ["'Low', 'Men'", "'Men' to 87.9", "kind='rows', kind='columns'", "kind='counts'"]
+    refuse(tmp_path, text, *words)
+    refuse(tmp_path, text, "Each level of 'sex' adds up to 100", kind="columns")

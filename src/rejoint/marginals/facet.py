@@ -206,7 +206,7 @@ def _equations(
             score = _scores(
                 part[i], sums, whole, extra, sizes, digit, exact or not word, every, coarse
             )[0]
-            if np.isfinite(score) and size > 2:  # or one of the others is a difference: never sure
+            if np.isfinite(score) and (score > 0.0 or word):  # or one of them is a difference
                 score = min(score, SURE - 0.1) if not word else score
                 found.append((size - 1, float(score) + word, i, tuple(rest)))
     return found
@@ -299,6 +299,7 @@ class Facet:
     grain: float | None = None  # unit of rounding, where numbers were multiplied
     sums: list[tuple[NDArray[np.intp], float]] = field(default_factory=list)  # of unknown cells
     parents: frozenset[str] = frozenset()  # labels that have others indented below them
+    headings: frozenset[str] = frozenset()  # names that were labels over all others
 
     @property
     def whole(self) -> bool:
@@ -507,6 +508,7 @@ class Axis:
     labels: list[Path]
     units: list[str] = field(default_factory=list)  # labels that span everything
     parents: frozenset[str] = frozenset()  # labels that have others indented below them
+    headings: frozenset[str] = frozenset()  # names that were labels over all others
 
 
 def split_axis(
@@ -535,7 +537,7 @@ def split_axis(
     >>> [(axis.names, axis.places) for axis in split_axis(paths, ["", ""], numbers, 1.0)]
     [(['Sex'], [0, 1]), (['Age'], [2, 3])]
     """
-    names, units = list(names), []
+    names, units, headings = list(names), [], set[str]()
     paths = [tuple(path) for path in paths]
     for k, name in enumerate(names if len(names) > 1 else ()):
         if name and paths[0][k] and len({path[k] for path in paths}) == 1:  # one date, one region
@@ -556,13 +558,14 @@ def split_axis(
             names[spans + 1 :] = [part.strip() for part in parts]  # "Year x Region", as in Brazil
         elif spans + 1 < len(names) and not names[spans + 1] and _is_name(label) and not own:
             names[spans + 1] = name_of_labels(label, {path[spans + 1] for path in paths})
+            headings.add(names[spans + 1])
         else:
             units.append(label)
         del names[spans]
         paths = [path[:spans] + path[spans + 1 :] for path in paths]
     every = list(range(len(paths)))
     if len(names) <= 1 or all(names):
-        return [Axis(names, every, paths, units)]
+        return [Axis(names, every, paths, units, headings=frozenset(headings))]
     groups: dict[str, list[int]] = {}
     for i, path in enumerate(paths):
         if path[0]:
@@ -713,6 +716,7 @@ def make_facets(block: Block, numbers: BlockNumbers) -> list[Facet]:
         facet = _dense(block, [*row.names, *column.names], entries, numbers)
         facet.units = [*row.units, *column.units, *block.titles, *block.units]
         facet.parents = row.parents | column.parents
+        facet.headings = row.headings | column.headings
         found.append(facet)
     return found
 
@@ -780,6 +784,9 @@ _LABEL_AND_UNIT = re.compile(
 def _paired_units(columns: list[Path]) -> list[Path]:
     """Split labels such as "Men", "%", "Women", "%" into a label and a unit."""
     last = [path[-1] for path in columns]
+    both = [re.fullmatch(r"(.+?),?\s+n \(%\)", label, re.IGNORECASE) for label in last]
+    if all(both):  # each number has its percentage in brackets
+        return [(*path[:-1], found[1]) for path, found in zip(columns, both, strict=True) if found]
     units = [unit_word(label) for label in last]
     twice = [label for label, unit in zip(last, units, strict=True) if unit]
     if len(columns[0]) == 1 and len(twice) > 1 and len(set(twice)) < len(twice) and not units[0]:

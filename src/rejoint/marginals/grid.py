@@ -102,7 +102,7 @@ class Block:
     skipped: list[str] = field(default_factory=list)
     errors: list[list[Text]] | None = None  # standard errors, where a column has them
     keys: list[str] | None = None  # the table of each row, where a column names it
-    corner: bool = False  # its corner names rows and columns: smoke \\ age
+    corner: bool = False  # its corner, labels or file name its variables: smoke \\ age, age=old
     tree_name: str = ""  # name of a stub whose labels are nested
     listed: bool = False  # long form
     sparse: bool = False  # combinations that are left out are zero
@@ -327,7 +327,7 @@ class _Grid:
             fill[c] = len(there) / max(len(cells), 1)
             open_ended = odd and _are_steps([label_of(cell) for _, cell in there])
             year = len(there) > 1 and len({str(x) for _, x in there}) == 1 and c < seen[-1]
-            year = year and _is_year(label_of(there[0][1]))
+            year = year and _is_year(label_of(there[0][1])) and not numeric  # labels come first
             if (
                 numbers
                 and good >= 0.5 * len(there)
@@ -621,6 +621,8 @@ class _Grid:
                     break
                 header.insert(0, r)
             r -= 1
+        while len(header) > 1 and self._is_marks_only(header, stub, body):
+            first = header.pop()  # numbers that are not given, below the header
         while first < len(self.rows) and (
             not header or self._needs_more(header, first, stub, body)
         ):
@@ -635,6 +637,19 @@ class _Grid:
                     lead.append(first)
                 first += 1
         return header, first, lead
+
+    def _is_marks_only(self, header: list[int], stub: list[int], body: list[int]) -> bool:
+        last = header[-1]
+        full = any(
+            all(
+                self.kinds[r][c] in ("text", "number", "range")
+                or is_value_name(label_of(self.rows[r][c]))
+                for c in body
+            )
+            for r in header[:-1]
+        )
+        marks = all(k in ("mark", "empty") for k in self._looks(last, body))
+        return full and marks and self._has_label(last, stub)
 
     def _has_value(self, r: int, body: Sequence[int]) -> bool:
         return any(k != "empty" for k in self._looks(r, body))
@@ -707,7 +722,16 @@ class _Grid:
             r += 1
         while sections and rows and sections[-1] > rows[-1]:  # notes below, or the next title
             r = sections.pop()
+        if rows and header and r == rows[-1] + 1 and r < len(self.rows):
+            self._check_ragged(r, header[-1])
         return rows, sections, r
+
+    def _check_ragged(self, r: int, head: int) -> None:
+        """Raise for a line right below the numbers that looks like one of them, cut short."""
+        texts = [label_of(c) for c in self.rows[r] if not _is_empty(c)]
+        label = len(texts) == 1 and re.fullmatch(r"[^\W_][\w+-]{0,19}", texts[0])
+        if self.sheet.delimiter and label and self.sizes[r] < self.sizes[head]:
+            raise self.cut_short(r, head)
 
     def cut_short(self, r: int, head: int) -> ValueError:
         return ValueError(

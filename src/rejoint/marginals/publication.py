@@ -68,6 +68,7 @@ from rejoint.marginals.vocabulary import (
     is_rate_level,
     is_same_name,
     is_total_word,
+    names_in_stem,
     names_in_title,
     plain_text,
     scale_word,
@@ -135,6 +136,7 @@ class Reading:
     flags: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    proof: str = ""  # what shows that it is this kind: sums, words or sizes
 
 
 #: A table of totals: the axes that it keeps, and its numbers.
@@ -503,6 +505,7 @@ def _name_axes(draft: Draft, block: Block) -> None:
             said, labels = split_labels(facet.labels[k])
             if said and (not names[k] or names[k] == said):
                 names[k], facet.labels[k] = said, labels
+                block.corner = True
     draft.facet = replace(facet, names=names)
 
 
@@ -514,6 +517,7 @@ def _name_by_titles(draft: Draft, block: Block) -> None:
     found = find_names(own, facet.labels, titles, block.sheet.stem)
     facet.names = [name or before for name, before in zip(found, facet.names, strict=True)]
     draft.candidates = [*names_in_title(titles), *asked_in_title(titles)]
+    block.corner = block.corner or bool(names_in_stem(block.sheet.stem))
 
 
 def _drop_constants(draft: Draft) -> None:
@@ -1284,6 +1288,7 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
     that speak of something else, decimals, and numbers that are much alike are asked about.
     """
     facet = draft.facet
+    draft.reading.proof = "sums" if draft.kind == "shares" or clues.added else "words"
     if draft.kind == "shares":
         return
     values = facet.values[~np.isnan(facet.values) & (facet.values != 0.0)]
@@ -1298,6 +1303,14 @@ def _prove_kind(draft: Draft, clues: _Clues) -> None:
             kind=Argument("kind", "counts"),
         )
     _check_battery(draft)
+    if draft.reading.proof == "sizes":
+        remark(
+            Message(
+                "{where}: no total and no word such as 'Number' says what the numbers are. They "
+                "are taken as counts.",
+                where=draft.reading.where,
+            )
+        )
     if clues.one == 100.0 and not (clues.counted or clues.fractions):
         remark(
             Message(
@@ -1332,7 +1345,10 @@ def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
         return f"the unit of the numbers is {unit!r}, and they have no total"
     if clues.fractions and clues.scale == 1.0 and facet.grain is None:
         return "the numbers have decimals and no total"
-    if not things and len(values) and values.max() < _ALIKE * values.min():
+    if things or not len(values):
+        return ""
+    draft.reading.proof = "sizes"
+    if values.max() < _ALIKE * values.min():
         return (
             "no total and no word such as 'Number' says what the numbers are, and they are alike "
             f"({values.min():g} to {values.max():g})"
@@ -1452,7 +1468,8 @@ def _adds_up(draft: Draft, given: tuple[int, ...]) -> float:
         if axes == given:
             told = ~full & ~np.isnan(claims)
             sums, full = np.where(told, claims, sums), full | told
-    if given and ((used & full).sum() < 2 or not used.all()):
+    least = 1 if facet.digits and not full.all() else 2  # one sum of decimals is no chance
+    if given and ((used & full).sum() < least or not used.all()):
         return 0.0
     size = np.sqrt(facet.values.size / max(sums.size, 1) / 12.0)
     for whole in (1.0, 100.0, 1000.0):
@@ -1512,7 +1529,9 @@ def _name_by_labels(drafts: Sequence[Draft]) -> None:
         for axis, labels in enumerate(facet.labels):
             own = facet.names[axis]
             named = _is_whole(draft, axis) and not _is_shared(draft, axis, drafts)
-            if not is_no_name(own) or (own and draft.block.listed):
+            heading = own in facet.headings and not named and not concept_of_labels(labels)
+            heading = heading and not any(is_same_name(own, name) for name in draft.candidates)
+            if not heading and (not is_no_name(own) or (own and draft.block.listed)):
                 continue
             if not named:
                 raise _unnamed(draft, labels, drafts)
@@ -1564,7 +1583,11 @@ def _is_shared(draft: Draft, axis: int, drafts: Sequence[Draft]) -> bool:
 def _name_option(draft: Draft, labels: Sequence[str], drafts: Sequence[Draft]) -> Message:
     """Return the options that name a variable, with the names that it may have."""
     others = [n for d in drafts for n in d.facet.names if n]
-    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in draft.facet.names)]
+    axis = draft.facet.labels.index(list(labels))
+    known = [name for k, name in enumerate(draft.facet.names) if k != axis]
+    names = [n for n in draft.candidates if not any(is_same_name(n, x) for x in known)]
+    own = draft.facet.names[axis]
+    names = names if is_no_name(own) else [own, *names]
     may = names or list(dict.fromkeys(n for n in others if n not in draft.facet.names))
     key = "/".join(labels[:2])
     options = [Message("{x}", x=Argument("same", {key: name})) for name in (may or ["Name"])[:2]]
@@ -1648,7 +1671,9 @@ def _make_joint(drafts: Sequence[Draft]) -> None:
         factor = weight.reshape(shape) / draft.whole
         changed = {key: getattr(facet, key) * factor for key in ("values", "low", "high")}
         draft.facet = replace(facet, grain=facet.digit / draft.whole, **changed)
-        draft.margins, draft.total, draft.whole, draft.given = [], None, 1.0, ()
+        gone = np.isnan(facet.values).any()  # their sum is known in each group
+        draft.margins = [(draft.given, weight)] if gone else []
+        draft.total, draft.whole, draft.given = 1.0 if gone else None, 1.0, ()
 
 
 def _shares_from(

@@ -80,8 +80,8 @@ def apply_same(facets: Sequence[Facet], same: Mapping[str, str]) -> None:
     told = {plain_text(key): value for key, value in same.items()}
     for facet in facets:
         for k, labels in enumerate(facet.labels):
-            if not facet.names[k]:
-                facet.names[k] = told.get(plain_text("/".join(labels[:2])), "")
+            if told_name := told.get(plain_text("/".join(labels[:2])), ""):
+                facet.names[k], facet.headings = told_name, frozenset()
             facet.names[k] = told.get(plain_text(facet.names[k]), facet.names[k])
             facet.labels[k] = _renamed(facet, k, told)
 

@@ -153,8 +153,9 @@ def is_count_word(label: str) -> bool:
 
 _THOUSANDS = re.compile(
     r"(?:.*[\s(,;]|^)(?:(?:in |en |x ?|\u00d7 ?|per )?(?:thousands?|1[ ,.\u00a0\u202f]?000s?|"
-    r"'000s?|tausend|tsd\.?|milliers?|miles|migliaia|duizend(?:en)?|tusen(?:tal)?|tys\.?|ths(?:_per)?))"
-    r"(?: (?:persons|people|of persons|persone[nr]|de personnes|de personas))?[)\].]?\s*"
+    r"'000s?|tausend|tsd\.?|milliers?|mil(?:es)?|migliaia|duizend(?:en)?|tusen(?:tal)?|tys\.?|ths(?:_per)?))"
+    r"(?: (?:persons|people|of persons|persone[nr]|pessoas|personas|de personnes|de personas))?"
+    r"[)\].]?\s*"
     r"(?:$|[,;.] )",
     re.IGNORECASE,
 )
