@@ -984,6 +984,11 @@ def _doubt_levels(draft: Draft, axis: int) -> Iterator[tuple[list[str], str]]:
     if not whole:
         sorts = {sort: label for label in labels if (sort := sort_of_things(label))}
         yield list(sorts.values()) if len(sorts) > 1 else [], "may count different things"
+        grow = min(lines.shape[0] - 1, lines.shape[1]) > 2 and bool(
+            np.all(np.diff(lines, axis=0) > 0)
+        )
+        grow = grow and concept_of_labels(labels) != "Year"
+        yield labels[:-1] if grow else [], "grow in every line and may be running sums"
     yield _where(labels, named), "may be totals, to which the others do not add up"
     ends = [plain[i] in _OF_ALL and _is_mean(facet, axis, i) for i in range(len(labels))]
     yield _where(labels, ends), "may be rates or means of all together"
@@ -1277,6 +1282,8 @@ def _conclude_kind(draft: Draft, scale: float) -> None:
         draft.whole = 100.0
 
 
+#: A unit at the end of a title or header: "(GWh)", "(m3)".
+_SHORT_UNIT = re.compile(r"[(\[]([A-Za-z]{1,4}[23²³]?(?:/[A-Za-z]+)?)[)\]]\s*$")
 #: Means and rates are alike in size; counts of cases seldom are, unless their file says counts.
 _ALIKE = 4.0
 
@@ -1340,7 +1347,8 @@ def _doubt_kind(draft: Draft, clues: _Clues, values: Array) -> str:
         return f"{rates[0]!r} says that the numbers are rates, which do not add up to 1,000"
     things = clues.counted or draft.block.corner
     things = things or any(map(sort_of_things, [*clues.words, *draft.block.titles]))
-    unit = draft.said.get("unit", "")
+    short = [m[1] for hint in clues.hints if (m := _SHORT_UNIT.search(hint)) and not m[1].isupper()]
+    unit = draft.said.get("unit", "") or "".join(short[:1])
     if unit and not things and not _is_known_unit(unit):
         return f"the unit of the numbers is {unit!r}, and they have no total"
     if clues.fractions and clues.scale == 1.0 and facet.grain is None:

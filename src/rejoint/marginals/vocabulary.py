@@ -87,24 +87,9 @@ _UNITS = {
     "percent": {
         *("%", "percent", "percentage", "per cent", "prozent", "in %", "in prozent", "pct"),
         *("pourcentage", "en %", "porcentaje", "percentuale", "procent", "prosent", "share"),
-        *(
-            "anteil",
-            "anteil in %",
-            "part",
-            "part (%)",
-            "proportion",
-            "col %",
-            "row %",
-            "% of total",
-        ),
-        *(
-            "percent of total",
-            "% du total",
-            "% del total",
-            "distribution (%)",
-            "as %",
-            "as percent",
-        ),
+        *("anteil", "anteil in %", "part", "part (%)", "proportion", "col %", "row %", "as %"),
+        *("% of total", "percent of total", "% du total", "% del total", "distribution (%)"),
+        "as percent",
     },
     "error": {
         *("se", "s.e.", "standard error", "margin of error", "moe", "±", "cv", "cv (%)", "rse"),
@@ -420,34 +405,14 @@ _WORDS = {
         *("aldersgruppe", "wiek", "grupa wieku", "age band", "classi di eta", "age range"),
         *("age (years)", "age in years", "alter in jahren", "age class"),
     },
-    "Year": {
-        "year",
-        "years",
-        "jahr",
-        "annee",
-        "ano",
-        "anno",
-        "jaar",
-        "ar",
-        "rok",
-        "time",
-        "perioden",
-    },
+    "Year": {*"year years jahr annee ano anno jaar ar rok time perioden".split()},
 }
 #: Headers of labels that say nothing about their variable.
 _NO_NAMES = {
     *("label", "labels", "characteristic", "characteristics", "item", "items", "category", "group"),
     *("categories", "description", "label (grouping)", "wyszczegolnienie", "merkmal", "concepto"),
-    *(
-        "row labels",
-        "gegenstand",
-        "libelle",
-        "voce",
-        "descripcion",
-        "onderwerp",
-        "subject",
-        "topic",
-    ),
+    *("row labels", "gegenstand", "libelle", "voce", "descripcion", "onderwerp", "subject"),
+    "topic",
 }
 _SEXES = re.compile(
     r"(?:males?|females?|m[ae]n|wom[ae]n|boys?|girls?|m|f|w|mann(?:er|lich)?|frau(?:en)?|weiblich|"
